@@ -1,0 +1,127 @@
+"""Toxicity by a named scorer; its scores are completions in the ledger, rounded to four places."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from functools import cache
+from pathlib import Path
+
+from builder.config import ToxicityConfig
+from builder.errors import input_error, missing_package
+from builder.ledger import Entry, Ledger
+from builder.models.protocol import NoAnswer
+from builder.records import About, Completion, Flaw, Request
+
+# Scores a list of texts at once: a single call costs hundreds of times what a text in a batch costs.
+Scorer = Callable[[list[str]], Sequence[float]]
+# Texts that come within this time are scored together, in seconds.
+GATHERED = 0.005
+
+
+class Toxicity:
+    """Scores texts through the ledger, in batches over all items at work."""
+
+    def __init__(self, config: ToxicityConfig, ledger: Ledger, *, offline: bool = False) -> None:
+        """Loads nothing yet but the hash of the scorer's weights.
+
+        Raises:
+            InputError: if the configured scorer is not installed.
+        """
+        self.config = config
+        self.weights = weights_of(config)
+        self._ledger = ledger
+        self._offline = offline
+        self._waiting: list[tuple[str, asyncio.Future[float]]] = []
+
+    async def score(self, text: str, about: About) -> float:
+        """The score of a text, in [0, 1]; ``about`` is the turn whose text it is.
+
+        Raises:
+            NoAnswer: in an offline build, if the ledger has no score for this text and these weights.
+        """
+        request = self.request(text, about)
+        found = self._ledger.get(request.key)
+        if found is not None:
+            return float(json.loads(found.text)["score"])
+        if self._offline:
+            raise NoAnswer(f"not in the ledger: toxicity of {about}, key {request.key}")
+        score = round(float(await self._gathered(text)), 4)
+        completion = Completion(json.dumps({"score": score}), "stop", self.config.scorer)
+        self._ledger.put(Entry(request.key, request.about, completion, "computed"))
+        return score
+
+    def request(self, text: str, about: About) -> Request:
+        """What a score is kept under: the text and the weights."""
+        body = {"model": self.config.scorer, "weights": self.weights, "text": text}
+        return Request(body, "local", About(about.dialogue_id, "score", about.turn))
+
+    def flaws(self, score: float) -> list[Flaw]:
+        """A flaw if the score is above the limit."""
+        if score <= self.config.at_most:
+            return []
+        return [Flaw("toxic", f"a toxicity of {score:.2f} by {self.config.scorer}, at most {self.config.at_most} is taken")]
+
+    async def _gathered(self, text: str) -> float:
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_later(GATHERED, self._settle)
+        future: asyncio.Future[float] = loop.create_future()
+        self._waiting.append((text, future))
+        return await future
+
+    def _settle(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        try:
+            scores = load_scorer(self.config)([text for text, _ in waiting])
+        except Exception as error:  # whatever the scorer raises belongs to those who wait for it
+            for _, future in waiting:
+                future.set_exception(error)
+            return
+        for (_, future), score in zip(waiting, scores, strict=True):
+            if not future.done():
+                future.set_result(float(score))
+
+
+@cache
+def load_scorer(config: ToxicityConfig) -> Scorer:
+    """The scoring function of a configuration, with its weights loaded.
+
+    Raises:
+        InputError: if its package is not installed.
+    """
+    if config.scorer == "detoxify":
+        return _detoxify(config)
+    from profanity_check import predict_prob
+
+    return lambda texts: [float(value) for value in predict_prob(texts)]
+
+
+def _detoxify(config: ToxicityConfig) -> Scorer:
+    try:
+        from detoxify import Detoxify
+    except ImportError as error:
+        raise missing_package("checks: toxicity: detoxify", "detoxify") from error
+    model = Detoxify("original", checkpoint=config.checkpoint, huggingface_config_path=config.config)
+    return lambda texts: [float(value) for value in model.predict(texts)["toxicity"]]
+
+
+@cache
+def weights_of(config: ToxicityConfig) -> str:
+    """A name of the scorer's weights that changes when they do: the SHA-256 of the files, or the package's version."""
+    if config.scorer == "detoxify":
+        if config.checkpoint is None:
+            return "original"
+        path = Path(config.checkpoint)
+        if not path.is_file():
+            raise input_error(path, "the configured Detoxify checkpoint is not there", "download it, or mend the path")
+        return hashlib.sha256(path.read_bytes()).hexdigest()
+    import importlib.util
+
+    spec = importlib.util.find_spec("profanity_check")
+    if spec is None or spec.origin is None:
+        raise missing_package("checks: toxicity: alt-profanity-check", "all")
+    folder = Path(spec.origin).parent / "data"
+    return hashlib.sha256(b"".join((folder / name).read_bytes() for name in ("model.joblib", "vectorizer.joblib"))).hexdigest()

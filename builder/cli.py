@@ -1,0 +1,165 @@
+"""The command line: arguments and printing only. Each verb is one plain Python call."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from builder import __version__
+from builder.config import load_configuration
+from builder.errors import EmpathyEvalError
+from builder.prompts import load_prompts
+from builder.scenarios import load_catalogue
+
+# spaCy, matplotlib and torch take seconds to import: each verb imports what it needs, so that --help and errors are instant.
+if TYPE_CHECKING:
+    from builder.pipeline import Summary
+
+EXAMPLES = """\
+a release from nothing, without a model, a key or a network:
+  empathy-eval build release/demo.yaml --out build/demo
+  empathy-eval release build/demo --out build/demo/release --version 0.1.0
+
+exit status: 0 done; 1 the job could not finish (what was paid for is kept, run it again); 2 the input is wrong
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one verb and returns the exit status; errors that a user can mend are printed without a traceback."""
+    options = _parser().parse_args(arguments)
+    try:
+        status: int = options.verb(options)
+        return status
+    except EmpathyEvalError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped; every answer so far is in the ledger, run the same command to go on", file=sys.stderr)
+        return 1
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="empathy-eval",
+        description="Builds, checks, releases and explains a contrastive benchmark of emotional-support conversations.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"empathy-eval {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    _add_build(verbs)
+    _add_release(verbs)
+    _add_report(verbs)
+    return parser
+
+
+def _add_build(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "build",
+        help="make dialogues and their variants",
+        description="Asks a model for what the ledger does not have yet, checks every answer, and writes the outcomes of all items into a "
+        "folder. The same command again resumes: nothing answered is asked for twice.",
+    )
+    verb.add_argument("config", type=Path, metavar="CONFIG", help="a build configuration, such as release/demo.yaml")
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the build folder; it belongs to one configuration")
+    verb.add_argument("--model", metavar="NAME", help="use this model for everything, instead of the configured ones")
+    verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
+    verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
+    verb.add_argument(
+        "--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it"
+    )
+    verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
+    verb.set_defaults(verb=_build)
+
+
+def _add_release(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "release",
+        help="publish a build as a folder for datasets.load_dataset",
+        description="Writes the splits, the report, the card and the manifest of a finished build into a folder that is a Hub dataset "
+        "repository as it stands. The folder is written whole or not at all.",
+    )
+    verb.add_argument("build", type=Path, metavar="DIR", help="the build folder")
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the release folder")
+    verb.add_argument("--version", required=True, metavar="X.Y.Z", help="the version of the release")
+    verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; no clock is read")
+    verb.add_argument("--partial", action="store_true", help="release although items are missing")
+    verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
+    verb.set_defaults(verb=_release)
+
+
+def _add_report(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "report",
+        help="measure a release again",
+        description="Scores the variants of a release with the scorers its manifest names, and writes one self-contained page, the tables "
+        "as JSON and the figures.",
+    )
+    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
+    verb.add_argument("--json", action="store_true", help="print the tables as JSON")
+    verb.set_defaults(verb=_report)
+
+
+def _build(options: argparse.Namespace) -> int:
+    config = load_configuration(options.config, model=options.model, base_url=options.base_url)
+    catalogue, prompts = load_catalogue(), load_prompts()
+    from builder.pipeline import build
+
+    with tqdm(unit="item", desc="build", disable=None) as bar:
+
+        def show(summary: Summary) -> None:
+            bar.total = summary.total
+            bar.set_postfix({name: summary.status[name] for name in ("accepted", "rejected", "missing")}, refresh=False)
+            bar.update()
+
+        summary = build(config, options.out, catalogue, prompts, ledger_path=options.ledger, offline=options.offline, progress=show)
+    print(json.dumps(summary.to_json(), indent=2) if options.json else _told(summary))
+    return 1 if summary.missing else 0
+
+
+def _told(summary: Summary) -> str:
+    """The closing summary in words."""
+    lines = [f"{summary.total} planned: " + ", ".join(f"{summary.status[name]} {name}" for name in ("accepted", "rejected", "missing"))]
+    lines.append(f"{summary.pairs} pairs, {summary.controls} with controls")
+    for title, counter in (("rejected because of", summary.reasons), ("failed for good", summary.omitted)):
+        if counter:
+            lines.append(f"{title}: " + ", ".join(f"{reason} ({count})" for reason, count in sorted(counter.items())))
+    if summary.missing:
+        lines.append(f"missing, asked for again by the same command; the first: {summary.missing[0]}")
+    return "\n".join(lines)
+
+
+def _release(options: argparse.Namespace) -> int:
+    from builder.releasing import release
+    from builder.reporting import inversion_table
+
+    released = release(options.build, options.out, options.version, date=options.date, partial=options.partial)
+    if options.json:
+        print(json.dumps(released.manifest, indent=2, ensure_ascii=False))
+        return 0
+    print(inversion_table(released.report))
+    print(f"\nrelease: {options.out}\nreport:  {options.out / 'report' / 'index.html'}")
+    print(f'load it: datasets.load_dataset("{options.out}", "pairs")')
+    return 0
+
+
+def _report(options: argparse.Namespace) -> int:
+    from builder.reporting import inversion_table, report
+
+    made = report(options.release, options.out)
+    print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if options.json else inversion_table(made))
+    if not options.json:
+        print(f"\nreport: {options.out / 'index.html'}")
+    return 0
+
+
+def entry() -> None:
+    """The console script."""
+    sys.exit(main())

@@ -1,0 +1,53 @@
+"""What can go wrong in a way that a user can mend: where it is, what it is, and how to mend it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One fault of an input: its place, what is wrong with the bad value quoted, and how to mend it."""
+
+    where: str
+    what: str
+    fix: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}\n  Fix: {self.fix}"
+
+
+class EmpathyEvalError(Exception):
+    """Base of the errors that are printed without a traceback; ``exit_code`` is the status of the process."""
+
+    exit_code = 1
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(map(str, self.problems)))
+
+
+class InputError(EmpathyEvalError):
+    """The input is wrong: nothing was done. All problems that could be seen at once are in ``problems``."""
+
+    exit_code = 2
+
+
+class JobError(EmpathyEvalError):
+    """The input is right, and the job could not finish. What was paid for is kept."""
+
+
+def input_error(where: object, what: str, fix: str) -> InputError:
+    """An :class:`InputError` of a single problem."""
+    return InputError([Problem(str(where), what, fix)])
+
+
+def job_error(where: object, what: str, fix: str) -> JobError:
+    """A :class:`JobError` of a single problem."""
+    return JobError([Problem(str(where), what, fix)])
+
+
+def missing_package(purpose: str, extra: str) -> InputError:
+    """The error for an optional package that is named in a configuration and not installed."""
+    return input_error(purpose, "needs packages that are not installed", f"pip install 'empathy-eval[{extra}]'")

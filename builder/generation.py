@@ -1,0 +1,83 @@
+"""Generation: one self-chat request a dialogue, judged by every check a dialogue must pass."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from builder.asking import Asker, Trail
+from builder.checks import dialogue as dialogue_checks
+from builder.checks import safety
+from builder.checks.toxicity import Toxicity
+from builder.config import Configuration
+from builder.prompts import Message
+from builder.records import About, Dialogue, Flaw, Plan, Turn
+from builder.scenarios import Catalogue, Seed
+from builder.signature import derived_random
+
+
+def messages(asker: Asker, catalogue: Catalogue, config: Configuration, plan: Plan) -> list[Message]:
+    """The self-chat request of a plan: the rules first, an exemplar of another scenario, then the plan."""
+    return asker.prompts.render(
+        "self_chat",
+        taxonomy=catalogue.taxonomy,
+        scenario=catalogue[plan.scenario_id],
+        plan=plan.turns,
+        index=0 if plan.index is None else plan.index,
+        exemplar=_exemplar(catalogue, config.seed, plan.scenario_id),
+        rules=config.rules,
+        limits=config.checks,
+    )
+
+
+def _exemplar(catalogue: Catalogue, seed: int, scenario_id: int) -> str:
+    """A seed dialogue of another scenario, the same for all dialogues of a scenario; empty if there is none."""
+    others = [one.seed for one in catalogue.scenarios if one.seed and one.number != scenario_id]
+    return _as_answer(derived_random(seed, "exemplar", scenario_id).choice(others)) if others else ""
+
+
+def _as_answer(seed: Seed) -> str:
+    turns = [{"role": turn.role, "strategy": turn.strategy, "text": turn.text} for turn in seed.turns]
+    return json.dumps({"description": seed.description, "turns": turns}, ensure_ascii=False, indent=1)
+
+
+async def generate(
+    asker: Asker, catalogue: Catalogue, config: Configuration, toxicity: Toxicity, plan: Plan, trail: Trail
+) -> Dialogue | None:
+    """The dialogue of a plan, or None when all samples were refused.
+
+    Raises:
+        NoAnswer: if the model did not answer.
+    """
+
+    async def judge(value: Any) -> tuple[str, tuple[Turn, ...]] | list[Flaw]:
+        turns = tuple(Turn(turn["role"], turn["text"].strip(), turn["strategy"]) for turn in value["turns"])
+        told = value["description"].strip()
+        return await _flaws(turns, told, plan, catalogue, config, toxicity) or (told, turns)
+
+    about = About(plan.dialogue_id, "self_chat")
+    answer = await asker.ask("self_chat", about, messages(asker, catalogue, config, plan), "dialogue_answer", judge, trail)
+    if answer is None:
+        return None
+    description, turns = answer.value
+    source = "seed" if config.models["self_chat"].kind == "seed-bank" else "model"
+    flags = safety.dialogue_flags(turns)
+    return Dialogue(plan.dialogue_id, plan.scenario_id, description, turns, flags, source, answer.model, answer.request_key)
+
+
+async def _flaws(
+    turns: tuple[Turn, ...], told: str, plan: Plan, catalogue: Catalogue, config: Configuration, toxicity: Toxicity
+) -> list[Flaw]:
+    found = [
+        *dialogue_checks.description(told),
+        *dialogue_checks.follows_plan(turns, plan),
+        *dialogue_checks.keeps_phases(turns, catalogue.taxonomy, config.rules),
+        *dialogue_checks.says_enough(turns, config.checks),
+        *safety.answers_crisis(turns),
+    ]
+    for place, turn in enumerate(turns):
+        if turn.role == "helper":
+            found += safety.harmless(turn.text)
+            score = await toxicity.score(turn.text, About(plan.dialogue_id, "score", place))
+            found += toxicity.flaws(score)
+    return found

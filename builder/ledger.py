@@ -1,0 +1,169 @@
+"""The ledger: one SQLite file with the completion of every request ever answered."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from builder.errors import JobError, input_error, job_error
+from builder.records import About, Completion, Usage
+
+APPLICATION_ID = 0x454D5045  # "EMPE": tells a ledger from any other SQLite file
+VERSION = 1
+TABLE = """
+CREATE TABLE completions (
+    key TEXT PRIMARY KEY,
+    dialogue_id TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    turn INTEGER,
+    model TEXT NOT NULL,
+    finish TEXT NOT NULL,
+    input_tokens INTEGER NOT NULL,
+    cached_tokens INTEGER NOT NULL,
+    output_tokens INTEGER NOT NULL,
+    seconds REAL,
+    delivery TEXT NOT NULL,
+    body BLOB NOT NULL
+)
+"""
+INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A completion on its way into the ledger: ``delivery`` says how it came, ``seconds`` how long it took."""
+
+    key: str
+    about: About
+    completion: Completion
+    delivery: str = "live"
+    seconds: float | None = None
+
+
+class Ledger:
+    """An open ledger. One process at a time; use it as a context manager.
+
+    A row is committed before :meth:`put` returns (write-ahead log, ``synchronous=NORMAL``): it survives the death of the
+    process, not a loss of power in the same instant. The answer is stored with zlib, whose checksum shows a damaged row.
+    """
+
+    def __init__(self, path: Path, *, create: bool = True) -> None:
+        """Opens a ledger, or makes an empty one.
+
+        Raises:
+            InputError: if the file is missing (and ``create`` is False), not a ledger, of another version, or in use.
+            JobError: if the file is damaged.
+        """
+        self.path = path
+        if not path.exists() and not create:
+            raise input_error(path, "there is no ledger here", "name one with --ledger, or build first without --offline")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = not path.exists() or path.stat().st_size == 0
+        self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+        try:
+            self._lock(new)
+            self._check()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def _lock(self, new: bool) -> None:
+        try:
+            self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
+            self._connection.execute("PRAGMA journal_mode=WAL")
+            self._connection.execute("PRAGMA synchronous=NORMAL")
+            self._connection.execute("BEGIN EXCLUSIVE")
+            if new:
+                self._connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
+                self._connection.execute(f"PRAGMA user_version={VERSION}")
+                self._connection.execute(TABLE)
+            self._connection.execute("COMMIT")
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error):
+                raise job_error(self.path, f"cannot be opened: {error}", "make room or give permission, then run again") from error
+            fix = "wait for the other process to end, or name another ledger with --ledger"
+            raise input_error(self.path, "another process is using this ledger", fix) from error
+        except sqlite3.DatabaseError as error:
+            raise input_error(self.path, f"is not a ledger: {error}", "name a ledger, or restore it from a copy") from error
+
+    def _check(self) -> None:
+        application = self._connection.execute("PRAGMA application_id").fetchone()[0]
+        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
+        if application != APPLICATION_ID:
+            raise input_error(self.path, "is a database of something else", "name a ledger")
+        if version != VERSION:
+            fix = f"use the release of empathy-eval that wrote it, or one that reads version {version}"
+            raise input_error(self.path, f"has ledger version {version}, and this program reads {VERSION}", fix)
+        try:
+            verdict = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from error
+        if verdict != "ok":
+            raise self._damaged(verdict)
+
+    def _damaged(self, what: str) -> JobError:
+        fix = "restore it from a copy; sqlite3's .recover command saves the rows that are whole"
+        return job_error(self.path, f"the ledger is damaged: {what}", fix)
+
+    def get(self, key: str) -> Completion | None:
+        """The completion of a request, or None if it was never answered.
+
+        Raises:
+            JobError: if the row is damaged.
+        """
+        try:
+            row = self._connection.execute(
+                "SELECT model, finish, input_tokens, cached_tokens, output_tokens, body FROM completions WHERE key = ?", (key,)
+            ).fetchone()
+            if row is None:
+                return None
+            return Completion(zlib.decompress(row[5]).decode(), row[1], row[0], Usage(*row[2:5]))
+        except (sqlite3.DatabaseError, zlib.error, UnicodeDecodeError) as error:
+            raise self._damaged(f"row {key}: {error}") from error
+
+    def put(self, *entries: Entry) -> None:
+        """Stores completions in one commit. The first answer of a request stays.
+
+        Raises:
+            JobError: if they cannot be written (a full disk); none of them is stored then.
+        """
+        try:
+            self._connection.execute("BEGIN")
+            self._connection.executemany(INSERT, map(_row, entries))
+            self._connection.execute("COMMIT")
+        except sqlite3.DatabaseError as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            fix = "make room, then run the same command: what is stored is not asked for again"
+            raise job_error(self.path, f"cannot be written: {error}", fix) from error
+
+    def query(self, sql: str, parameters: Iterable[object] = ()) -> Iterator[tuple[object, ...]]:
+        """Rows of a reading query over the table ``completions``, for summaries."""
+        yield from self._connection.execute(sql, tuple(parameters))
+
+    def __len__(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM completions").fetchone()[0])
+
+    def close(self) -> None:
+        """Closes the file; every answer is in it already."""
+        self._connection.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def _row(entry: Entry) -> tuple[object, ...]:
+    about, completion, usage = entry.about, entry.completion, entry.completion.usage
+    body = zlib.compress(completion.text.encode(), 6)
+    tokens = (usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+    seconds = None if entry.seconds is None else round(entry.seconds, 3)
+    return (
+        entry.key, about.dialogue_id, about.kind, about.turn, completion.model, completion.finish, *tokens, seconds, entry.delivery, body,
+    )  # fmt: skip

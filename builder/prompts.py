@@ -1,0 +1,86 @@
+"""Prompts: one Jinja template a kind in ``prompt_templates/``, with a ``system`` and a ``user`` block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2 import meta
+
+from builder.errors import InputError, Problem, input_error
+from builder.files import data_folder
+from builder.signature import digest_bytes
+from builder.templates import environment
+
+# What each template may use. A template that asks for anything else is refused when it is read.
+VARIABLES = {
+    "self_chat": {"taxonomy", "scenario", "plan", "index", "exemplar", "rules", "limits"},
+    "near_apathetic": {"taxonomy", "context", "reference", "strategy", "limits"},
+    "near_empathetic": {"taxonomy", "context", "reference", "strategy", "limits"},
+    "far_empathetic": {"taxonomy", "context", "strategy", "limits"},
+    "far_apathetic": {"taxonomy", "context", "strategy", "limits"},
+    "repair": {"violations"},
+}
+Message = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The compiled templates, and the SHA-256 of each file."""
+
+    templates: dict[str, jinja2.Template]
+    hashes: dict[str, str]
+
+    def render(self, kind: str, **values: Any) -> list[Message]:
+        """The messages of a request of that kind: what is the same for all of them first, the dialogue last."""
+        template = self.templates[kind]
+        context = template.new_context(values)
+        return [
+            {"role": role, "content": "".join(block(context)).strip()}
+            for role, block in template.blocks.items()
+            if role in ("system", "user")
+        ]
+
+
+def load_prompts(folder: Path | None = None) -> Prompts:
+    """Reads and checks all templates of a folder (by default the project's own).
+
+    Raises:
+        InputError: for a template that is missing, is not Jinja, has no ``user`` block, or asks for a variable it does not get.
+    """
+    folder = folder or data_folder("prompt_templates")
+    source_of = environment(folder)
+    templates, hashes, problems = {}, {}, []
+    for kind, allowed in VARIABLES.items():
+        path = folder / f"{kind}.md.j2"
+        try:
+            source = path.read_text(encoding="utf-8")
+            parsed = source_of.parse(source)
+            template = source_of.get_template(path.name)
+        except OSError as error:
+            raise input_error(path, f"cannot be read: {error.strerror}", "restore the template") from error
+        except jinja2.TemplateSyntaxError as error:
+            problems.append(Problem(f"{path}: line {error.lineno}", f"is not a template: {error.message}", "mend the Jinja syntax"))
+            continue
+        problems += _unknown_variables(path, parsed, source, allowed | {"self"})
+        if "user" not in template.blocks:
+            problems.append(Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}"))
+        templates[kind], hashes[kind] = template, digest_bytes(source.encode())
+    if problems:
+        raise InputError(problems)
+    return Prompts(templates, hashes)
+
+
+def _unknown_variables(path: Path, parsed: jinja2.nodes.Template, source: str, allowed: set[str]) -> list[Problem]:
+    unknown = sorted(meta.find_undeclared_variables(parsed) - allowed)
+    lines = source.splitlines()
+    return [
+        Problem(
+            f"{path}: line {next((number for number, line in enumerate(lines, 1) if name in line), 1)}",
+            f'variable "{name}" is not given to this template',
+            f"use one of {', '.join(sorted(allowed - {'self'}))}",
+        )
+        for name in unknown
+    ]

@@ -1,0 +1,166 @@
+"""The rows of a release: the columns of each config and how an accepted item becomes them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from builder.records import Dialogue, Outcome, Pair, Turn, Variant
+from builder.taxonomy import Taxonomy
+
+TEXT, FLAGS = pa.string(), pa.list_(pa.string())
+UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
+MESSAGES = pa.list_(pa.struct([("role", TEXT), ("content", TEXT)]))
+_PAIR = [
+    ("pair_id", TEXT), ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("description", TEXT),
+    ("turn", pa.int64()), ("context", pa.list_(UTTERANCE)), ("phase", TEXT), ("strategy", TEXT),
+    ("reference", TEXT), ("apathetic", TEXT), ("empathetic", TEXT), ("empathetic_strategy", TEXT), ("apathetic_method", TEXT),
+    ("apathetic_edit_ratio", pa.float64()), ("empathetic_overlap", pa.float64()),
+    ("toxicity", pa.struct([(name, pa.float64()) for name in ("reference", "apathetic", "empathetic")])),
+    ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT),
+]  # fmt: skip
+_CONTROL = [
+    (f"{control}{suffix}", kind)
+    for control in ("near_empathetic", "far_apathetic")
+    for suffix, kind in (("", TEXT), ("_edit_ratio", pa.float64()), ("_overlap", pa.float64()), ("_toxicity", pa.float64()))
+]
+_TURN = pa.struct([("role", TEXT), ("text", TEXT), ("strategy", TEXT), ("phase", TEXT)])
+COLUMNS = {
+    "pairs": pa.schema(_PAIR),
+    "dialogues": pa.schema(
+        [("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("description", TEXT), ("turns", pa.list_(_TURN)),
+         ("flags", FLAGS), ("source", TEXT), ("model", TEXT)]
+    ),
+    "preferences": pa.schema(
+        [("pair_id", TEXT), ("scenario", TEXT), ("prompt", MESSAGES), ("chosen", MESSAGES), ("rejected", MESSAGES)]
+    ),
+    "controls": pa.schema([*_PAIR, *_CONTROL]),
+}  # fmt: skip
+PROVENANCE = pa.schema([("dialogue_id", TEXT), ("pair_id", TEXT), ("what", TEXT), ("method", TEXT), ("model", TEXT), ("request_key", TEXT)])
+ASSISTANT = {"seeker": "user", "helper": "assistant"}
+Row = dict[str, Any]
+
+
+def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, Row]]:
+    """(config, row) of an accepted item: a dialogue, and for each pair its rows in ``pairs``, ``preferences``, ``controls``."""
+    dialogue = outcome.dialogue
+    if dialogue is None:
+        return
+    yield "dialogues", _dialogue_row(dialogue, scenario, taxonomy)
+    for pair in outcome.pairs:
+        row = _pair_row(dialogue, pair, scenario, taxonomy)
+        yield "pairs", row
+        if dialogue.turns[pair.turn - 1].role == "seeker":
+            yield "preferences", _preference_row(dialogue, pair, scenario)
+        if pair.near_empathetic and pair.far_apathetic:
+            yield "controls", {**row, **_control("near_empathetic", pair.near_empathetic), **_control("far_apathetic", pair.far_apathetic)}
+
+
+def pair_id(dialogue_id: str, turn: int) -> str:
+    """``017-00042-t05``: the dialogue and the place of the turn."""
+    return f"{dialogue_id}-t{turn:02d}"
+
+
+def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> Row:
+    return {
+        "dialogue_id": dialogue.dialogue_id,
+        "scenario_id": dialogue.scenario_id,
+        "scenario": scenario,
+        "description": dialogue.description,
+        "turns": [{"role": turn.role, "text": turn.text, **_tag(turn, taxonomy)} for turn in dialogue.turns],
+        "flags": list(dialogue.flags),
+        "source": dialogue.source,
+        "model": dialogue.model,
+    }
+
+
+def _tag(turn: Turn, taxonomy: Taxonomy) -> Row:
+    if turn.strategy is None:
+        return {"strategy": None, "phase": None}
+    return {"strategy": taxonomy[turn.strategy].name, "phase": taxonomy.phase_of(turn.strategy)}
+
+
+def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy) -> Row:
+    reference = dialogue.turns[pair.turn]
+    toxicity = {"reference": pair.reference_toxicity, "apathetic": pair.apathetic.toxicity, "empathetic": pair.empathetic.toxicity}
+    return {
+        "pair_id": pair_id(dialogue.dialogue_id, pair.turn),
+        "dialogue_id": dialogue.dialogue_id,
+        "scenario_id": dialogue.scenario_id,
+        "scenario": scenario,
+        "description": dialogue.description,
+        "turn": pair.turn,
+        "context": [{"role": turn.role, "text": turn.text} for turn in dialogue.turns[: pair.turn]],
+        **_tag(reference, taxonomy),
+        "reference": reference.text,
+        "apathetic": pair.apathetic.text,
+        "empathetic": pair.empathetic.text,
+        "empathetic_strategy": taxonomy[pair.empathetic.strategy].name,
+        "apathetic_method": pair.apathetic.method,
+        "apathetic_edit_ratio": pair.apathetic.edit_ratio,
+        "empathetic_overlap": pair.empathetic.overlap,
+        "toxicity": toxicity,
+        "flags": list(pair.flags),
+        "source": dialogue.source,
+        "model": dialogue.model,
+        "near_model": pair.apathetic.model,
+        "far_model": pair.empathetic.model,
+    }
+
+
+def _control(name: str, variant: Variant) -> Row:
+    return {
+        name: variant.text,
+        f"{name}_edit_ratio": variant.edit_ratio,
+        f"{name}_overlap": variant.overlap,
+        f"{name}_toxicity": variant.toxicity,
+    }
+
+
+def _preference_row(dialogue: Dialogue, pair: Pair, scenario: str) -> Row:
+    """The form preference trainers take: neighbours of one role are joined by a blank line."""
+    prompt: list[dict[str, str]] = []
+    for turn in dialogue.turns[: pair.turn]:
+        role = ASSISTANT[turn.role]
+        if prompt and prompt[-1]["role"] == role:
+            prompt[-1] = {"role": role, "content": f"{prompt[-1]['content']}\n\n{turn.text}"}
+        else:
+            prompt.append({"role": role, "content": turn.text})
+    return {
+        "pair_id": pair_id(dialogue.dialogue_id, pair.turn),
+        "scenario": scenario,
+        "prompt": prompt,
+        "chosen": [{"role": "assistant", "content": pair.empathetic.text}],
+        "rejected": [{"role": "assistant", "content": pair.apathetic.text}],
+    }
+
+
+def provenance_rows(outcome: Outcome) -> Iterator[Row]:
+    """The request key of the dialogue and of each variant; made by rules means no request."""
+    dialogue = outcome.dialogue
+    if dialogue is None:
+        return
+    base = {"dialogue_id": dialogue.dialogue_id}
+    yield {
+        **base,
+        "pair_id": None,
+        "what": "dialogue",
+        "method": dialogue.source,
+        "model": dialogue.model,
+        "request_key": dialogue.request_key,
+    }
+    for pair in outcome.pairs:
+        for what in ("apathetic", "empathetic", "near_empathetic", "far_apathetic"):
+            made: Variant | None = getattr(pair, what)
+            if made:
+                identity = pair_id(dialogue.dialogue_id, pair.turn)
+                yield {
+                    **base,
+                    "pair_id": identity,
+                    "what": what,
+                    "method": made.method,
+                    "model": made.model,
+                    "request_key": made.request_key,
+                }

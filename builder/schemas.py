@@ -1,0 +1,134 @@
+"""The one border guard: every file, model answer and import is checked against a JSON Schema (2020-12)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonschema import Draft202012Validator, ValidationError
+
+from builder.errors import InputError, Problem, input_error
+from builder.files import data_folder
+
+try:
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # PyYAML built without libyaml: the same result, slower
+    from yaml import SafeLoader  # type: ignore[assignment]
+
+
+@cache
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema in ``schemas/<name>.schema.json``."""
+    loaded: dict[str, Any] = json.loads((data_folder("schemas") / f"{name}.schema.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    """A reusable validator of the schema of that name."""
+    return Draft202012Validator(schema(name))
+
+
+def violations(value: Any, name: str) -> Iterator[tuple[str, str, str]]:
+    """(place, what, fix) for each way in which a value breaks the schema; nothing if it is valid."""
+    errors = sorted(validator(name).iter_errors(value), key=lambda error: [str(part) for part in error.absolute_path])
+    for error in errors:
+        yield _place(error), _what(error), _fix(error)
+
+
+def check(value: Any, name: str, where: object) -> None:
+    """Raises an :class:`InputError` with all violations of the schema at once."""
+    problems = [Problem(f"{where}: {place}" if place else str(where), what, fix) for place, what, fix in violations(value, name)]
+    if problems:
+        raise InputError(problems)
+
+
+def read_yaml(path: Path, name: str) -> Any:
+    """The content of a YAML file, valid under the schema of that name.
+
+    Raises:
+        InputError: if the file is missing, not UTF-8, not YAML, or not valid; all violations at once.
+    """
+    try:
+        value = yaml.load(path.read_text(encoding="utf-8"), Loader=SafeLoader)
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", "check the path") from error
+    except UnicodeDecodeError as error:
+        raise input_error(path, f"is not UTF-8: byte {error.start}", "save the file as UTF-8") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}: line {mark.line + 1}, column {mark.column + 1}" if mark else str(path)
+        what = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise input_error(place, f"is not YAML: {what}", "quote texts that hold ': ' or start with a special sign") from error
+    check(value, name, path)
+    return value
+
+
+def _place(error: ValidationError) -> str:
+    """``turn 9: strategy`` rather than ``seed.turns[9].strategy``: a place as a reader counts it."""
+    parts: list[str] = []
+    path = list(error.absolute_path)
+    while path:
+        part = path.pop(0)
+        if part == "turns" and path and isinstance(path[0], int):
+            parts.append(f"turn {path.pop(0)}")
+        elif isinstance(part, int) and parts:
+            parts[-1] = f"{parts[-1]}[{part}]"
+        else:
+            parts.append(str(part))
+    return ": ".join(parts)
+
+
+def _what(error: ValidationError) -> str:
+    rule: Any = error.validator_value
+    if error.schema is False:
+        return f"{_quoted(error.instance)} is not allowed here"
+    match error.validator:
+        case "required":
+            return "misses " + ", ".join(f'"{key}"' for key in rule if key not in _instance(error))
+        case "additionalProperties":
+            return "has unknown " + ", ".join(f'"{key}"' for key in _instance(error) if key not in _known(error))
+        case "enum" | "const":
+            return f"{_quoted(error.instance)} is not known"
+        case "pattern":
+            return f"{_quoted(error.instance)} does not match {rule}"
+        case "type":
+            return f"{_quoted(error.instance)} is not of type {rule}"
+        case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
+            return f"{_quoted(error.instance)} is out of range ({error.validator} {rule})"
+        case _:
+            return error.message if len(error.message) < 200 else f"{error.message[:197]}..."
+
+
+def _fix(error: ValidationError) -> str:
+    rule: Any = error.validator_value
+    if error.schema is False:
+        return "leave it out"
+    match error.validator:
+        case "required":
+            return "add it"
+        case "additionalProperties":
+            return "use one of " + ", ".join(sorted(_known(error)))
+        case "enum":
+            return "use one of " + ", ".join(str(value) for value in rule)
+        case _:
+            note = error.schema.get("description") if isinstance(error.schema, dict) else None
+            return str(note) if note else "write it as the schema says"
+
+
+def _instance(error: ValidationError) -> Any:
+    return error.instance
+
+
+def _known(error: ValidationError) -> dict[str, Any]:
+    """The properties that the schema at this place has."""
+    return dict(error.schema.get("properties", {})) if isinstance(error.schema, dict) else {}
+
+
+def _quoted(value: Any) -> str:
+    shown = json.dumps(value, ensure_ascii=False, default=str)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."
