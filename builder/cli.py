@@ -71,6 +71,8 @@ def _add_build(verbs: Any) -> None:
     verb.add_argument("--model", metavar="NAME", help="use this model for everything, instead of the configured ones")
     verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
+    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own")
+    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own")
     verb.add_argument(
         "--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it"
     )
@@ -109,7 +111,7 @@ def _add_report(verbs: Any) -> None:
 
 def _build(options: argparse.Namespace) -> int:
     config = load_configuration(options.config, model=options.model, base_url=options.base_url)
-    catalogue, prompts = load_catalogue(), load_prompts()
+    catalogue, prompts = load_catalogue(options.scenarios), load_prompts(options.templates)
     from builder.pipeline import build
 
     with tqdm(unit="item", desc="build", disable=None) as bar:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 from builder.errors import InputError, Problem
 from builder.phases import PhaseRules
 from builder.schemas import check, read_yaml
-from builder.signature import digest
+from builder.signature import canonical_json, digest
 
 ROLES = ("self_chat", "near", "far")
 # How a request is delivered, as opposed to what is asked: outside a build's identity and a request's key.
@@ -109,9 +110,10 @@ class Configuration:
 
     @property
     def published(self) -> dict[str, Any]:
-        """The configuration as a manifest shows it: without delivery, so without anything private."""
+        """The configuration as a manifest shows it: without delivery, so without anything private, in sorted order."""
         models = {role: {k: v for k, v in model.items() if k not in DELIVERY} for role, model in self.raw["models"].items()}
-        return {**self.raw, "models": models}
+        ordered: dict[str, Any] = json.loads(canonical_json({**self.raw, "models": models}))
+        return ordered
 
 
 def load_configuration(path: Path, *, model: str | None = None, base_url: str | None = None) -> Configuration:

@@ -36,6 +36,7 @@ def draw_inversion(rows: Sequence[Row], folder: Path) -> None:
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("score (0 to 1; BLEU, ROUGE-L and BERTScore against the reference)")
         axes.grid(axis="x", color="#dddddd", linewidth=0.6)
+        axes.set_axisbelow(True)
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0)
         figure.legend(loc="outside upper right", ncols=2, frameon=False)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import os
 import shutil
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,12 +41,10 @@ def whole_file(path: Path) -> Iterator[Path]:
     """Yields a temporary path in the same folder; its file takes the final name only when all went well."""
     with room_for(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
-        os.close(handle)
-        partial = Path(name)
+        # A fixed name: what a killed process left is overwritten by the next.
+        partial = path.with_name(f".{path.name}.partial")
         try:
             yield partial
-            partial.chmod(0o644)
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
@@ -78,11 +74,11 @@ def whole_folder(path: Path, made_by: str) -> Iterator[Path]:
         raise input_error(path, f'holds something else (no "{made_by}" in it)', "name another folder with --out")
     with room_for(path):
         path.parent.mkdir(parents=True, exist_ok=True)
-        partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
-        replaced = partial.with_name(f"{partial.name}.old")
+        partial, replaced = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.replaced")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
         try:
             yield partial
-            partial.chmod(0o755)
             if path.exists():
                 path.rename(replaced)
             partial.rename(path)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Sequence
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,7 @@ class BertScore:
         )
         weights = digest_bytes((folder / "model.safetensors").read_bytes())[:12] if folder else "hub"
         self.signature = signature_line(
-            model=config.model, layer=config.layer, weights=weights, idf="no", rescale="no", version=bert_score.__version__
+            model=config.model, layer=config.layer, weights=weights, idf="no", rescale="no", version=metadata.version("bert-score")
         )
 
     def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:

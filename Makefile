@@ -1,0 +1,33 @@
+# make install: .venv with everything. make demo: a release from the curated seeds. make test, make check.
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO := build/demo
+
+.PHONY: install demo test check format clean
+
+install: .venv/installed
+
+.venv/installed: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/pip install --disable-pip-version-check --quiet --progress-bar off --constraint constraints.txt --editable '.[all,dev]'
+	touch $@
+
+demo: .venv/installed
+	$(BIN)/empathy-eval build release/demo.yaml --out $(DEMO)
+	$(BIN)/empathy-eval release $(DEMO) --out $(DEMO)/release --version 0.1.0
+
+test: .venv/installed
+	$(BIN)/pytest
+
+check: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/pytest
+
+format: .venv/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf build .venv

@@ -1,0 +1,82 @@
+"""A small world of three scenarios with their seeds, a build of it and its release, made once a run."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from builder.config import Configuration, load_configuration
+from builder.files import data_folder
+from builder.pipeline import build
+from builder.prompts import Prompts, load_prompts
+from builder.releasing import Released, release
+from builder.scenarios import Catalogue, load_catalogue
+from builder.taxonomy import Taxonomy, load_taxonomy
+
+WORLD = ("003", "007", "017")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Nothing that is loaded in a test may come from a hub."""
+    import os
+
+    os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def copy_world(folder: Path) -> Path:
+    """Three of the project's scenarios and the taxonomy, in a folder of their own."""
+    folder.mkdir(parents=True)
+    for path in data_folder("scenarios").glob("*.yaml"):
+        if path.name[:3] in WORLD or path.name == "taxonomy.yaml":
+            shutil.copy(path, folder / path.name)
+    return folder
+
+
+def demo_file(folder: Path, **changes: object) -> Path:
+    """The demo's configuration with changes at its first level (None takes a key away)."""
+    raw = yaml.safe_load((data_folder("release") / "demo.yaml").read_text())
+    raw.update(changes)
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump({key: value for key, value in raw.items() if value is not None}))
+    return path
+
+
+@pytest.fixture(scope="session")
+def taxonomy() -> Taxonomy:
+    return load_taxonomy()
+
+
+@pytest.fixture(scope="session")
+def prompts() -> Prompts:
+    return load_prompts()
+
+
+@pytest.fixture(scope="session")
+def demo() -> Configuration:
+    return load_configuration(data_folder("release") / "demo.yaml")
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> Path:
+    return copy_world(tmp_path / "scenarios")
+
+
+@pytest.fixture(scope="session")
+def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
+    return load_catalogue(copy_world(tmp_path_factory.mktemp("world") / "scenarios"))
+
+
+@pytest.fixture(scope="session")
+def built(tmp_path_factory: pytest.TempPathFactory, demo: Configuration, catalogue: Catalogue, prompts: Prompts) -> Path:
+    folder = tmp_path_factory.mktemp("built") / "build"
+    build(demo, folder, catalogue, prompts)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def released(built: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Released]:
+    folder = tmp_path_factory.mktemp("released") / "release"
+    return folder, release(built, folder, "0.1.0")

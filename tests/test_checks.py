@@ -1,0 +1,158 @@
+"""The checks, each with a text that passes and one that does not."""
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from builder.checks import contrast, safety
+from builder.checks.dialogue import description, follows_plan, says_enough
+from builder.checks.duplicates import content_hash, exact_duplicates
+from builder.checks.toxicity import Toxicity
+from builder.config import Configuration, Limits, ToxicityConfig
+from builder.ledger import Ledger
+from builder.models.protocol import NoAnswer
+from builder.records import About, Dialogue, Flaw, Plan, PlannedTurn, Turn
+
+PLAN = Plan("001-00000", 1, 0, (PlannedTurn("seeker"), PlannedTurn("helper", "RS", "Cla")))
+ABOUT = About("001-00000", "score", 1)
+
+
+def reasons(flaws: list[Flaw]) -> list[str]:
+    return [flaw.reason for flaw in flaws]
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[Ledger]:
+    with Ledger(tmp_path / "l.sqlite") as opened:
+        yield opened
+
+
+def test_a_dialogue_must_be_the_planned_one() -> None:
+    assert follows_plan([Turn("seeker", "x"), Turn("helper", "y", "RS")], PLAN) == []
+    assert reasons(follows_plan([Turn("seeker", "x")], PLAN)) == ["turn_count"]
+    assert reasons(follows_plan([Turn("helper", "x", "RS"), Turn("helper", "y", "SO")], PLAN)) == ["role", "strategy"]
+
+
+def test_helper_turns_have_enough_words_and_no_turn_is_empty(demo: Configuration) -> None:
+    turns = [Turn("seeker", "no"), Turn("helper", "one two three four five six seven", "RS"), Turn("seeker", " … ")]
+    assert [flaw.detail[:6] for flaw in says_enough(turns, demo.checks)] == ["turn 2", "turn 3"]
+
+
+def test_a_description_is_about_the_user_in_the_third_person() -> None:
+    assert description("The user lost a dog that walked the round with him.") == []
+    assert reasons(description("The user says my dog died.")) == ["description_person"]
+    assert reasons(description("A postman lost his dog.")) == ["description_opening"]
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("You have clinical depression, I am afraid, and it shows.", "unsafe_diagnoses"),
+        ("Perhaps you should take some antidepressants for a while.", "unsafe_prescribes"),
+        ("Just get drunk tonight and forget about it.", "unsafe_encourages_substance_abuse"),
+        ("Next time hit him back, that will teach him.", "unsafe_encourages_violence"),
+        ("They would be better off without you, you know.", "unsafe_encourages_self_harm"),
+    ],
+)
+def test_what_a_helper_must_not_say_is_seen(text: str, reason: str) -> None:
+    assert reason in reasons(safety.harmless(text))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Are you having thoughts of hurting yourself tonight?",
+        "Your doctor could look at the dose with you; please do not stop on your own.",
+        "Has drinking been a way to get through the evenings?",
+        "You took a whole evening to hit send, and that counts.",
+    ],
+)
+def test_careful_sentences_are_not_mistaken_for_harm(text: str) -> None:
+    assert safety.harmless(text) == []
+
+
+@pytest.mark.parametrize("text", ["I want to die.", "some nights I think about ending it all", "he hit me again", "I don't want to be here anymore"])
+def test_crisis_language_is_seen(text: str) -> None:
+    assert safety.in_crisis(text)
+
+
+@pytest.mark.parametrize("text", ["The dog died on Tuesday.", "I could kill for a coffee.", "He hit the ball.", "I am dying to know."])
+def test_everyday_words_are_not_crisis_language(text: str) -> None:
+    assert not safety.in_crisis(text)
+
+
+def test_crisis_language_needs_a_pointer_to_help_after_it() -> None:
+    turns = [Turn("seeker", "I want to die."), Turn("helper", "What a heavy night this is for you.", "RS")]
+    assert reasons(safety.answers_crisis(turns)) == ["crisis_without_pointer"]
+    assert safety.answers_crisis([*turns, Turn("helper", "Could you call a crisis line with me here?", "SO")]) == []
+    assert safety.dialogue_flags(turns) == ("crisis",)
+
+
+def test_no_variant_loses_the_pointer() -> None:
+    reference = "A crisis line is open tonight, if you want a voice."
+    assert reasons(safety.keeps_pointer(reference, "Somebody is always awake.", ["crisis"])) == ["pointer_lost"]
+    assert safety.keeps_pointer(reference, "There is a crisis line. Use it.", ["crisis"]) == []
+    assert safety.keeps_pointer(reference, "Somebody is always awake.", []) == []
+
+
+def test_near_variants_change_something_and_less_than_the_limit(demo: Configuration) -> None:
+    limits: Limits = demo.checks
+    reference = "one two three four five six seven eight nine ten"
+    assert reasons(contrast.near(reference, "One, two three four five six seven eight nine ten!", limits)) == ["edit_ratio_zero"]
+    assert contrast.near(reference, "one two three four five six seven eight x y", limits) == []
+    # 3 of 10 is not fewer than 30 %
+    assert reasons(contrast.near(reference, "one two three four five six seven x y z", limits)) == ["edit_ratio_high"]
+
+
+def test_far_variants_keep_away_and_change_the_strategy(demo: Configuration) -> None:
+    reference = "You walked the whole round alone today"
+    assert contrast.far(reference, "What a quiet street that was", demo.checks) == []
+    (flaw,) = contrast.far(reference, "You walked the round alone", demo.checks)
+    assert flaw.reason == "overlap_high"
+    assert not set(reference.lower().split()) & {"walked", "round", "alone"} & set(flaw.detail.lower().split())
+    assert reasons(contrast.strategy_changed("RS", "RS")) == ["strategy_kept"] and not contrast.strategy_changed("RS", "Cla")
+
+
+def dialogue(name: str, *texts: str) -> Dialogue:
+    return Dialogue(name, 1, "The user", tuple(Turn("seeker", text) for text in texts), (), "model", "m", "k")
+
+
+def test_duplicates_are_found_by_words_and_the_right_one_stays() -> None:
+    # 001-00000 falls into train, 001-00001 and 001-00003 into test (sha256 of the id)
+    from builder.splitting import split_of
+
+    names = [f"001-{number:05d}" for number in range(40)]
+    train = next(name for name in names if split_of(name) == "train")
+    test = [name for name in names if split_of(name) == "test"][:2]
+    same = content_hash(dialogue(train, "My dog died."))
+    assert same == content_hash(dialogue(test[0], "my dog  died!")) != content_hash(dialogue(test[0], "My cat died."))
+    for order in ([train, *test], [test[1], train, test[0]]):
+        assert exact_duplicates([(name, same) for name in order]) == {train: test[0], test[1]: test[0]}
+
+
+async def test_toxicity_goes_through_the_ledger_and_is_rounded(demo: Configuration, ledger: Ledger) -> None:
+    config = demo.checks.toxicity
+    first = await Toxicity(config, ledger).score("You are a stupid idiot.", ABOUT)
+    assert first == round(first, 4) > config.at_most
+    assert reasons(Toxicity(config, ledger).flaws(first)) == ["toxic"]
+    assert await Toxicity(config, ledger, offline=True).score("You are a stupid idiot.", ABOUT) == first
+    with pytest.raises(NoAnswer, match="toxicity of 001-00000 score turn 1"):
+        await Toxicity(config, ledger, offline=True).score("Never seen.", ABOUT)
+
+
+async def test_scores_in_a_batch_are_those_of_the_scorer_itself(demo: Configuration, ledger: Ledger) -> None:
+    from profanity_check import predict_prob
+
+    texts = [f"This is text number {number}, damn it." for number in range(20)]
+    toxicity = Toxicity(demo.checks.toxicity, ledger)
+    scores = await asyncio.gather(*(toxicity.score(text, ABOUT) for text in texts))
+    assert scores == [round(float(value), 4) for value in predict_prob(texts)]
+
+
+def test_a_checkpoint_that_is_not_there_is_named(ledger: Ledger) -> None:
+    from builder.errors import InputError
+
+    with pytest.raises(InputError, match="nowhere.ckpt: the configured Detoxify checkpoint is not there"):
+        Toxicity(ToxicityConfig("detoxify", 0.5, checkpoint="nowhere.ckpt"), ledger)

@@ -1,0 +1,68 @@
+"""Configurations: what is refused, what an override does, what belongs to a build's identity."""
+
+from pathlib import Path
+
+import pytest
+
+from builder.config import load_configuration
+from builder.errors import InputError
+from tests.conftest import demo_file
+
+ENDPOINT = {"kind": "openai", "model": "m", "endpoint": "e", "max_tokens": 100, "base_url": "http://localhost/v1"}
+
+
+def refused(path: Path) -> str:
+    with pytest.raises(InputError) as caught:
+        load_configuration(path)
+    assert caught.value.exit_code == 2
+    return str(caught.value)
+
+
+def all_three(model: dict[str, object]) -> dict[str, object]:
+    return dict.fromkeys(("self_chat", "near", "far"), model)
+
+
+def test_an_unknown_key_is_named_with_the_known_ones(tmp_path: Path) -> None:
+    said = refused(demo_file(tmp_path, tempereture=1))
+    assert 'config.yaml: has unknown "tempereture"' in said and "use one of checks" in said
+
+
+def test_a_negative_number_is_quoted(tmp_path: Path) -> None:
+    assert "config.yaml: samples: -1 is out of range" in refused(demo_file(tmp_path, samples=-1))
+
+
+def test_a_model_without_a_name_is_named(tmp_path: Path) -> None:
+    nameless = {key: value for key, value in ENDPOINT.items() if key != "model"}
+    said = refused(demo_file(tmp_path, models={**all_three(ENDPOINT), "near": nameless}))
+    assert 'config.yaml: models: near: misses "model"' in said
+
+
+def test_all_problems_come_at_once(tmp_path: Path) -> None:
+    said = refused(demo_file(tmp_path, samples=-1, seed="x", tempereture=1))
+    assert said.count("Fix:") == 3
+
+
+def test_a_drawn_plan_needs_a_model(tmp_path: Path) -> None:
+    said = refused(demo_file(tmp_path, plan="drawn", dialogues=10, surplus=0, controls=0))
+    assert "the seed bank (self_chat, near, far) holds no dialogue" in said
+
+
+def test_bounds_that_cross_are_refused(tmp_path: Path) -> None:
+    assert "min 20 is above max 12" in refused(demo_file(tmp_path, turns={"min": 20, "max": 12}))
+
+
+def test_a_missing_file_is_named(tmp_path: Path) -> None:
+    assert "nowhere.yaml: cannot be read" in refused(tmp_path / "nowhere.yaml")
+
+
+def test_overrides_put_one_model_in_the_place_of_all(tmp_path: Path) -> None:
+    config = load_configuration(demo_file(tmp_path), model="llama", base_url="http://localhost:8000/v1")
+    assert {(one.kind, one.model, one.base_url) for one in config.models.values()} == {("openai", "llama", "http://localhost:8000/v1")}
+
+
+def test_delivery_is_outside_the_identity_and_what_is_asked_is_inside(tmp_path: Path) -> None:
+    def identity(**changes: object) -> str:
+        return load_configuration(demo_file(tmp_path, models=all_three({**ENDPOINT, **changes}))).identity
+
+    assert identity() == identity(base_url="http://elsewhere/v1", in_flight=3)
+    assert len({identity(), identity(model="n"), identity(endpoint="f"), identity(max_tokens=5), identity(structure="instruction")}) == 5

@@ -1,0 +1,53 @@
+"""Files that are whole or absent."""
+
+import errno
+from pathlib import Path
+
+import pytest
+
+from builder.errors import InputError, JobError
+from builder.files import data_folder, room_for, whole_file, whole_folder, write_whole
+
+
+def test_the_data_folders_are_found() -> None:
+    for name in ("scenarios", "prompt_templates", "rules", "schemas", "release"):
+        assert any(data_folder(name).iterdir()), name
+
+
+def test_a_file_that_fails_half_way_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+    write_whole(tmp_path / "a.txt", "old")
+    with pytest.raises(RuntimeError), whole_file(tmp_path / "a.txt") as partial:
+        partial.write_text("half")
+        raise RuntimeError
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.txt", "old")]
+
+
+def test_a_folder_that_fails_half_way_leaves_the_old_one_and_nothing_else(tmp_path: Path) -> None:
+    out = tmp_path / "release"
+    for content in ("old", None):
+        try:
+            with whole_folder(out, made_by="manifest.json") as folder:
+                (folder / "manifest.json").write_text(content or "half")
+                if content is None:
+                    raise RuntimeError
+        except RuntimeError:
+            pass
+    assert [path.name for path in tmp_path.iterdir()] == ["release"]
+    assert (out / "manifest.json").read_text() == "old"
+
+
+def test_a_folder_of_ours_is_replaced_and_one_of_something_else_is_not(tmp_path: Path) -> None:
+    for content in ("one", "two"):
+        with whole_folder(tmp_path / "out", made_by="manifest.json") as folder:
+            (folder / "manifest.json").write_text(content)
+    assert (tmp_path / "out" / "manifest.json").read_text() == "two"
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "photos" / "cat.jpg").touch()
+    with pytest.raises(InputError, match="holds something else"), whole_folder(tmp_path / "photos", made_by="manifest.json"):
+        pass
+    assert (tmp_path / "photos" / "cat.jpg").exists()
+
+
+def test_a_full_disk_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(JobError, match=r"cannot be written: No space left on device\n  Fix: make room"), room_for(tmp_path):
+        raise OSError(errno.ENOSPC, "No space left on device")

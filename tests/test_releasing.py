@@ -1,0 +1,190 @@
+"""The release by its data contract."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+import yaml
+
+from builder.config import load_configuration
+from builder.errors import InputError
+from builder.ledger import Ledger
+from builder.pipeline import build
+from builder.prompts import Prompts
+from builder.releasing import Released, release
+from builder.scenarios import Catalogue, load_catalogue
+from builder.signature import digest_file
+from builder.splitting import SPLITS, split_of
+from builder.text import edit_ratio, overlap
+from tests.conftest import demo_file
+
+PAIR_COLUMNS = {
+    "pair_id": "string", "dialogue_id": "string", "scenario_id": "int64", "scenario": "string", "description": "string", "turn": "int64",
+    "context": [{"role": "string", "text": "string"}], "phase": "string", "strategy": "string", "reference": "string",
+    "apathetic": "string", "empathetic": "string", "empathetic_strategy": "string", "apathetic_method": "string",
+    "apathetic_edit_ratio": "float64", "empathetic_overlap": "float64",
+    "toxicity": {"reference": "float64", "apathetic": "float64", "empathetic": "float64"},
+    "flags": ["string"], "source": "string", "model": "string", "near_model": "string", "far_model": "string",
+}  # fmt: skip
+MESSAGES = [{"role": "string", "content": "string"}]
+CONTRACT: dict[str, dict[str, Any]] = {
+    "pairs": PAIR_COLUMNS,
+    "dialogues": {
+        "dialogue_id": "string", "scenario_id": "int64", "scenario": "string", "description": "string",
+        "turns": [{"role": "string", "text": "string", "strategy": "string", "phase": "string"}],
+        "flags": ["string"], "source": "string", "model": "string",
+    },
+    "preferences": {"pair_id": "string", "scenario": "string", "prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES},
+    "controls": PAIR_COLUMNS
+    | {
+        f"{control}{suffix}": kind
+        for control in ("near_empathetic", "far_apathetic")
+        for suffix, kind in {"": "string", "_edit_ratio": "float64", "_overlap": "float64", "_toxicity": "float64"}.items()
+    },
+}  # fmt: skip
+
+
+def plain(feature: Any) -> Any:
+    """A feature of datasets as strings, lists and dicts."""
+    if isinstance(feature, dict):
+        return {name: plain(one) for name, one in feature.items()}
+    return [plain(feature.feature)] if isinstance(feature, datasets.List) else feature.dtype
+
+
+def table(folder: Path, config: str) -> list[dict[str, Any]]:
+    return [row for split in SPLITS for row in pq.read_table(folder / "data" / config / f"{split}.parquet").to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
+    """A release of all seeds, without the metric that takes long."""
+    folder = tmp_path_factory.mktemp("whole")
+    config = load_configuration(demo_file(folder, report={"bootstrap": 10}))
+    build(config, folder / "build", load_catalogue(), prompts)
+    release(folder / "build", folder / "release", "0.1.0")
+    return folder / "release"
+
+
+@pytest.mark.parametrize("config", list(CONTRACT))
+def test_load_dataset_gives_the_columns_and_types_of_the_contract_in_every_split(config: str, whole: Path, tmp_path: Path) -> None:
+    loaded = datasets.load_dataset(str(whole), config, cache_dir=str(tmp_path))
+    assert list(loaded) == list(SPLITS)
+    for split in SPLITS:
+        assert plain(dict(loaded[split].features)) == CONTRACT[config]
+        assert loaded[split].num_rows > 0
+        assert all(split_of((row.get("dialogue_id") or row["pair_id"])[:8]) == split for row in loaded[split])
+
+
+def test_pairs_is_the_default_config(whole: Path, tmp_path: Path) -> None:
+    assert datasets.load_dataset(str(whole), split="test", cache_dir=str(tmp_path)).column_names == list(PAIR_COLUMNS)
+
+
+def test_an_empty_split_is_a_file_without_rows_and_the_others_load(released: tuple[Path, Released], tmp_path: Path) -> None:
+    folder, made = released
+    filled = [split for split, count in made.manifest["counts"]["pairs"].items() if count]
+    assert 0 < len(filled) < 3, "the small world has an empty split"
+    assert list(datasets.load_dataset(str(folder), "pairs", cache_dir=str(tmp_path))) == filled
+    for split in set(SPLITS) - set(filled):
+        assert pq.read_table(folder / "data" / "pairs" / f"{split}.parquet").num_rows == 0
+
+
+def test_rows_say_what_they_measure(released: tuple[Path, Released]) -> None:
+    dialogues = {row["dialogue_id"]: row for row in table(released[0], "dialogues")}
+    for row in table(released[0], "pairs"):
+        turns = dialogues[row["dialogue_id"]]["turns"]
+        assert row["pair_id"] == f"{row['dialogue_id']}-t{row['turn']:02d}"
+        assert row["reference"] == turns[row["turn"]]["text"]
+        assert (row["strategy"], row["phase"]) == (turns[row["turn"]]["strategy"], turns[row["turn"]]["phase"])
+        assert row["context"] == [{"role": turn["role"], "text": turn["text"]} for turn in turns[: row["turn"]]]
+        assert row["apathetic_edit_ratio"] == edit_ratio(row["reference"], row["apathetic"]) < 0.30
+        assert row["empathetic_overlap"] == overlap(row["reference"], row["empathetic"]) <= 0.35
+        assert row["empathetic_strategy"] != row["strategy"]
+        assert (row["source"], row["apathetic_method"]) == ("seed", "seed")
+    for dialogue in dialogues.values():
+        assert all((turn["strategy"] is None) == (turn["phase"] is None) == (turn["role"] == "seeker") for turn in dialogue["turns"])
+
+
+def test_preferences_are_conversations_that_end_with_the_seeker(released: tuple[Path, Released]) -> None:
+    pairs = {row["pair_id"]: row for row in table(released[0], "pairs")}
+    rows = table(released[0], "preferences")
+    assert {row["pair_id"] for row in rows} == {name for name, pair in pairs.items() if pair["context"][-1]["role"] == "seeker"}
+    for row in rows:
+        roles = [message["role"] for message in row["prompt"]]
+        assert roles == ["user", "assistant"] * (len(roles) // 2) + ["user"]
+        pair = pairs[row["pair_id"]]
+        assert "\n\n".join(message["content"] for message in row["prompt"]) == "\n\n".join(turn["text"] for turn in pair["context"])
+        assert row["chosen"] == [{"role": "assistant", "content": pair["empathetic"]}]
+        assert row["rejected"] == [{"role": "assistant", "content": pair["apathetic"]}]
+
+
+def test_the_manifest_hashes_every_file_and_names_what_made_it(released: tuple[Path, Released]) -> None:
+    folder, made = released
+    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {"manifest.json"}
+    manifest = json.loads((folder / "manifest.json").read_text())
+    assert manifest == made.manifest
+    assert set(manifest["files"]) == files >= {"README.md", "LICENSE", "CHANGELOG.md", "provenance.parquet", "report/index.html"}
+    assert all(digest_file(folder / name) == value for name, value in manifest["files"].items())
+    assert {"configuration", "templates", "schemas", "toxicity_weights", "software", "duplicates", "summary", "version", "date"} <= set(manifest)
+
+
+def test_provenance_names_a_stored_answer_for_every_text(released: tuple[Path, Released], built: Path) -> None:
+    rows = pq.read_table(released[0] / "provenance.parquet").to_pylist()
+    assert {row["what"] for row in rows} == {"dialogue", "apathetic", "empathetic", "near_empathetic", "far_apathetic"}
+    pairs = {row["pair_id"]: row for row in table(released[0], "pairs")}
+    with Ledger(built / "ledger.sqlite", create=False) as ledger:
+        for row in rows:
+            answer = ledger.get(row["request_key"])
+            assert answer is not None
+            if row["what"] == "apathetic":
+                assert json.loads(answer.text)["text"] == pairs[row["pair_id"]]["apathetic"]
+
+
+def test_two_releases_of_a_build_have_the_same_bytes(released: tuple[Path, Released], built: Path, tmp_path: Path) -> None:
+    release(built, tmp_path / "again", "0.1.0")
+    for path in released[0].rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(released[0])).read_bytes(), path
+
+
+def test_the_card_names_configs_and_splits(whole: Path) -> None:
+    head = yaml.safe_load((whole / "README.md").read_text().split("---")[1])
+    assert [one["config_name"] for one in head["configs"]] == list(CONTRACT)
+    assert [one["split"] for one in head["configs"][0]["data_files"]] == list(SPLITS)
+    assert head["license"] == "cc-by-4.0"
+
+
+@pytest.mark.parametrize(("version", "date", "said"), [("1.0", None, '"1.0" is not a version'), ("1.0.0", "today", '"today" is not a date')])
+def test_a_version_or_date_that_is_none_is_refused(version: str, date: str | None, said: str, built: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        release(built, tmp_path / "r", version, date=date)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_build_that_is_not_finished_or_was_changed_is_refused(built: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(built, tmp_path / "b"))
+    with (copy / "outcomes.jsonl").open("a") as stream:
+        stream.write(" ")
+    with pytest.raises(InputError, match="was changed after the build"):
+        release(copy, tmp_path / "r", "0.1.0")
+    (copy / "build.json").unlink()
+    with pytest.raises(InputError, match="holds no finished build"):
+        release(copy, tmp_path / "r", "0.1.0")
+    assert not (tmp_path / "r").exists()
+
+
+def test_an_exact_duplicate_is_left_out_and_counted(catalogue: Catalogue, prompts: Prompts, tmp_path: Path) -> None:
+    import dataclasses
+
+    copy = dataclasses.replace(catalogue[17], number=18, slug="other")
+    doubled = dataclasses.replace(catalogue, scenarios=(*catalogue.scenarios, copy))
+    build(load_configuration(demo_file(tmp_path, report={"bootstrap": 10})), tmp_path / "b", doubled, prompts)
+    made = release(tmp_path / "b", tmp_path / "r", "0.1.0")
+    stays, goes = ("017-seed", "018-seed") if split_of("017-seed") == "test" or split_of("018-seed") == "train" else ("018-seed", "017-seed")
+    assert made.manifest["duplicates"] == {goes: stays}
+    assert goes not in {row["dialogue_id"] for row in table(tmp_path / "r", "dialogues")}
