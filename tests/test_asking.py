@@ -45,7 +45,11 @@ async def test_each_bad_sample_gets_one_repair_that_shows_the_violations(ledger:
     trail = Trail()
     answer = await ask(ledger, prompts, model, trail)
     assert answer.value == "so kind"
-    assert [(one.reasons, one.final) for one in trail.sorted_failures()] == [(("unkind",), False), (("not_json",), False), (("schema",), False)]
+    assert [(one.reasons, one.final) for one in trail.sorted_failures()] == [
+        (("unkind",), False),
+        (("not_json",), False),
+        (("schema",), False),
+    ]
     first, repair, second, second_repair = [body["messages"] for body in model.bodies]
     assert first == second == MESSAGES
     assert repair[:2] == [*MESSAGES, {"role": "assistant", "content": '{"text": "rude"}'}]

@@ -73,7 +73,9 @@ def test_careful_sentences_are_not_mistaken_for_harm(text: str) -> None:
     assert safety.harmless(text) == []
 
 
-@pytest.mark.parametrize("text", ["I want to die.", "some nights I think about ending it all", "he hit me again", "I don't want to be here anymore"])
+@pytest.mark.parametrize(
+    "text", ["I want to die.", "some nights I think about ending it all", "he hit me again", "I don't want to be here anymore"]
+)
 def test_crisis_language_is_seen(text: str) -> None:
     assert safety.in_crisis(text)
 

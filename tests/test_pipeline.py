@@ -96,9 +96,7 @@ def test_a_folder_of_something_else_is_refused(demo: Configuration, tmp_path: Pa
     assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
 
 
-def test_a_rejected_dialogue_has_its_reasons_counted(
-    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
-) -> None:
+def test_a_rejected_dialogue_has_its_reasons_counted(demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
     strict = dataclasses.replace(demo, checks=dataclasses.replace(demo.checks, helper_words_at_least=1000))
     summary = build(strict, tmp_path / "b", catalogue, prompts)
     assert summary.status["rejected"] == 3 and summary.reasons == {"too_short": 3} and summary.pairs == 0
@@ -107,7 +105,7 @@ def test_a_rejected_dialogue_has_its_reasons_counted(
 def _slow_build(world: Path, out: Path, log: Path) -> None:
     catalogue = load_catalogue(world)
     model = Slow(catalogue, log, 0.02)
-    pipeline.make_models = lambda config, catalogue: dict.fromkeys(("self_chat", "near", "far"), model)  # type: ignore[assignment]
+    setattr(pipeline, "make_models", lambda config, catalogue: dict.fromkeys(("self_chat", "near", "far"), model))  # noqa: B010
     build(load_configuration(demo_file(world.parent)), out, catalogue, load_prompts(), window=WINDOW)
 
 

@@ -3,6 +3,7 @@
 import dataclasses
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from builder.scenarios import Catalogue
 from builder.taxonomy import Taxonomy
 
 
-def drawn(demo: Configuration, **changes: int) -> Configuration:
+def drawn(demo: Configuration, **changes: Any) -> Configuration:
     return dataclasses.replace(demo, plan="drawn", **{"dialogues": 100, **changes})
 
 
@@ -33,9 +34,7 @@ def test_quotas_add_up_and_are_within_one_of_the_exact_share(total: int, shares:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(0, 99_999), st.integers(8, 22), st.integers(0, 14), st.booleans())
-def test_every_drawn_plan_keeps_the_phase_rules(
-    seed: int, scenario: int, index: int, least: int, spread: int, strict: bool
-) -> None:
+def test_every_drawn_plan_keeps_the_phase_rules(seed: int, scenario: int, index: int, least: int, spread: int, strict: bool) -> None:
     from builder.taxonomy import load_taxonomy
 
     taxonomy = load_taxonomy()

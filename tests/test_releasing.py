@@ -130,7 +130,9 @@ def test_the_manifest_hashes_every_file_and_names_what_made_it(released: tuple[P
     assert manifest == made.manifest
     assert set(manifest["files"]) == files >= {"README.md", "LICENSE", "CHANGELOG.md", "provenance.parquet", "report/index.html"}
     assert all(digest_file(folder / name) == value for name, value in manifest["files"].items())
-    assert {"configuration", "templates", "schemas", "toxicity_weights", "software", "duplicates", "summary", "version", "date"} <= set(manifest)
+    assert {"configuration", "templates", "schemas", "toxicity_weights", "software", "duplicates", "summary", "version", "date"} <= set(
+        manifest
+    )
 
 
 def test_provenance_names_a_stored_answer_for_every_text(released: tuple[Path, Released], built: Path) -> None:
@@ -159,7 +161,9 @@ def test_the_card_names_configs_and_splits(whole: Path) -> None:
     assert head["license"] == "cc-by-4.0"
 
 
-@pytest.mark.parametrize(("version", "date", "said"), [("1.0", None, '"1.0" is not a version'), ("1.0.0", "today", '"today" is not a date')])
+@pytest.mark.parametrize(
+    ("version", "date", "said"), [("1.0", None, '"1.0" is not a version'), ("1.0.0", "today", '"today" is not a date')]
+)
 def test_a_version_or_date_that_is_none_is_refused(version: str, date: str | None, said: str, built: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match=said):
         release(built, tmp_path / "r", version, date=date)
@@ -185,6 +189,8 @@ def test_an_exact_duplicate_is_left_out_and_counted(catalogue: Catalogue, prompt
     doubled = dataclasses.replace(catalogue, scenarios=(*catalogue.scenarios, copy))
     build(load_configuration(demo_file(tmp_path, report={"bootstrap": 10})), tmp_path / "b", doubled, prompts)
     made = release(tmp_path / "b", tmp_path / "r", "0.1.0")
-    stays, goes = ("017-seed", "018-seed") if split_of("017-seed") == "test" or split_of("018-seed") == "train" else ("018-seed", "017-seed")
+    stays, goes = (
+        ("017-seed", "018-seed") if split_of("017-seed") == "test" or split_of("018-seed") == "train" else ("018-seed", "017-seed")
+    )
     assert made.manifest["duplicates"] == {goes: stays}
     assert goes not in {row["dialogue_id"] for row in table(tmp_path / "r", "dialogues")}

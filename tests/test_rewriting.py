@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -119,5 +120,5 @@ def test_a_control_that_fails_leaves_the_pair_out_of_the_controls_only(
     assert pairs and all(pair["near_empathetic"] is None and pair["far_apathetic"] is None for pair in pairs)
 
 
-def pipeline_outcomes(folder: Path) -> list[dict[str, object]]:
-    return [json.loads(line) for line in (folder / "outcomes.jsonl").read_text().splitlines()]  # type: ignore[misc]
+def pipeline_outcomes(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / "outcomes.jsonl").read_text().splitlines()]

@@ -86,7 +86,7 @@ def helper_turns(value: dict[str, Any]) -> list[dict[str, Any]]:
     [
         (lambda value: value["seed"]["turns"].pop(0), "let the seeker speak first"),
         (lambda value: value["seed"]["turns"].__setitem__(slice(None), value["seed"]["turns"][:8]), "8 turns"),
-        (lambda value: [value["seed"]["turns"].insert(0, value["seed"]["turns"][0]) for _ in range(2)], "a third turn of the seeker in a row"),
+        (lambda value: [value["seed"]["turns"].insert(0, value["seed"]["turns"][0]) for _ in range(2)], "a third turn of the seeker"),
         (lambda value: helper_turns(value)[0].update(strategy="EV"), "explore first"),
         (lambda value: helper_turns(value)[-1].update(strategy="EV"), "use an action strategy there"),
         (lambda value: helper_turns(value)[-3].update(strategy="Cla"), "strategy \"Cla\" (exploration) after the first action strategy"),

@@ -31,7 +31,9 @@ def test_its_name_carries_the_hash_of_the_seeds(catalogue: Catalogue) -> None:
     assert SeedBank(catalogue).name == f"seed-bank@{catalogue.seed_hash[-12:]}"
 
 
-@pytest.mark.parametrize("about", [About("017-00004", "self_chat"), About("017-seed", "near_apathetic", 0), About("017-seed", "far_empathetic", 99)])
+@pytest.mark.parametrize(
+    "about", [About("017-00004", "self_chat"), About("017-seed", "near_apathetic", 0), About("017-seed", "far_empathetic", 99)]
+)
 async def test_asked_for_what_it_does_not_hold_it_says_what_it_holds_and_how_to_name_a_model(catalogue: Catalogue, about: About) -> None:
     with pytest.raises(InputError, match=r"it holds 3 seed dialogues .*\n  Fix: build with a model: --model NAME"):
         await answer(catalogue, about)

@@ -1,0 +1,57 @@
+"""The command line: exit codes, what is printed, and that bad input writes nothing."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from builder.cli import main
+from tests.conftest import copy_world, demo_file
+
+
+@pytest.fixture
+def arguments(tmp_path: Path) -> list[str]:
+    world = copy_world(tmp_path / "scenarios")
+    return ["build", str(demo_file(tmp_path)), "--out", str(tmp_path / "b"), "--scenarios", str(world)]
+
+
+def test_build_and_release_print_what_a_user_needs(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    said = capsys.readouterr().out
+    assert "3 planned: 3 accepted, 0 rejected, 0 missing" in said
+    out = tmp_path / "b" / "release"
+    assert main(["release", str(tmp_path / "b"), "--out", str(out), "--version", "0.1.0", "--date", "2026-01-31"]) == 0
+    said = capsys.readouterr().out
+    assert "BLEU-4" in said and str(out / "report" / "index.html") in said and f'datasets.load_dataset("{out}", "pairs")' in said
+    assert "0.1.0 (2026-01-31)" in (out / "CHANGELOG.md").read_text()
+    assert main(["report", str(out), "--out", str(tmp_path / "report"), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["inversion"][0]["metric"] == "BLEU-4"
+
+
+def test_json_summaries_can_be_read_by_a_program(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*arguments, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["accepted"] == 3
+
+
+def test_bad_input_exits_with_2_names_the_place_and_writes_nothing(
+    arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    demo_file(tmp_path, samples=-1)
+    assert main(arguments) == 2
+    said = capsys.readouterr().err
+    assert "config.yaml: samples: -1" in said and "Fix:" in said and "Traceback" not in said
+    assert not (tmp_path / "b").exists()
+
+
+def test_an_offline_build_without_a_ledger_exits_with_2_and_writes_nothing(arguments: list[str], tmp_path: Path) -> None:
+    assert main([*arguments, "--offline"]) == 2
+    assert not (tmp_path / "b").exists()
+
+
+def test_help_teaches_and_is_quick() -> None:
+    said = subprocess.run([sys.executable, "-m", "builder", "--help"], capture_output=True, text=True, timeout=20, check=True).stdout
+    assert "empathy-eval build release/demo.yaml --out build/demo" in said
+    heavy = "import sys, builder.cli; sys.exit(any(name in sys.modules for name in ('torch', 'spacy', 'matplotlib')))"
+    assert subprocess.run([sys.executable, "-c", heavy], check=False).returncode == 0
