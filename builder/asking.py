@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from builder.errors import EmpathyEvalError
 from builder.ledger import Entry, Ledger
 from builder.models.protocol import Model, NoAnswer
 from builder.prompts import Message, Prompts
@@ -74,6 +75,8 @@ class Asker:
         self.samples = samples
         self.repairs = repairs
         self.offline = offline
+        # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
+        self.stopped: EmpathyEvalError | None = None
 
     async def ask(
         self, role: str, about: About, messages: list[Message], answer_schema: str, judge: Judge[T], trail: Trail
@@ -107,8 +110,14 @@ class Asker:
             return found
         if self.offline:
             raise NoAnswer(f"not in the ledger: {request.about}, sample {request.sample}, key {request.key}")
+        if self.stopped:
+            raise self.stopped
         start = time.monotonic()
-        completion = await model.complete(request)
+        try:
+            completion = await model.complete(request)
+        except EmpathyEvalError as error:
+            self.stopped = self.stopped or error
+            raise
         self.ledger.put(Entry(request.key, request.about, completion, seconds=time.monotonic() - start))
         return completion
 

@@ -19,7 +19,7 @@ from builder.scenarios import load_catalogue
 
 # spaCy, matplotlib and torch take seconds to import: each verb imports what it needs, so that --help and errors are instant.
 if TYPE_CHECKING:
-    from builder.pipeline import Summary
+    from builder.summary import Summary
 
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:
@@ -76,6 +76,8 @@ def _add_build(verbs: Any) -> None:
     verb.add_argument(
         "--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it"
     )
+    verb.add_argument("--budget-usd", type=float, metavar="USD", help="spend no more than this, counting what the ledger has spent")
+    verb.add_argument("--budget-tokens", type=int, metavar="N", help="use no more tokens than this, counting what the ledger has used")
     verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
     verb.set_defaults(verb=_build)
 
@@ -112,30 +114,19 @@ def _add_report(verbs: Any) -> None:
 def _build(options: argparse.Namespace) -> int:
     config = load_configuration(options.config, model=options.model, base_url=options.base_url)
     catalogue, prompts = load_catalogue(options.scenarios), load_prompts(options.templates)
-    from builder.pipeline import build
+    from builder.pipeline import Run, build
 
     with tqdm(unit="item", desc="build", disable=None) as bar:
 
         def show(summary: Summary) -> None:
             bar.total = summary.total
-            bar.set_postfix({name: summary.status[name] for name in ("accepted", "rejected", "missing")}, refresh=False)
+            bar.set_postfix(summary.short(), refresh=False)
             bar.update()
 
-        summary = build(config, options.out, catalogue, prompts, ledger_path=options.ledger, offline=options.offline, progress=show)
-    print(json.dumps(summary.to_json(), indent=2) if options.json else _told(summary))
+        run = Run(options.ledger, options.offline, options.budget_usd, options.budget_tokens, progress=show)
+        summary = build(config, options.out, catalogue, prompts, run)
+    print(json.dumps(summary.to_json(), indent=2) if options.json else summary)
     return 1 if summary.missing else 0
-
-
-def _told(summary: Summary) -> str:
-    """The closing summary in words."""
-    lines = [f"{summary.total} planned: " + ", ".join(f"{summary.status[name]} {name}" for name in ("accepted", "rejected", "missing"))]
-    lines.append(f"{summary.pairs} pairs, {summary.controls} with controls")
-    for title, counter in (("rejected because of", summary.reasons), ("failed for good", summary.omitted)):
-        if counter:
-            lines.append(f"{title}: " + ", ".join(f"{reason} ({count})" for reason, count in sorted(counter.items())))
-    if summary.missing:
-        lines.append(f"missing, asked for again by the same command; the first: {summary.missing[0]}")
-    return "\n".join(lines)
 
 
 def _release(options: argparse.Namespace) -> int:

@@ -43,6 +43,7 @@ class ModelConfig:
     model: str = "seed-bank"
     endpoint: str = "seed-bank"
     max_tokens: int = 0
+    max_tokens_field: str = "max_tokens"
     parameters: dict[str, Any] = field(default_factory=dict)
     structure: str = "schema"
     base_url: str | None = None

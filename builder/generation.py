@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from builder.asking import Asker, Trail
+from builder.asking import Asker, Trail, settled
 from builder.checks import dialogue as dialogue_checks
 from builder.checks import safety
 from builder.checks.toxicity import Toxicity
@@ -75,9 +75,8 @@ async def _flaws(
         *dialogue_checks.says_enough(turns, config.checks),
         *safety.answers_crisis(turns),
     ]
-    for place, turn in enumerate(turns):
-        if turn.role == "helper":
-            found += safety.harmless(turn.text)
-            score = await toxicity.score(turn.text, About(plan.dialogue_id, "score", place))
-            found += toxicity.flaws(score)
+    helper = {place: turn.text for place, turn in enumerate(turns) if turn.role == "helper"}
+    scores = await settled(*(toxicity.score(text, About(plan.dialogue_id, "score", place)) for place, text in helper.items()))
+    for text, score in zip(helper.values(), scores, strict=True):
+        found += [*safety.harmless(text), *toxicity.flaws(score)]
     return found

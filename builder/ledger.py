@@ -30,6 +30,8 @@ CREATE TABLE completions (
     body BLOB NOT NULL
 )
 """
+# Worst cases of requests that were sent under a budget and have no known outcome yet.
+RESERVATIONS = "CREATE TABLE reservations (token TEXT PRIMARY KEY, model TEXT NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL)"
 INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -81,6 +83,7 @@ class Ledger:
                 self._connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
                 self._connection.execute(f"PRAGMA user_version={VERSION}")
                 self._connection.execute(TABLE)
+                self._connection.execute(RESERVATIONS)
             self._connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
             if "locked" not in str(error):
@@ -132,14 +135,37 @@ class Ledger:
             JobError: if they cannot be written (a full disk); none of them is stored then.
         """
         try:
-            self._connection.execute("BEGIN")
-            self._connection.executemany(INSERT, map(_row, entries))
-            self._connection.execute("COMMIT")
+            if len(entries) == 1:
+                self._connection.execute(INSERT, _row(entries[0]))  # commits by itself
+            else:
+                self._connection.execute("BEGIN")
+                self._connection.executemany(INSERT, map(_row, entries))
+                self._connection.execute("COMMIT")
         except sqlite3.DatabaseError as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
             fix = "make room, then run the same command: what is stored is not asked for again"
             raise job_error(self.path, f"cannot be written: {error}", fix) from error
+
+    def reserve(self, token: str, model: str, worst: Usage) -> None:
+        """Notes the worst case of a request that is about to be sent."""
+        self._connection.execute("INSERT INTO reservations VALUES (?, ?, ?, ?)", (token, model, worst.input_tokens, worst.output_tokens))
+
+    def release(self, token: str) -> None:
+        """Takes a reservation back whose outcome is known."""
+        self._connection.execute("DELETE FROM reservations WHERE token = ?", (token,))
+
+    def reserved(self) -> list[tuple[str, Usage]]:
+        """The open reservations, by model."""
+        rows = self._connection.execute("SELECT model, sum(input), sum(output) FROM reservations GROUP BY model ORDER BY model")
+        return [(model, Usage(worst_in, 0, worst_out)) for model, worst_in, worst_out in rows]
+
+    def spent(self) -> list[tuple[str, Usage]]:
+        """The tokens of all answers, by model."""
+        rows = self._connection.execute(
+            "SELECT model, sum(input_tokens), sum(cached_tokens), sum(output_tokens) FROM completions GROUP BY model ORDER BY model"
+        )
+        return [(model, Usage(*tokens)) for model, *tokens in rows]
 
     def query(self, sql: str, parameters: Iterable[object] = ()) -> Iterator[tuple[object, ...]]:
         """Rows of a reading query over the table ``completions``, for summaries."""

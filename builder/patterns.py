@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -26,22 +26,47 @@ def language() -> Language:
     return blank
 
 
-@dataclass(frozen=True)
+@lru_cache(maxsize=4096)
+def _words(text: str) -> frozenset[int]:
+    """The lower-cased tokens of a text, as spaCy's hashes of them."""
+    return frozenset(language().make_doc(text).to_array("LOWER").tolist())
+
+
+@dataclass(frozen=True, eq=False)
 class Patterns:
-    """Named patterns; ``replacements`` for those files whose patterns stand for an edit."""
+    """Named patterns; ``replacements`` for those files whose patterns stand for an edit.
+
+    ``needed`` holds for each pattern the sets of words of which a text must have at least one each: most texts lack them for
+    every pattern, and are not handed to the matcher at all.
+    """
 
     matcher: Matcher
-    names: tuple[str, ...]
+    needed: tuple[tuple[frozenset[int], ...], ...]
     replacements: dict[str, str]
 
-    def find(self, text: str) -> list[tuple[str, str]]:
+    @lru_cache(maxsize=4096)  # noqa: B019  (the few objects of this class live as long as the process)
+    def find(self, text: str) -> tuple[tuple[str, str], ...]:
         """(name, phrase) of each match, in the order of the text; of overlapping matches the longest."""
-        return [(span.label_, span.text) for span in self.spans(language()(text))]
+        present = _words(text)
+        if all(any(present.isdisjoint(words) for words in sets) for sets in self.needed):
+            return ()
+        return tuple((span.label_, span.text) for span in self.spans(language().make_doc(text)))
 
     def spans(self, doc: Doc) -> list[Span]:
         """The matches as spans of a document, longest first where they overlap."""
         found: list[Span] = self.matcher(doc, as_spans=True)
         return filter_spans(found)
+
+
+def _needed(pattern: list[dict[str, Any]]) -> tuple[frozenset[int], ...]:
+    """The words that each obligatory token of a pattern may be, where the pattern says so by LOWER."""
+    strings, sets = language().vocab.strings, []
+    for token in pattern:
+        lower: Any = token.get("LOWER")
+        words = lower.get("IN") if isinstance(lower, dict) else [lower]
+        if words and lower is not None and token.get("OP", "1") in ("1", "+"):
+            sets.append(frozenset(strings.add(word) for word in words))
+    return tuple(sets)
 
 
 @cache
@@ -60,4 +85,5 @@ def load_patterns(name: str, folder: Path | None = None) -> Patterns:
         except ValueError as error:
             raise input_error(f"{path}: {rule['name']}", f"spaCy refuses a pattern: {error}", "mend the pattern") from error
     replacements = {rule["name"]: rule["replace"] for rule in rules if "replace" in rule}
-    return Patterns(matcher, tuple(rule["name"] for rule in rules), replacements)
+    needed = tuple(_needed(pattern) for rule in rules for pattern in rule["patterns"])
+    return Patterns(matcher, needed, replacements)

@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from functools import cached_property
 from typing import Any, Literal
 
-from builder.signature import digest
+from builder.signature import SCHEME, canonical_json, digest_bytes
 
 Role = Literal["seeker", "helper"]
 Kind = Literal["self_chat", "near_apathetic", "far_empathetic", "near_empathetic", "far_apathetic", "score"]
@@ -35,9 +35,16 @@ class Request:
     sample: int = 0
 
     @cached_property
+    def content(self) -> bytes:
+        """The body as canonical JSON: what is sent, and what the key is made of."""
+        return canonical_json(self.body)
+
+    @cached_property
     def key(self) -> str:
         """The hash that names the answer in a ledger: body, endpoint label and sample, and nothing else."""
-        return digest({"body": self.body, "endpoint": self.endpoint, "sample": self.sample})
+        # The canonical JSON of {"body": …, "endpoint": …, "sample": …}, put together so that the body is written out once.
+        whole = b'{"body":%b,"endpoint":%b,"sample":%d}' % (self.content, canonical_json(self.endpoint), self.sample)
+        return f"{SCHEME}-{digest_bytes(whole)}"
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from typing import Any
 
 # The tag tells hashes of this scheme from those of a later one.
 SCHEME = "s1"
+ENCODER = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
 def canonical_json(value: Any) -> bytes:
@@ -19,7 +20,7 @@ def canonical_json(value: Any) -> bytes:
         ValueError: for NaN and infinities.
         TypeError: for anything that JSON does not have.
     """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False).encode()
+    return ENCODER.encode(value).encode()
 
 
 def digest(value: Any) -> str:

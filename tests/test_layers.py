@@ -8,10 +8,10 @@ import builder
 LAYERS = (
     {"errors", "text", "signature", "files", "schemas", "templates"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
-    {"ledger", "models", "asking"},
+    {"ledger", "budget", "models", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "inversion"},
-    {"pipeline", "rows", "reporting", "figures", "cards", "releasing"},
+    {"summary", "pipeline", "rows", "reporting", "figures", "cards", "releasing"},
     {"cli", "__main__"},
 )
 PACKAGE = Path(builder.__file__).parent

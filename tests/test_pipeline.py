@@ -18,7 +18,7 @@ import pytest
 from builder import pipeline
 from builder.config import Configuration, load_configuration
 from builder.errors import InputError, JobError
-from builder.pipeline import build
+from builder.pipeline import Run, build
 from builder.prompts import Prompts, load_prompts
 from builder.scenarios import Catalogue, load_catalogue
 from tests.conftest import copy_world, demo_file
@@ -42,7 +42,7 @@ def test_window_and_a_second_run_change_nothing(
     demo: Configuration, built: Path, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
     for _ in range(2):
-        build(demo, tmp_path / "b", catalogue, prompts, window=1)
+        build(demo, tmp_path / "b", catalogue, prompts, Run(window=1))
         assert bytes_of(tmp_path / "b") == bytes_of(built)
 
 
@@ -56,7 +56,7 @@ def test_the_hash_seed_of_the_interpreter_changes_nothing(built: Path, tmp_path:
 def test_a_rebuild_from_the_ledger_alone_gives_the_same_bytes(
     demo: Configuration, built: Path, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
-    build(demo, tmp_path / "b", catalogue, prompts, ledger_path=built / "ledger.sqlite", offline=True)
+    build(demo, tmp_path / "b", catalogue, prompts, Run(ledger=built / "ledger.sqlite", offline=True))
     assert bytes_of(tmp_path / "b") == bytes_of(built)
 
 
@@ -72,7 +72,7 @@ def test_an_offline_build_that_lacks_a_row_names_the_request(
     ledger.close()
     before = bytes_of(tmp_path / "b")
     with pytest.raises(JobError) as caught:
-        build(demo, tmp_path / "b", catalogue, prompts, offline=True)
+        build(demo, tmp_path / "b", catalogue, prompts, Run(offline=True))
     assert key in str(caught.value) and dialogue in str(caught.value) and caught.value.exit_code == 1
     assert bytes_of(tmp_path / "b") == before
 
@@ -105,8 +105,8 @@ def test_a_rejected_dialogue_has_its_reasons_counted(demo: Configuration, tmp_pa
 def _slow_build(world: Path, out: Path, log: Path) -> None:
     catalogue = load_catalogue(world)
     model = Slow(catalogue, log, 0.02)
-    setattr(pipeline, "make_models", lambda config, catalogue: dict.fromkeys(("self_chat", "near", "far"), model))  # noqa: B010
-    build(load_configuration(demo_file(world.parent)), out, catalogue, load_prompts(), window=WINDOW)
+    setattr(pipeline, "make_models", lambda config, catalogue, budget: dict.fromkeys(("self_chat", "near", "far"), model))  # noqa: B010
+    build(load_configuration(demo_file(world.parent)), out, catalogue, load_prompts(), Run(window=WINDOW))
 
 
 def test_twenty_kills_lose_nothing_and_ask_again_only_for_what_was_in_flight(built: Path, tmp_path: Path) -> None:

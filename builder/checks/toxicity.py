@@ -34,7 +34,7 @@ class Toxicity:
         self.weights = weights_of(config)
         self._ledger = ledger
         self._offline = offline
-        self._waiting: list[tuple[str, asyncio.Future[float]]] = []
+        self._waiting: list[tuple[str, Request, asyncio.Future[float]]] = []
 
     async def score(self, text: str, about: About) -> float:
         """The score of a text, in [0, 1]; ``about`` is the turn whose text it is.
@@ -48,10 +48,12 @@ class Toxicity:
             return float(json.loads(found.text)["score"])
         if self._offline:
             raise NoAnswer(f"not in the ledger: toxicity of {about}, key {request.key}")
-        score = round(float(await self._gathered(text)), 4)
-        completion = Completion(json.dumps({"score": score}), "stop", self.config.scorer)
-        self._ledger.put(Entry(request.key, request.about, completion, "computed"))
-        return score
+        loop = asyncio.get_running_loop()
+        if not self._waiting:
+            loop.call_later(GATHERED, self._settle)
+        future: asyncio.Future[float] = loop.create_future()
+        self._waiting.append((text, request, future))
+        return await future
 
     def request(self, text: str, about: About) -> Request:
         """What a score is kept under: the text and the weights."""
@@ -64,25 +66,21 @@ class Toxicity:
             return []
         return [Flaw("toxic", f"a toxicity of {score:.2f} by {self.config.scorer}, at most {self.config.at_most} is taken")]
 
-    async def _gathered(self, text: str) -> float:
-        loop = asyncio.get_running_loop()
-        if not self._waiting:
-            loop.call_later(GATHERED, self._settle)
-        future: asyncio.Future[float] = loop.create_future()
-        self._waiting.append((text, future))
-        return await future
-
     def _settle(self) -> None:
+        """Scores what has gathered, stores it, and hands it out."""
         waiting, self._waiting = self._waiting, []
         try:
-            scores = load_scorer(self.config)([text for text, _ in waiting])
-        except Exception as error:  # whatever the scorer raises belongs to those who wait for it
-            for _, future in waiting:
+            scores = [round(float(score), 4) for score in load_scorer(self.config)([text for text, _, _ in waiting])]
+            completions = [Completion(json.dumps({"score": score}), "stop", self.config.scorer) for score in scores]
+            made = zip(waiting, completions, strict=True)
+            self._ledger.put(*(Entry(request.key, request.about, one, "computed") for (_, request, _), one in made))
+        except Exception as error:  # whatever is raised belongs to those who wait
+            for _, _, future in waiting:
                 future.set_exception(error)
             return
-        for (_, future), score in zip(waiting, scores, strict=True):
+        for (_, _, future), score in zip(waiting, scores, strict=True):
             if not future.done():
-                future.set_result(float(score))
+                future.set_result(score)
 
 
 @cache

@@ -1,0 +1,120 @@
+"""Pace: how many requests are under way at once, and how fast new ones start."""
+
+from __future__ import annotations
+
+import asyncio
+import email.utils
+import re
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+# When more than this share of a round of answers are refusals, the pace is too fast for the endpoint; below it a refusal is sporadic.
+PERSISTENT = 0.5
+# The fewest answers that a round is judged by.
+ROUND = 16
+UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+
+
+@dataclass
+class Bucket:
+    """Lets through so many units a minute, with up to a second's worth at once (generic cell rate algorithm)."""
+
+    per_minute: float
+    due: float = 0.0
+
+    def delay(self, units: float, now: float) -> float:
+        """Takes the units, and says how many seconds from now they may be used."""
+        seconds = units * 60 / self.per_minute
+        self.due = max(self.due, now) + seconds
+        return max(0.0, self.due - seconds - now - 1.0)
+
+    def give_back(self, units: float) -> None:
+        """Returns units that were taken and not needed."""
+        self.due -= units * 60 / self.per_minute
+
+
+@dataclass
+class Pace:
+    """Bounds requests in flight, requests a minute and tokens a minute; slows down for a persistent refusal and recovers."""
+
+    in_flight: int
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    clock: Callable[[], float] = time.monotonic
+    running: int = 0
+    _limit: float = 0.0
+    _paused_until: float = 0.0
+    _answers: int = 0
+    _refusals: int = 0
+    _waiting: deque[asyncio.Future[None]] = field(default_factory=deque)
+
+    def __post_init__(self) -> None:
+        self._limit = float(self.in_flight)
+        self._requests = Bucket(self.requests_per_minute) if self.requests_per_minute else None
+        self._tokens = Bucket(self.tokens_per_minute) if self.tokens_per_minute else None
+
+    @property
+    def limit(self) -> int:
+        """The number of requests that may be in flight now."""
+        return max(1, int(self._limit))
+
+    async def start(self, tokens: int) -> None:
+        """Waits for a turn to send a request of at most so many tokens. Whoever started must call :meth:`end`."""
+        while self.running >= self.limit:
+            turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+            self._waiting.append(turn)
+            await turn
+        self.running += 1
+        now = self.clock()
+        delays = [bucket.delay(units, now) for bucket, units in ((self._requests, 1), (self._tokens, tokens)) if bucket]
+        if (delay := max(self._paused_until - now, *delays, 0.0)) > 0:
+            await asyncio.sleep(delay)
+
+    def end(self, tokens: int, used: int, *, refused: bool = False) -> None:
+        """Ends a turn; ``used`` of the tokens taken were needed, ``refused`` if the endpoint asked for a slower pace."""
+        self.running -= 1
+        if self._tokens:
+            self._tokens.give_back(tokens - used)
+        self._answers += 1
+        self._refusals += refused
+        if self._answers >= max(ROUND, self.limit):
+            self._judge_round()
+        for _ in range(self.limit - self.running):
+            if not self._waiting:
+                break
+            turn = self._waiting.popleft()
+            if not turn.done():
+                turn.set_result(None)
+
+    def _judge_round(self) -> None:
+        """Halves what is in flight when most of a round was refused, else lets it grow back by a tenth."""
+        persistent = self._refusals > PERSISTENT * self._answers
+        self._limit = max(1.0, self._limit / 2) if persistent else min(float(self.in_flight), self._limit * 1.1 + 1)
+        self._answers = self._refusals = 0
+
+    def heed(self, headers: Mapping[str, str]) -> None:
+        """Starts nothing new until the endpoint's window resets, if its headers say that nothing is left of it."""
+        for what in ("requests", "tokens"):
+            if headers.get(f"x-ratelimit-remaining-{what}") == "0":
+                reset = seconds(headers.get(f"x-ratelimit-reset-{what}"))
+                self._paused_until = max(self._paused_until, self.clock() + (reset or 0.0))
+
+
+def seconds(text: str | None) -> float | None:
+    """Seconds from what rate-limit headers hold: ``1.5``, ``6m0s``, ``20ms``, or an HTTP date; None for anything else."""
+    if not text:
+        return None
+    try:
+        return max(0.0, float(text))
+    except ValueError:
+        pass
+    if DURATION.sub("", text) == "":
+        return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text))
+    try:
+        date = email.utils.parsedate_to_datetime(text)
+    except ValueError:
+        return None
+    return max(0.0, date.timestamp() - time.time())

@@ -1,0 +1,29 @@
+"""Phrases as data."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from spacy.util import filter_spans
+
+from builder.errors import InputError
+from builder.patterns import language, load_patterns
+
+PIECES = ["I", "can't", "cannot", "go", "on", "want", "to", "die", "you", "should", "take", "some", "antidepressants", "20mg", "he", "hit",
+          "me", ".", "end", "it", "all", "helpline", "kill", "myself", "better", "off", "without", "so", "hard"]  # fmt: skip
+
+
+@settings(deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join), st.sampled_from(["crisis", "safety", "pointers", "apathetic"]))
+def test_the_shortcut_changes_no_match(text: str, name: str) -> None:
+    patterns = load_patterns(name)
+    doc = language().make_doc(text)
+    full = [(span.label_, span.text) for span in filter_spans(patterns.matcher(doc, as_spans=True))]
+    assert list(patterns.find(text)) == full
+
+
+def test_a_pattern_that_spacy_refuses_is_named(tmp_path: Path) -> None:
+    (tmp_path / "bad.yaml").write_text("- name: odd\n  patterns:\n    - [{LOWERCASE: x}]\n")
+    with pytest.raises(InputError, match=r"bad\.yaml: odd: spaCy refuses a pattern"):
+        load_patterns("bad", tmp_path)
