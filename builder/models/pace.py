@@ -7,7 +7,7 @@ import email.utils
 import re
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 # When more than this share of a round of answers are refusals, the pace is too fast for the endpoint; below it a refusal is sporadic.
@@ -95,8 +95,9 @@ class Pace:
         self._limit = max(1.0, self._limit / 2) if persistent else min(float(self.in_flight), self._limit * 1.1 + 1)
         self._answers = self._refusals = 0
 
-    def heed(self, headers: Mapping[str, str]) -> None:
+    def heed(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         """Starts nothing new until the endpoint's window resets, if its headers say that nothing is left of it."""
+        headers = {name.lower().decode(): value.decode() for name, value in raw if name[:11].lower() == b"x-ratelimit"}
         for what in ("requests", "tokens"):
             if headers.get(f"x-ratelimit-remaining-{what}") == "0":
                 reset = seconds(headers.get(f"x-ratelimit-reset-{what}"))
