@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,10 +55,45 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"empathy-eval {__version__}")
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    _add_preview(verbs)
     _add_build(verbs)
     _add_release(verbs)
     _add_report(verbs)
+    _add_ledger(verbs)
     return parser
+
+
+def _add_config(verb: argparse.ArgumentParser) -> None:
+    """What ``preview`` and ``build`` share."""
+    verb.add_argument("config", type=Path, metavar="CONFIG", help="a build configuration, such as release/demo.yaml")
+    verb.add_argument("--model", metavar="NAME", help="use this model for everything, instead of the configured ones")
+    verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
+    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own")
+    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own")
+
+
+def _add_preview(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "preview",
+        help="show the first requests of a build and estimate all of it",
+        description="Shows the exact requests of the first items, and estimates requests, tokens, cost and hours of the whole build. Sends "
+        "nothing. With a ledger that has answers already, the estimate uses their averages.",
+    )
+    _add_config(verb)
+    verb.add_argument("-n", type=int, default=1, metavar="N", help="items whose requests are shown (default: 1; 0 shows only the estimate)")
+    verb.add_argument("--ledger", type=Path, metavar="PATH", help="a ledger to learn from; it is not changed")
+    verb.add_argument("--json", action="store_true", help="print everything as JSON")
+    verb.set_defaults(verb=_preview)
+
+
+def _add_ledger(verbs: Any) -> None:
+    verb = verbs.add_parser("ledger", help="look into a ledger", description="Works on the file that holds every answer.")
+    inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
+    show = inner.add_parser("show", help="requests, tokens and spend by model, kind and finish reason")
+    show.add_argument("ledger", type=Path, metavar="PATH", help="the ledger, such as build/demo/ledger.sqlite")
+    show.add_argument("--config", type=Path, metavar="CONFIG", help="a configuration with prices, to show what was spent")
+    show.add_argument("--json", action="store_true", help="print the rows as JSON")
+    show.set_defaults(verb=_ledger_show)
 
 
 def _add_build(verbs: Any) -> None:
@@ -66,13 +103,9 @@ def _add_build(verbs: Any) -> None:
         description="Asks a model for what the ledger does not have yet, checks every answer, and writes the outcomes of all items into a "
         "folder. The same command again resumes: nothing answered is asked for twice.",
     )
-    verb.add_argument("config", type=Path, metavar="CONFIG", help="a build configuration, such as release/demo.yaml")
+    _add_config(verb)
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the build folder; it belongs to one configuration")
-    verb.add_argument("--model", metavar="NAME", help="use this model for everything, instead of the configured ones")
-    verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
-    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own")
-    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own")
     verb.add_argument(
         "--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it"
     )
@@ -109,6 +142,37 @@ def _add_report(verbs: Any) -> None:
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
     verb.add_argument("--json", action="store_true", help="print the tables as JSON")
     verb.set_defaults(verb=_report)
+
+
+def _preview(options: argparse.Namespace) -> int:
+    config = load_configuration(options.config, model=options.model, base_url=options.base_url)
+    from builder.estimating import estimate_table, preview
+
+    made = preview(config, load_catalogue(options.scenarios), load_prompts(options.templates), options.ledger, options.n)
+    if options.json:
+        requests = [{"about": asdict(one.about), "key": one.key, "endpoint": one.endpoint, "body": one.body} for one in made.requests]
+        print(
+            json.dumps({"requests": requests, "stand_ins": made.stand_ins, "estimates": [asdict(one) for one in made.estimates]}, indent=2)
+        )
+        return 0
+    for request in made.requests:
+        print(f"--- {request.about} · key {request.key} · endpoint {request.endpoint}")
+        print(json.dumps(request.body, indent=2, ensure_ascii=False))
+    if made.stand_ins:
+        print(f"--- not in the ledger yet, so a seed dialogue stands in for rewriting: {', '.join(made.stand_ins)}")
+    print(estimate_table(made.estimates))
+    return 0
+
+
+def _ledger_show(options: argparse.Namespace) -> int:
+    from builder.ledger import Ledger
+    from builder.spending import spending, spending_table
+
+    config = load_configuration(options.config) if options.config else None
+    with Ledger(options.ledger, create=False) as ledger:
+        rows = spending(ledger, config)
+    print(json.dumps([asdict(row) for row in rows], indent=2) if options.json else spending_table(rows))
+    return 0
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -155,4 +219,10 @@ def _report(options: argparse.Namespace) -> int:
 
 def entry() -> None:
     """The console script."""
-    sys.exit(main())
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe has had enough, as in ``… | head``
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)

@@ -24,6 +24,8 @@ DELIVERY = (
     "patience_seconds",
     "prices",
 )
+# What models on one endpoint have in common.
+LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_seconds"))
 
 
 @dataclass(frozen=True)
@@ -173,4 +175,9 @@ def _contradictions(configuration: Configuration, path: Path) -> list[Problem]:
     if 0 < len(banks) < len(ROLES):
         what = f"the seed bank answers only for its own dialogues ({', '.join(banks)}), beside a model"
         found.append(Problem(f"{path}: models", what, "use the seed bank for all three or for none"))
+    for label in sorted({one.endpoint for one in configuration.models.values()}):
+        ways = {tuple(getattr(one, name) for name in LINE) for one in configuration.models.values() if one.endpoint == label}
+        if len(ways) > 1:
+            what = f'the models on endpoint "{label}" are delivered in different ways'
+            found.append(Problem(f"{path}: models", what, f"give them the same {', '.join(LINE)}, or labels of their own"))
     return found

@@ -10,15 +10,15 @@ from builder.checks import dialogue as dialogue_checks
 from builder.checks import safety
 from builder.checks.toxicity import Toxicity
 from builder.config import Configuration
-from builder.prompts import Message
+from builder.prompts import Message, Prompts
 from builder.records import About, Dialogue, Flaw, Plan, Turn
 from builder.scenarios import Catalogue, Seed
 from builder.signature import derived_random
 
 
-def messages(asker: Asker, catalogue: Catalogue, config: Configuration, plan: Plan) -> list[Message]:
+def messages(prompts: Prompts, catalogue: Catalogue, config: Configuration, plan: Plan) -> list[Message]:
     """The self-chat request of a plan: the rules first, an exemplar of another scenario, then the plan."""
-    return asker.prompts.render(
+    return prompts.render(
         "self_chat",
         taxonomy=catalogue.taxonomy,
         scenario=catalogue[plan.scenario_id],
@@ -56,7 +56,7 @@ async def generate(
         return await _flaws(turns, told, plan, catalogue, config, toxicity) or (told, turns)
 
     about = About(plan.dialogue_id, "self_chat")
-    answer = await asker.ask("self_chat", about, messages(asker, catalogue, config, plan), "dialogue_answer", judge, trail)
+    answer = await asker.ask("self_chat", about, messages(asker.prompts, catalogue, config, plan), "dialogue_answer", judge, trail)
     if answer is None:
         return None
     description, turns = answer.value

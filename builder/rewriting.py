@@ -8,8 +8,8 @@ from typing import Any, Literal
 from builder.asking import Asker, Trail, settled
 from builder.checks import contrast, safety
 from builder.checks.toxicity import Toxicity
-from builder.config import Configuration
-from builder.prompts import Message
+from builder.config import Configuration, Limits
+from builder.prompts import Message, Prompts
 from builder.records import About, Dialogue, Failure, Flaw, Kind, Pair, PlannedTurn, Turn, Variant
 from builder.rules import de_empathised
 from builder.taxonomy import Taxonomy
@@ -47,6 +47,14 @@ def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...]) -> list[Scene]:
             flags = ("crisis",) if crisis else ()
             found.append(Scene(dialogue.dialogue_id, dialogue.turns[:place], turn, plan[place], flags))
     return found
+
+
+def messages(prompts: Prompts, taxonomy: Taxonomy, limits: Limits, kind: Kind, scene: Scene) -> list[Message]:
+    """The messages of a rewriting request; what a far one may not see is not given to its template."""
+    seen: dict[str, Any] = {"taxonomy": taxonomy, "context": scene.context, "limits": limits}
+    if kind.startswith("near"):
+        return prompts.render(kind, **seen, reference=scene.reference.text, strategy=scene.strategy("near"))
+    return prompts.render(kind, **seen, strategy=scene.strategy("far"))
 
 
 class Rewriter:
@@ -96,20 +104,20 @@ class Rewriter:
         trail.failures.append((1, Failure("near_apathetic", scene.place, reasons, final=True)))
         return None
 
-    def messages(self, kind: Kind, scene: Scene) -> list[Message]:
-        """The messages of a rewriting request; what a far one may not see is not given to its template."""
-        seen: dict[str, Any] = {"taxonomy": self.taxonomy, "context": scene.context, "limits": self.config.checks}
-        if kind.startswith("near"):
-            return self.asker.prompts.render(kind, **seen, reference=scene.reference.text, strategy=scene.strategy("near"))
-        return self.asker.prompts.render(kind, **seen, strategy=scene.strategy("far"))
-
     async def _asked(self, closeness: Closeness, kind: Kind, scene: Scene, trail: Trail) -> Variant | None:
         async def judge(value: Any) -> tuple[str, float] | list[Flaw]:
             text = value["text"].strip()
             judged = await self._judged(closeness, scene, text)
             return judged if isinstance(judged, list) else (text, judged)
 
-        answer = await self.asker.ask(closeness, self._about(scene, kind), self.messages(kind, scene), "variant_answer", judge, trail)
+        answer = await self.asker.ask(
+            closeness,
+            self._about(scene, kind),
+            messages(self.asker.prompts, self.taxonomy, self.config.checks, kind, scene),
+            "variant_answer",
+            judge,
+            trail,
+        )
         if answer is None:
             return None
         method = "seed" if self.config.models[closeness].kind == "seed-bank" else "model"

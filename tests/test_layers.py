@@ -8,10 +8,10 @@ import builder
 LAYERS = (
     {"errors", "text", "signature", "files", "schemas", "templates"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
-    {"ledger", "budget", "models", "asking"},
+    {"ledger", "budget", "spending", "models", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "inversion"},
-    {"summary", "pipeline", "rows", "reporting", "figures", "cards", "releasing"},
+    {"summary", "estimating", "pipeline", "rows", "reporting", "figures", "cards", "releasing"},
     {"cli", "__main__"},
 )
 PACKAGE = Path(builder.__file__).parent

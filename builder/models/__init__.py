@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builder.budget import Budget
-from builder.config import Configuration, ModelConfig
+from builder.config import Configuration
 from builder.models.protocol import Model
 from builder.models.seed_bank import SeedBank
 from builder.scenarios import Catalogue
@@ -11,12 +11,10 @@ from builder.scenarios import Catalogue
 
 def make_models(config: Configuration, catalogue: Catalogue, budget: Budget) -> dict[str, Model]:
     """The models of a configuration by what they are for: ``self_chat``, ``near``, ``far``."""
-    bank = SeedBank(catalogue)
-    return {role: bank if one.kind == "seed-bank" else _endpoint(one, budget) for role, one in config.models.items()}
-
-
-def _endpoint(config: ModelConfig, budget: Budget) -> Model:
+    if all(one.kind == "seed-bank" for one in config.models.values()):
+        return dict.fromkeys(config.models, SeedBank(catalogue))
     # openai takes half a second to import, which an offline build does not need.
-    from builder.models.openai_endpoint import OpenAIEndpoint
+    from builder.models.openai_endpoint import Line, OpenAIEndpoint
 
-    return OpenAIEndpoint(config, budget)
+    lines = {one.endpoint: Line(one) for one in config.models.values()}
+    return {role: OpenAIEndpoint(one, budget, lines[one.endpoint]) for role, one in config.models.items()}

@@ -36,15 +36,13 @@ class Refused(Exception):
         self.wait, self.pace, self.known = wait, pace, known
 
 
-class OpenAIEndpoint:
-    """A model behind a chat-completions endpoint. The key is read from the environment and kept nowhere else."""
+class Line:
+    """What models on one endpoint share: the client with its connections, and the pace."""
 
-    def __init__(self, config: ModelConfig, budget: Budget) -> None:
-        self.name, self.endpoint = config.model, config.endpoint
-        self._config, self._budget = config, budget
-        self._pace = Pace(config.in_flight, config.requests_per_minute, config.tokens_per_minute)
+    def __init__(self, config: ModelConfig) -> None:
+        self.pace = Pace(config.in_flight, config.requests_per_minute, config.tokens_per_minute)
         # A local server needs no key, and the client insists on one.
-        self._client = openai.AsyncOpenAI(
+        self.client = openai.AsyncOpenAI(
             api_key=os.environ.get(config.api_key_env) or "none",
             base_url=config.base_url,
             max_retries=0,
@@ -53,6 +51,15 @@ class OpenAIEndpoint:
                 limits=httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight),
             ),
         )
+
+
+class OpenAIEndpoint:
+    """A model behind a chat-completions endpoint. The key is read from the environment and kept nowhere else."""
+
+    def __init__(self, config: ModelConfig, budget: Budget, line: Line) -> None:
+        self.name, self.endpoint = config.model, config.endpoint
+        self._config, self._budget = config, budget
+        self._pace, self._client = line.pace, line.client
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The body of a chat completion; structure is asked for as configured, never detected."""
