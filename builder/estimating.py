@@ -84,7 +84,7 @@ class Items:
         found = [self._self_chat(plan)]
         for scene in rewriting.scenes(dialogue, turns):
             for kind in _kinds_of(scene.planned, self.config):
-                messages = rewriting.messages(self.prompts, self.catalogue.taxonomy, self.config.checks, kind, scene)
+                messages = rewriting.messages(self.prompts, self.catalogue, self.config, kind, scene)
                 found.append(self._request(kind, messages, "variant_answer", About(plan.dialogue_id, kind, scene.place)))
         return found
 

@@ -13,7 +13,6 @@ from builder.config import Configuration
 from builder.prompts import Message, Prompts
 from builder.records import About, Dialogue, Flaw, Plan, Turn
 from builder.scenarios import Catalogue, Seed
-from builder.signature import derived_random
 
 
 def messages(prompts: Prompts, catalogue: Catalogue, config: Configuration, plan: Plan) -> list[Message]:
@@ -24,19 +23,15 @@ def messages(prompts: Prompts, catalogue: Catalogue, config: Configuration, plan
         scenario=catalogue[plan.scenario_id],
         plan=plan.turns,
         index=0 if plan.index is None else plan.index,
-        exemplar=_exemplar(catalogue, config.seed, plan.scenario_id),
+        exemplar=_as_answer(catalogue.exemplar(config.seed, plan.scenario_id)),
         rules=config.rules,
         limits=config.checks,
     )
 
 
-def _exemplar(catalogue: Catalogue, seed: int, scenario_id: int) -> str:
-    """A seed dialogue of another scenario, the same for all dialogues of a scenario; empty if there is none."""
-    others = [one.seed for one in catalogue.scenarios if one.seed and one.number != scenario_id]
-    return _as_answer(derived_random(seed, "exemplar", scenario_id).choice(others)) if others else ""
-
-
-def _as_answer(seed: Seed) -> str:
+def _as_answer(seed: Seed | None) -> str:
+    if seed is None:
+        return ""
     turns = [{"role": turn.role, "strategy": turn.strategy, "text": turn.text} for turn in seed.turns]
     return json.dumps({"description": seed.description, "turns": turns}, ensure_ascii=False, indent=1)
 

@@ -69,7 +69,7 @@ class Workshop:
             if dialogue is None:
                 reasons = tuple(sorted({reason for _, failure in trail.failures for reason in failure.reasons}))
                 return Outcome(*identity, "rejected", reasons, failures=trail.sorted_failures(), usage=trail.plain_usage())
-            rewriter = Rewriter(self.asker, self.catalogue.taxonomy, self.config, self.toxicity)
+            rewriter = Rewriter(self.asker, self.catalogue, self.config, self.toxicity)
             pairs = await rewriter.pairs(dialogue, plan.turns, trail)
         except NoAnswer as error:
             return Outcome(*identity, "missing", (str(error),))

@@ -17,10 +17,10 @@ from builder.templates import environment
 # What each template may use. A template that asks for anything else is refused when it is read.
 VARIABLES = {
     "self_chat": {"taxonomy", "scenario", "plan", "index", "exemplar", "rules", "limits"},
-    "near_apathetic": {"taxonomy", "context", "reference", "strategy", "limits"},
-    "near_empathetic": {"taxonomy", "context", "reference", "strategy", "limits"},
-    "far_empathetic": {"taxonomy", "context", "strategy", "limits"},
-    "far_apathetic": {"taxonomy", "context", "strategy", "limits"},
+    "near_apathetic": {"taxonomy", "exemplar", "context", "reference", "strategy", "limits"},
+    "near_empathetic": {"taxonomy", "exemplar", "context", "reference", "strategy", "limits"},
+    "far_empathetic": {"taxonomy", "exemplar", "context", "strategy", "limits"},
+    "far_apathetic": {"taxonomy", "exemplar", "context", "strategy", "limits"},
     "repair": {"violations"},
 }
 Message = dict[str, str]

@@ -8,11 +8,11 @@ from typing import Any, Literal
 from builder.asking import Asker, Trail, settled
 from builder.checks import contrast, safety
 from builder.checks.toxicity import Toxicity
-from builder.config import Configuration, Limits
+from builder.config import Configuration
 from builder.prompts import Message, Prompts
 from builder.records import About, Dialogue, Failure, Flaw, Kind, Pair, PlannedTurn, Turn, Variant
 from builder.rules import de_empathised
-from builder.taxonomy import Taxonomy
+from builder.scenarios import Catalogue
 from builder.text import edit_ratio, overlap, words
 
 Closeness = Literal["near", "far"]
@@ -23,6 +23,7 @@ class Scene:
     """One helper turn in its place: the dialogue's id, the turns before, the turn itself, what is planned, the flags."""
 
     dialogue_id: str
+    scenario_id: int
     context: tuple[Turn, ...]
     reference: Turn
     planned: PlannedTurn
@@ -45,13 +46,14 @@ def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...]) -> list[Scene]:
         crisis = crisis or safety.in_crisis(turn.text)
         if turn.role == "helper":
             flags = ("crisis",) if crisis else ()
-            found.append(Scene(dialogue.dialogue_id, dialogue.turns[:place], turn, plan[place], flags))
+            found.append(Scene(dialogue.dialogue_id, dialogue.scenario_id, dialogue.turns[:place], turn, plan[place], flags))
     return found
 
 
-def messages(prompts: Prompts, taxonomy: Taxonomy, limits: Limits, kind: Kind, scene: Scene) -> list[Message]:
+def messages(prompts: Prompts, catalogue: Catalogue, config: Configuration, kind: Kind, scene: Scene) -> list[Message]:
     """The messages of a rewriting request; what a far one may not see is not given to its template."""
-    seen: dict[str, Any] = {"taxonomy": taxonomy, "context": scene.context, "limits": limits}
+    exemplar = catalogue.exemplar(config.seed, scene.scenario_id)
+    seen: dict[str, Any] = {"taxonomy": catalogue.taxonomy, "exemplar": exemplar, "context": scene.context, "limits": config.checks}
     if kind.startswith("near"):
         return prompts.render(kind, **seen, reference=scene.reference.text, strategy=scene.strategy("near"))
     return prompts.render(kind, **seen, strategy=scene.strategy("far"))
@@ -64,9 +66,9 @@ class Rewriter:
     holds a later turn, the description, or another variant.
     """
 
-    def __init__(self, asker: Asker, taxonomy: Taxonomy, config: Configuration, toxicity: Toxicity) -> None:
+    def __init__(self, asker: Asker, catalogue: Catalogue, config: Configuration, toxicity: Toxicity) -> None:
         self.asker = asker
-        self.taxonomy = taxonomy
+        self.catalogue = catalogue
         self.config = config
         self.toxicity = toxicity
 
@@ -113,7 +115,7 @@ class Rewriter:
         answer = await self.asker.ask(
             closeness,
             self._about(scene, kind),
-            messages(self.asker.prompts, self.taxonomy, self.config.checks, kind, scene),
+            messages(self.asker.prompts, self.catalogue, self.config, kind, scene),
             "variant_answer",
             judge,
             trail,

@@ -11,7 +11,7 @@ from builder.errors import InputError, Problem, input_error
 from builder.files import data_folder
 from builder.phases import PhaseRules, breaches
 from builder.schemas import read_yaml
-from builder.signature import digest
+from builder.signature import derived_random, digest
 from builder.taxonomy import Taxonomy, load_taxonomy
 
 
@@ -66,6 +66,14 @@ class Catalogue:
 
     def __getitem__(self, number: int) -> Scenario:
         return next(scenario for scenario in self.scenarios if scenario.number == number)
+
+    def exemplar(self, seed: int, number: int) -> Seed | None:
+        """A seed dialogue of another scenario, so that no build echoes its own seed; None if there is none.
+
+        The same for all dialogues of a scenario, so that providers can reuse the prefix of its requests.
+        """
+        others = [one.seed for one in self.scenarios if one.seed and one.number != number]
+        return derived_random(seed, "exemplar", number).choice(others) if others else None
 
 
 def load_catalogue(folder: Path | None = None) -> Catalogue:

@@ -1,0 +1,1 @@
+"""What is measured: run a module of this folder to see its figures."""

@@ -1,0 +1,156 @@
+"""The sixty curated seed dialogues: every property of them that can be counted."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+import pytest
+from profanity_check import predict_prob
+
+from builder.checks import safety
+from builder.checks.dialogue import description
+from builder.config import Configuration
+from builder.phases import breaches
+from builder.records import Turn
+from builder.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
+from builder.text import edit_ratio, jaccard, overlap, shingles, words
+
+OVERLAP_AT_MOST = 0.30
+STOCK = ("it sounds like", "sounds like you", "so sorry", "completely understandable", "completely normal", "that sounds really",
+         "that must be", "i hear you", "it's okay to", "your feelings are valid", "not alone", "thank you for sharing",
+         "it makes sense that", "i can only imagine", "i can imagine", "my heart goes out", "every right to")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def all_seeds() -> Catalogue:
+    return load_catalogue()
+
+
+def seeds(catalogue: Catalogue) -> Iterator[tuple[Scenario, Seed]]:
+    for scenario in catalogue.scenarios:
+        assert scenario.seed is not None, scenario.name
+        yield scenario, scenario.seed
+
+
+def helper_turns(catalogue: Catalogue) -> Iterator[tuple[str, SeedTurn]]:
+    for scenario, seed in seeds(catalogue):
+        for place, turn in enumerate(seed.turns):
+            if turn.role == "helper":
+                yield f"{scenario.number}, turn {place}", turn
+
+
+def variants(turn: SeedTurn) -> dict[str, str]:
+    names = ("apathetic", "empathetic", "near_empathetic", "far_apathetic")
+    return {name: text for name in names if (text := getattr(turn, name))}
+
+
+def test_every_scenario_has_a_seed_of_12_to_22_turns_17_on_average(all_seeds: Catalogue) -> None:
+    lengths = [len(seed.turns) for _, seed in seeds(all_seeds)]
+    assert len(lengths) == 60 and 12 <= min(lengths) and max(lengths) <= 22
+    assert 16.5 <= sum(lengths) / 60 <= 17.5
+
+
+def test_a_turn_has_20_to_40_words_on_average(all_seeds: Catalogue) -> None:
+    counts = [len(words(turn.text)) for _, seed in seeds(all_seeds) for turn in seed.turns]
+    assert 20 <= sum(counts) / len(counts) <= 40
+
+
+def test_all_phase_constraints_hold_strategies_are_spread_and_descriptions_are_in_form(all_seeds: Catalogue, demo: Configuration) -> None:
+    for scenario, seed in seeds(all_seeds):
+        assert breaches(seed.turns, all_seeds.taxonomy, demo.rules) == [], scenario.name
+        assert description(seed.description) == [], scenario.name
+    counts = Counter(turn.strategy for _, turn in helper_turns(all_seeds))
+    assert len(counts) == 15 and min(counts.values()) >= 20
+
+
+def test_the_counts_are_pinned(all_seeds: Catalogue) -> None:
+    turns = [turn for _, turn in helper_turns(all_seeds)]
+    controls = [turn for turn in turns if turn.near_empathetic]
+    assert (len(turns), len(controls)) == (494, 154)
+    assert all((turn.near_empathetic is None) == (turn.far_apathetic is None) for turn in turns)
+    for _, seed in seeds(all_seeds):
+        assert sum(turn.near_empathetic is not None for turn in seed.turns) >= 2
+
+
+def test_helper_turns_do_not_open_alike(all_seeds: Catalogue) -> None:
+    openings = Counter(words(turn.text)[:3] for _, turn in helper_turns(all_seeds))
+    assert openings.most_common(1)[0][1] <= 0.03 * openings.total()
+
+
+@pytest.mark.parametrize("phrase", STOCK)
+def test_stock_phrases_are_rare(phrase: str, all_seeds: Catalogue) -> None:
+    texts = [text.casefold() for _, turn in helper_turns(all_seeds) for text in (turn.text, *variants(turn).values())]
+    assert sum(phrase in text for text in texts) <= 5
+
+
+def test_no_two_dialogues_end_alike(all_seeds: Catalogue) -> None:
+    endings = Counter(words(seed.turns[-1].text)[-5:] for _, seed in seeds(all_seeds))
+    assert max(endings.values()) == 1
+
+
+def test_openings_of_scenarios_are_all_different(all_seeds: Catalogue) -> None:
+    lines = [line for scenario in all_seeds.scenarios for line in scenario.openings]
+    first = [seed.turns[0].text for _, seed in seeds(all_seeds)]
+    assert len(lines) == 180 and len({*lines, *first}) == 240
+    for scenario in all_seeds.scenarios:
+        assert 2 <= len(re.findall(r"[.!?](?:\s|$)", scenario.definition)) <= 4, scenario.name
+
+
+def test_near_variants_stay_near_and_far_ones_keep_away(all_seeds: Catalogue, demo: Configuration) -> None:
+    for place, turn in helper_turns(all_seeds):
+        for name, text in variants(turn).items():
+            if name in ("apathetic", "near_empathetic"):
+                assert 0 < edit_ratio(turn.text, text) < demo.checks.edit_ratio_below, (place, name)
+            else:
+                assert overlap(turn.text, text) <= OVERLAP_AT_MOST, (place, name)
+            assert len(words(text)) >= demo.checks.helper_words_at_least, (place, name)
+
+
+def test_far_variants_change_the_strategy_within_the_phase_and_name_their_device(all_seeds: Catalogue) -> None:
+    for place, turn in helper_turns(all_seeds):
+        assert turn.strategy and turn.empathetic_strategy and turn.strategy != turn.empathetic_strategy, place
+        assert all_seeds.taxonomy.phase_of(turn.strategy) == all_seeds.taxonomy.phase_of(turn.empathetic_strategy), place
+        assert turn.device, place
+
+
+def test_controls_match_their_counterparts_in_edit_ratio_and_length(all_seeds: Catalogue) -> None:
+    for place, turn in helper_turns(all_seeds):
+        if turn.near_empathetic and turn.far_apathetic and turn.apathetic and turn.empathetic:
+            ratios = [edit_ratio(turn.text, text) for text in (turn.apathetic, turn.near_empathetic)]
+            assert abs(ratios[0] - ratios[1]) <= 0.05, place
+            for one, other in ((turn.apathetic, turn.near_empathetic), (turn.empathetic, turn.far_apathetic)):
+                lengths = sorted((len(words(one)), len(words(other))))
+                assert lengths[1] - lengths[0] <= 0.15 * lengths[1], place
+
+
+def test_helper_turns_and_variants_are_safe_and_not_toxic(all_seeds: Catalogue, demo: Configuration) -> None:
+    texts = [(place, text) for place, turn in helper_turns(all_seeds) for text in (turn.text, *variants(turn).values())]
+    assert [place for place, text in texts if safety.harmless(text)] == []
+    scores = predict_prob([text for _, text in texts])
+    assert [place for (place, _), score in zip(texts, scores, strict=True) if score > demo.checks.toxicity.at_most] == []
+
+
+def test_crisis_language_is_answered_with_a_pointer_that_every_variant_keeps(all_seeds: Catalogue) -> None:
+    flagged = 0
+    for scenario, seed in seeds(all_seeds):
+        turns = [Turn("seeker" if turn.role == "seeker" else "helper", turn.text, turn.strategy) for turn in seed.turns]
+        assert safety.answers_crisis(turns) == [], scenario.name
+        for place, turn in enumerate(seed.turns):
+            flags = safety.dialogue_flags(turns[: place + 1])
+            flagged += bool(flags)
+            for name, text in variants(turn).items():
+                assert safety.keeps_pointer(turn.text, text, flags) == [], (scenario.name, place, name)
+    assert flagged > 0
+
+
+def test_no_two_texts_are_nearly_the_same(all_seeds: Catalogue) -> None:
+    """Dialogues against each other, and the texts of a turn against those of every other turn."""
+    whole = [shingles(" ".join(turn.text for turn in seed.turns)) for _, seed in seeds(all_seeds)]
+    assert max(jaccard(a, b) for a, b in itertools.combinations(whole, 2)) < 0.05
+    owners: dict[tuple[str, ...], str] = {}
+    for place, turn in helper_turns(all_seeds):
+        for run in shingles(" ".join((turn.text, turn.empathetic or "")), 9):
+            assert owners.setdefault(run, place) == place, (place, owners[run], " ".join(run))
