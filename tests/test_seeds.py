@@ -49,7 +49,7 @@ def variants(turn: SeedTurn) -> dict[str, str]:
 
 def test_every_scenario_has_a_seed_of_12_to_22_turns_17_on_average(all_seeds: Catalogue) -> None:
     lengths = [len(seed.turns) for _, seed in seeds(all_seeds)]
-    assert len(lengths) == 60 and 12 <= min(lengths) and max(lengths) <= 22
+    assert len(lengths) == 60 and min(lengths) >= 12 and max(lengths) <= 22
     assert 16.5 <= sum(lengths) / 60 <= 17.5
 
 
