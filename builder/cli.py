@@ -1,4 +1,4 @@
-"""The command line: arguments and printing only. Each verb is one plain Python call."""
+"""The command line: printing only. Each verb is one plain Python call."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ import os
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
-from builder import __version__
+from builder.arguments import make_parser
 from builder.config import load_configuration
 from builder.errors import EmpathyEvalError
 from builder.prompts import load_prompts
@@ -23,125 +22,18 @@ from builder.scenarios import load_catalogue
 if TYPE_CHECKING:
     from builder.summary import Summary
 
-EXAMPLES = """\
-a release from nothing, without a model, a key or a network:
-  empathy-eval build release/demo.yaml --out build/demo
-  empathy-eval release build/demo --out build/demo/release --version 0.1.0
-
-exit status: 0 done; 1 the job could not finish (what was paid for is kept, run it again); 2 the input is wrong
-"""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit status; errors that a user can mend are printed without a traceback."""
-    options = _parser().parse_args(arguments)
+    options = make_parser().parse_args(arguments)
     try:
-        status: int = options.verb(options)
-        return status
+        return VERBS[options.verb](options)
     except EmpathyEvalError as error:
         print(error, file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("stopped; every answer so far is in the ledger, run the same command to go on", file=sys.stderr)
         return 1
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="empathy-eval",
-        description="Builds, checks, releases and explains a contrastive benchmark of emotional-support conversations.",
-        epilog=EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.add_argument("--version", action="version", version=f"empathy-eval {__version__}")
-    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
-    _add_preview(verbs)
-    _add_build(verbs)
-    _add_release(verbs)
-    _add_report(verbs)
-    _add_ledger(verbs)
-    return parser
-
-
-def _add_config(verb: argparse.ArgumentParser) -> None:
-    """What ``preview`` and ``build`` share."""
-    verb.add_argument("config", type=Path, metavar="CONFIG", help="a build configuration, such as release/demo.yaml")
-    verb.add_argument("--model", metavar="NAME", help="use this model for everything, instead of the configured ones")
-    verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
-    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own")
-    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own")
-
-
-def _add_preview(verbs: Any) -> None:
-    verb = verbs.add_parser(
-        "preview",
-        help="show the first requests of a build and estimate all of it",
-        description="Shows the exact requests of the first items, and estimates requests, tokens, cost and hours of the whole build. Sends "
-        "nothing. With a ledger that has answers already, the estimate uses their averages.",
-    )
-    _add_config(verb)
-    verb.add_argument("-n", type=int, default=1, metavar="N", help="items whose requests are shown (default: 1; 0 shows only the estimate)")
-    verb.add_argument("--ledger", type=Path, metavar="PATH", help="a ledger to learn from; it is not changed")
-    verb.add_argument("--json", action="store_true", help="print everything as JSON")
-    verb.set_defaults(verb=_preview)
-
-
-def _add_ledger(verbs: Any) -> None:
-    verb = verbs.add_parser("ledger", help="look into a ledger", description="Works on the file that holds every answer.")
-    inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
-    show = inner.add_parser("show", help="requests, tokens and spend by model, kind and finish reason")
-    show.add_argument("ledger", type=Path, metavar="PATH", help="the ledger, such as build/demo/ledger.sqlite")
-    show.add_argument("--config", type=Path, metavar="CONFIG", help="a configuration with prices, to show what was spent")
-    show.add_argument("--json", action="store_true", help="print the rows as JSON")
-    show.set_defaults(verb=_ledger_show)
-
-
-def _add_build(verbs: Any) -> None:
-    verb = verbs.add_parser(
-        "build",
-        help="make dialogues and their variants",
-        description="Asks a model for what the ledger does not have yet, checks every answer, and writes the outcomes of all items into a "
-        "folder. The same command again resumes: nothing answered is asked for twice.",
-    )
-    _add_config(verb)
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the build folder; it belongs to one configuration")
-    verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
-    verb.add_argument(
-        "--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it"
-    )
-    verb.add_argument("--budget-usd", type=float, metavar="USD", help="spend no more than this, counting what the ledger has spent")
-    verb.add_argument("--budget-tokens", type=int, metavar="N", help="use no more tokens than this, counting what the ledger has used")
-    verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
-    verb.set_defaults(verb=_build)
-
-
-def _add_release(verbs: Any) -> None:
-    verb = verbs.add_parser(
-        "release",
-        help="publish a build as a folder for datasets.load_dataset",
-        description="Writes the splits, the report, the card and the manifest of a finished build into a folder that is a Hub dataset "
-        "repository as it stands. The folder is written whole or not at all.",
-    )
-    verb.add_argument("build", type=Path, metavar="DIR", help="the build folder")
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the release folder")
-    verb.add_argument("--version", required=True, metavar="X.Y.Z", help="the version of the release")
-    verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; no clock is read")
-    verb.add_argument("--partial", action="store_true", help="release although items are missing")
-    verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
-    verb.set_defaults(verb=_release)
-
-
-def _add_report(verbs: Any) -> None:
-    verb = verbs.add_parser(
-        "report",
-        help="measure a release again",
-        description="Scores the variants of a release with the scorers its manifest names, and writes one self-contained page, the tables "
-        "as JSON and the figures.",
-    )
-    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
-    verb.add_argument("--json", action="store_true", help="print the tables as JSON")
-    verb.set_defaults(verb=_report)
 
 
 def _preview(options: argparse.Namespace) -> int:
@@ -215,6 +107,36 @@ def _report(options: argparse.Namespace) -> int:
     if not options.json:
         print(f"\nreport: {options.out / 'index.html'}")
     return 0
+
+
+def _verify(options: argparse.Namespace) -> int:
+    from builder.verifying import verify
+
+    problems = verify(options.release, fast=options.fast)
+    if options.json:
+        print(json.dumps([asdict(problem) for problem in problems], indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(map(str, problems)) or f"{options.release}: is what it claims")
+    return 2 if problems else 0
+
+
+def _diff(options: argparse.Namespace) -> int:
+    from builder.comparing import diff
+
+    found = diff(options.before, options.after)
+    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else found)
+    return 2 if found.moved else 0
+
+
+VERBS = {
+    "preview": _preview,
+    "build": _build,
+    "release": _release,
+    "report": _report,
+    "verify": _verify,
+    "diff": _diff,
+    "ledger_show": _ledger_show,
+}
 
 
 def entry() -> None:

@@ -108,8 +108,8 @@ class Configuration:
 
     @property
     def identity(self) -> str:
-        """The hash of everything that can change a build; how requests are delivered is left out."""
-        return digest(self.published)
+        """The hash of everything that can change what a build asks for."""
+        return identity_of(self.published)
 
     @property
     def published(self) -> dict[str, Any]:
@@ -117,6 +117,11 @@ class Configuration:
         models = {role: {k: v for k, v in model.items() if k not in DELIVERY} for role, model in self.raw["models"].items()}
         ordered: dict[str, Any] = json.loads(canonical_json({**self.raw, "models": models}))
         return ordered
+
+
+def identity_of(published: dict[str, Any]) -> str:
+    """What a build folder belongs to: a published configuration without what only a release reads."""
+    return digest({name: value for name, value in published.items() if name != "withdrawn"})
 
 
 def load_configuration(path: Path, *, model: str | None = None, base_url: str | None = None) -> Configuration:

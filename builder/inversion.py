@@ -13,6 +13,8 @@ from builder.metrics.protocol import Array, Diversity, Metric
 from builder.signature import derived_random, signature_line
 
 CONFIDENCE = 0.95
+# Numbers are rounded once, here, so that page, tables and card say the same.
+PLACES = 6
 # The contrasts of the 2 x 2, each (name, variant, minus variant): stance within closeness, closeness within stance.
 STANCE = (("near", "near_empathetic", "apathetic"), ("far", "empathetic", "far_apathetic"))
 
@@ -60,9 +62,8 @@ class Row:
     differences: dict[str, Difference]
 
     def to_json(self) -> dict[str, Any]:
-        """The row as JSON values, numbers rounded to six places."""
-        value: dict[str, Any] = _rounded(asdict(self))
-        return value
+        """The row as JSON values."""
+        return asdict(self)
 
 
 def measure(
@@ -82,22 +83,22 @@ def measure(
     sample = Resampling.of(texts, resamples, seed)
     rows = [_row(texts, metric, contrasts, sample) for metric in metrics]
     for diversity in diversities:
-        scores = {name: diversity.value(variant) for name, variant in texts.variants.items()}
-        differences = {name: Difference(scores[one] - scores[other]) for name, (one, other) in contrasts.items()}
+        scores = {name: round(diversity.value(variant), PLACES) for name, variant in texts.variants.items()}
+        differences = {name: Difference(round(scores[one] - scores[other], PLACES)) for name, (one, other) in contrasts.items()}
         rows.append(Row(diversity.name, diversity.signature, None, scores, differences))
     return rows
 
 
 def _row(texts: Texts, metric: Metric, contrasts: Mapping[str, tuple[str, str]], sample: Resampling) -> Row:
     sums = {name: sample.by_dialogue(metric.statistics(variant, texts.references)) for name, variant in texts.variants.items()}
-    scores = {name: float(metric.aggregate(total.sum(axis=0, keepdims=True))[0]) for name, total in sums.items()}
+    scores = {name: round(float(metric.aggregate(total.sum(axis=0, keepdims=True))[0]), PLACES) for name, total in sums.items()}
     resampled = {name: metric.aggregate(sample.counts @ total) for name, total in sums.items()}
     differences = {}
     for name, (one, other) in contrasts.items():
         low, high = np.quantile(resampled[one] - resampled[other], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         valid = sample.counts.shape[1] > 1
-        bounds = (float(low), float(high)) if valid else (None, None)
-        differences[name] = Difference(scores[one] - scores[other], *bounds)
+        bounds = (round(float(low), PLACES), round(float(high), PLACES)) if valid else (None, None)
+        differences[name] = Difference(round(scores[one] - scores[other], PLACES), *bounds)
     return Row(metric.name, metric.signature, sample.signature, scores, differences)
 
 
@@ -140,11 +141,3 @@ class Resampling:
         sums = np.zeros((self.counts.shape[1], statistics.shape[1]))
         np.add.at(sums, np.asarray(self.members), statistics)
         return sums
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 6)
-    if isinstance(value, dict):
-        return {name: _rounded(one) for name, one in value.items()}
-    return value

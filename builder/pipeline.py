@@ -17,7 +17,7 @@ from builder import __version__
 from builder.asking import Asker, Trail
 from builder.budget import Budget, make_budget
 from builder.checks.toxicity import Toxicity
-from builder.config import Configuration
+from builder.config import Configuration, identity_of
 from builder.errors import JobError, input_error, job_error
 from builder.files import data_folder, whole_file, write_whole
 from builder.generation import generate
@@ -113,7 +113,7 @@ def _claim(out: Path, config: Configuration) -> None:
     if out.exists() and not out.is_dir():
         raise input_error(out, "is a file", "name a folder with --out")
     written = out / CONFIGURATION
-    if written.is_file() and digest(json.loads(written.read_text(encoding="utf-8"))) != config.identity:
+    if written.is_file() and identity_of(json.loads(written.read_text(encoding="utf-8"))) != config.identity:
         fix = "name another folder with --out; a ledger can be shared with --ledger"
         raise input_error(out, "holds the build of another configuration", fix)
     if out.is_dir() and not written.is_file() and any(out.iterdir()):

@@ -17,8 +17,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builder.cards import write_card, write_changelog
-from builder.checks.duplicates import content_hash, exact_duplicates
+from builder.cards import write_card, write_changelog, write_croissant
+from builder.checks.duplicates import near_duplicates, shingle_hashes
 from builder.errors import input_error
 from builder.files import data_folder, whole_folder, write_whole
 from builder.pipeline import BUILD, OUTCOMES
@@ -79,6 +79,7 @@ def release(build_dir: Path, out: Path, version: str, *, date: str | None = None
         facts = {**_facts(header, version, date, selection, counts), "partial": bool(summary["missing"])}
         write_card(folder, facts, report)
         write_changelog(folder, facts)
+        write_croissant(folder, facts)
         shutil.copyfile(data_folder("release") / "DATA_LICENSE", folder / "LICENSE")
         manifest = {**facts, "files": _hashes(folder)}
         write_whole(folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
@@ -102,21 +103,23 @@ def read_build(build_dir: Path) -> dict[str, Any]:
 
 
 def accepted(build_dir: Path) -> Iterator[Outcome]:
-    """The accepted outcomes of a build, in plan order."""
+    """The accepted outcomes of a build, in plan order, without the withdrawn ones."""
+    configuration = json.loads((build_dir / BUILD).read_text(encoding="utf-8"))["configuration"]
+    withdrawn = {one["dialogue_id"] for one in configuration.get("withdrawn", [])}
     with (build_dir / OUTCOMES).open(encoding="utf-8") as stream:
         for number, line in enumerate(stream, 1):
             value = json.loads(line)
-            if value["status"] == "accepted":
+            if value["status"] == "accepted" and value["dialogue_id"] not in withdrawn:
                 check(value, "outcome", f"{build_dir / OUTCOMES}: line {number}")
                 yield Outcome.from_json(value)
 
 
 def _select(build_dir: Path, header: dict[str, Any]) -> Selection:
-    contents = [(one.dialogue_id, content_hash(one.dialogue)) for one in accepted(build_dir) if one.dialogue]
-    duplicates = exact_duplicates(contents)
+    hashes = {one.dialogue_id: shingle_hashes(one.dialogue) for one in accepted(build_dir) if one.dialogue}
+    duplicates = near_duplicates(hashes)
     room = {int(number): scenario["quota"] for number, scenario in header["scenarios"].items()}
     chosen: list[str] = []
-    left = [dialogue_id for dialogue_id, _ in contents if dialogue_id not in duplicates]
+    left = [dialogue_id for dialogue_id in hashes if dialogue_id not in duplicates]
     for dialogue_id in left:
         scenario = int(dialogue_id[:3])
         if room[scenario] > 0:
@@ -186,6 +189,7 @@ def _facts(
         "date": date,
         "counts": counts,
         "duplicates": selection.duplicates,
+        "withdrawn": header["configuration"].get("withdrawn", []),
         "spares_left_out": selection.spares,
         **{name: value for name, value in header.items() if name != "outcomes"},
         "software": {"python": platform.python_version(), **_versions()},

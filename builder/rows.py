@@ -53,7 +53,7 @@ def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[
         row = _pair_row(dialogue, pair, scenario, taxonomy)
         yield "pairs", row
         if dialogue.turns[pair.turn - 1].role == "seeker":
-            yield "preferences", _preference_row(dialogue, pair, scenario)
+            yield "preferences", _preference_row(row)
         if pair.near_empathetic and pair.far_apathetic:
             yield "controls", {**row, **_control("near_empathetic", pair.near_empathetic), **_control("far_apathetic", pair.far_apathetic)}
 
@@ -119,21 +119,25 @@ def _control(name: str, variant: Variant) -> Row:
     }
 
 
-def _preference_row(dialogue: Dialogue, pair: Pair, scenario: str) -> Row:
-    """The form preference trainers take: neighbours of one role are joined by a blank line."""
+def preference_prompt(context: list[dict[str, str]]) -> list[dict[str, str]]:
+    """A context in the form preference trainers take: neighbours of one role are joined by a blank line."""
     prompt: list[dict[str, str]] = []
-    for turn in dialogue.turns[: pair.turn]:
-        role = ASSISTANT[turn.role]
+    for turn in context:
+        role = ASSISTANT[turn["role"]]
         if prompt and prompt[-1]["role"] == role:
-            prompt[-1] = {"role": role, "content": f"{prompt[-1]['content']}\n\n{turn.text}"}
+            prompt[-1] = {"role": role, "content": f"{prompt[-1]['content']}\n\n{turn['text']}"}
         else:
-            prompt.append({"role": role, "content": turn.text})
+            prompt.append({"role": role, "content": turn["text"]})
+    return prompt
+
+
+def _preference_row(pair: Row) -> Row:
     return {
-        "pair_id": pair_id(dialogue.dialogue_id, pair.turn),
-        "scenario": scenario,
-        "prompt": prompt,
-        "chosen": [{"role": "assistant", "content": pair.empathetic.text}],
-        "rejected": [{"role": "assistant", "content": pair.apathetic.text}],
+        "pair_id": pair["pair_id"],
+        "scenario": pair["scenario"],
+        "prompt": preference_prompt(pair["context"]),
+        "chosen": [{"role": "assistant", "content": pair["empathetic"]}],
+        "rejected": [{"role": "assistant", "content": pair["apathetic"]}],
     }
 
 

@@ -36,22 +36,22 @@ def texts(dialogues: Sequence[str], scenarios: Sequence[int], apathetic: Sequenc
 def test_means_and_differences_by_hand() -> None:
     table = texts(["x", "x", "y"], [1, 1, 2], ["a", "a b", "a"], ["a b c", "a", "a b c d e"])
     (row,) = measure(table, [Length()], [], CONTRAST, 200, 1)
-    assert row.scores == {"apathetic": float(Fraction(4, 3)), "empathetic": 3.0}
-    assert row.differences["difference"].value == pytest.approx(float(Fraction(5, 3)), abs=1e-12)
+    assert row.scores == pytest.approx({"apathetic": float(Fraction(4, 3)), "empathetic": 3.0}, abs=1e-6)
+    assert row.differences["difference"].value == pytest.approx(float(Fraction(5, 3)), abs=1e-6)
 
 
 def test_rouge_l_by_hand() -> None:
     # "a x c": longest common subsequence a, c; precision 2/3, recall 2/4
     table = texts(["x"], [1], ["a x c"], ["q"])
     (row,) = measure(table, [RougeL()], [], CONTRAST, 10, 1)
-    assert row.scores == {"apathetic": pytest.approx(float(Fraction(4, 7)), abs=1e-12), "empathetic": 0.0}
+    assert row.scores == {"apathetic": pytest.approx(float(Fraction(4, 7)), abs=1e-6), "empathetic": 0.0}
 
 
 def test_dist_by_hand_and_without_an_interval() -> None:
     table = texts(["x", "y"], [1, 2], ["a A b", "a b"], ["c", ""])
     rows = measure(table, [], [Dist(1), Dist(2), Dist(4)], CONTRAST, 10, 1)
     # a a b | a b: 2 of 5 words, (a a) (a b) of 3 pairs, no run of four
-    assert [row.scores["apathetic"] for row in rows] == [2 / 5, 2 / 3, 0.0]
+    assert [row.scores["apathetic"] for row in rows] == pytest.approx([2 / 5, 2 / 3, 0.0], abs=1e-6)
     assert all(row.differences["difference"].low is None and row.interval_signature is None for row in rows)
 
 

@@ -11,8 +11,8 @@ LAYERS = (
     {"ledger", "budget", "spending", "models", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "inversion"},
-    {"summary", "estimating", "pipeline", "rows", "reporting", "figures", "cards", "releasing"},
-    {"cli", "__main__"},
+    {"summary", "estimating", "pipeline", "rows", "reporting", "figures", "cards", "releasing", "verifying", "comparing"},
+    {"arguments", "cli", "__main__"},
 )
 PACKAGE = Path(builder.__file__).parent
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "data" not in path.relative_to(PACKAGE).parts)

@@ -1,0 +1,188 @@
+"""Verifying: a release derived again from itself; every fault with its place, all at once."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from builder.errors import InputError, Problem, input_error
+from builder.reporting import MANIFEST, TABLES, measure_release
+from builder.rows import COLUMNS, preference_prompt
+from builder.schemas import check, violations
+from builder.signature import digest_file
+from builder.splitting import SPLITS, split_of
+from builder.text import edit_ratio, overlap
+
+RESTORE = "restore the file from where the release was published, or release the build again"
+# A table number may differ by this much from its recomputation: BERTScore's embeddings vary with the machine.
+TOLERANCE = {"BERTScore F1": 1e-4}
+CARD_ROW = re.compile(r"^\| `(\w+)` \| .* \| (\d+) \| (\d+) \| (\d+) \|$", re.MULTILINE)
+Row = dict[str, Any]
+
+
+def verify(release_dir: Path, *, fast: bool = False) -> list[Problem]:
+    """All faults of a release; an empty list if it is what it claims. ``fast`` leaves the report's numbers out.
+
+    Raises:
+        InputError: if the folder holds no manifest at all.
+    """
+    path = release_dir / MANIFEST
+    if not path.is_file():
+        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        check(manifest, "manifest", path)
+    except (ValueError, InputError) as error:
+        return list(error.problems) if isinstance(error, InputError) else [Problem(str(path), f"is not JSON: {error}", RESTORE)]
+    found = [*_files(release_dir, manifest), *_tables(release_dir, manifest)]
+    if not found:
+        found = [*_rows(release_dir, manifest), *_card(release_dir, manifest)]
+    if not found and not fast:
+        found = [*_report(release_dir, manifest)]
+    return found
+
+
+def _files(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Every file is the one the manifest names, and none is there that it does not name."""
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {MANIFEST}
+    for name in sorted(there - set(manifest["files"])):
+        # A clone of a Hub repository has .gitattributes and a .git of its own.
+        if not name.startswith("."):
+            yield Problem(str(folder / name), "is not in the manifest", "take it out of the release")
+    for name, value in sorted(manifest["files"].items()):
+        if name not in there:
+            yield Problem(str(folder / name), "is missing", RESTORE)
+        elif digest_file(folder / name) != value:
+            yield Problem(str(folder / name), "is not the file that was released (its SHA-256 differs from the manifest)", RESTORE)
+
+
+def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Every parquet file has its columns and as many rows as the manifest says."""
+    for config, columns in COLUMNS.items():
+        for split in SPLITS:
+            path = folder / "data" / config / f"{split}.parquet"
+            try:
+                table = pq.ParquetFile(path)
+            except (OSError, pa.ArrowInvalid) as error:
+                yield Problem(str(path), f"is not parquet: {error}", RESTORE)
+                continue
+            if not table.schema_arrow.equals(columns):
+                names, wanted = set(table.schema_arrow.names), set(columns.names)
+                differ = ", ".join(f'"{name}"' for name in sorted(names ^ wanted)) or "their types or order"
+                yield Problem(str(path), f"has other columns than the contract: {differ}", "columns are never renamed")
+            if table.metadata.num_rows != manifest["counts"][config][split]:
+                what = f"has {table.metadata.num_rows} rows, the manifest says {manifest['counts'][config][split]}"
+                yield Problem(str(path), what, RESTORE)
+
+
+def _rows(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Rows are valid, ids unique, splits as the ids say, and what the configs say of one turn is the same in all of them."""
+    seen: dict[tuple[str, str], str] = {}
+    withdrawn = {one["dialogue_id"] for one in manifest["withdrawn"]} | set(manifest["duplicates"])
+    for split in SPLITS:
+        dialogues = {row["dialogue_id"]: row for _, row in _read(folder, "dialogues", split)}
+        pairs: dict[str, Row] = {}
+        for config in ("dialogues", "pairs", "preferences", "controls"):
+            for place, row in _read(folder, config, split):
+                name = row["dialogue_id"] if config == "dialogues" else row["pair_id"]
+                dialogue_id = name.split("-t")[0]
+                for where, what, fix in violations(row, f"{config}_row"):
+                    yield Problem(f"{place}: {where}", what, fix)
+                if before := seen.get((config, name)):
+                    yield Problem(place, f'"{name}" is also in {before}', "an id stands for one row")
+                seen[config, name] = place
+                if split_of(dialogue_id) != split:
+                    yield Problem(place, f'"{name}" belongs to {split_of(dialogue_id)} by its id', "never move a row to another split")
+                if dialogue_id in withdrawn:
+                    yield Problem(place, f'"{dialogue_id}" is said to be left out', RESTORE)
+                if config == "pairs":
+                    pairs[name] = row
+                for what in _disagreements(config, row, dialogues, pairs):
+                    yield Problem(place, f'"{name}": {what}', RESTORE)
+
+
+def _read(folder: Path, config: str, split: str) -> Iterator[tuple[str, Row]]:
+    """(place, row) of a file, in groups of rows."""
+    path = folder / "data" / config / f"{split}.parquet"
+    number = 0
+    for batch in pq.ParquetFile(path).iter_batches(1000):
+        for row in batch.to_pylist():
+            yield f"{path}: row {number}", row
+            number += 1
+
+
+def _disagreements(config: str, row: Row, dialogues: dict[str, Row], pairs: dict[str, Row]) -> Iterator[str]:
+    """What a row says otherwise than the rows it comes from, or than its own texts."""
+    if config == "dialogues":
+        return
+    if config == "preferences":
+        pair = pairs.get(row["pair_id"])
+        if pair is None:
+            yield "has no pair"
+        elif (row["prompt"], row["chosen"][0]["content"], row["rejected"][0]["content"]) != (
+            preference_prompt(pair["context"]), pair["empathetic"], pair["apathetic"],
+        ):  # fmt: skip
+            yield "is not the preference of its pair"
+        return
+    if config == "controls" and {name: row[name] for name in COLUMNS["pairs"].names} != pairs.get(row["pair_id"]):
+        yield "is not the pair of that id"
+    yield from _against_dialogue(row, dialogues.get(row["dialogue_id"]))
+    measures = {
+        "apathetic_edit_ratio": edit_ratio(row["reference"], row["apathetic"]),
+        "empathetic_overlap": overlap(row["reference"], row["empathetic"]),
+    }
+    for name, value in measures.items():
+        if abs(row[name] - value) > 1e-9:
+            yield f"{name} is {row[name]}, its texts give {value}"
+
+
+def _against_dialogue(row: Row, dialogue: Row | None) -> Iterator[str]:
+    if dialogue is None:
+        yield "has no dialogue in this split"
+        return
+    if row["pair_id"] != f"{row['dialogue_id']}-t{row['turn']:02d}" or row["turn"] >= len(dialogue["turns"]):
+        yield f"its id does not fit dialogue and turn {row['turn']}"
+        return
+    turn = dialogue["turns"][row["turn"]]
+    if (row["reference"], row["strategy"], row["phase"]) != (turn["text"], turn["strategy"], turn["phase"]):
+        yield "its reference, strategy or phase is not that of the dialogue's turn"
+    if row["context"] != [{"role": one["role"], "text": one["text"]} for one in dialogue["turns"][: row["turn"]]]:
+        yield "its context is not the dialogue's earlier turns"
+    for name in ("scenario_id", "scenario", "description", "source", "model"):
+        if row[name] != dialogue[name]:
+            yield f"its {name} is not that of the dialogue"
+
+
+def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """The counts of the card are those of the data."""
+    text = (folder / "README.md").read_text(encoding="utf-8")
+    said = {config: dict(zip(SPLITS, map(int, counts), strict=True)) for config, *counts in CARD_ROW.findall(text)}
+    for config, counts in manifest["counts"].items():
+        if said.get(config) != counts:
+            yield Problem(f"{folder / 'README.md'}: {config}", f"the card says {said.get(config)}, the data holds {counts}", RESTORE)
+
+
+def _report(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Every number of the report's tables equals its recomputation, and stands on its page."""
+    path = folder / "report" / TABLES
+    said, again = json.loads(path.read_text(encoding="utf-8")), measure_release(folder, manifest["configuration"]).to_json()
+    page = (folder / "report" / "index.html").read_text(encoding="utf-8")
+    if said["about"] != again["about"]:
+        yield Problem(f"{path}: about", "does not describe this data", RESTORE)
+    for name in ("inversion", "controls"):
+        rows: dict[str, dict[str, Any]] = defaultdict(dict, {row["metric"]: row for row in said[name]})
+        for row in again[name]:
+            tolerance = TOLERANCE.get(row["metric"], 1e-6)
+            for variant, value in row["scores"].items():
+                told = rows[row["metric"]].get("scores", {}).get(variant)
+                if told is None or abs(told - value) > tolerance:
+                    yield Problem(f"{path}: {name}: {row['metric']}: {variant}", f"says {told}, the data gives {value}", RESTORE)
+                elif f"{told:.4f}" not in page:
+                    yield Problem(f"{folder / 'report' / 'index.html'}: {row['metric']}", f"does not show {told:.4f} ({variant})", RESTORE)

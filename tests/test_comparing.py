@@ -1,0 +1,86 @@
+"""Comparing releases, and withdrawing a dialogue from one."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from builder.comparing import diff
+from builder.config import load_configuration
+from builder.errors import InputError
+from builder.pipeline import build
+from builder.prompts import Prompts
+from builder.releasing import release
+from builder.scenarios import Catalogue
+from builder.splitting import split_of
+from builder.verifying import verify
+from tests.conftest import demo_file
+
+WITHDRAWN = [{"dialogue_id": "007-seed", "reason": "an auditor found a real name in it", "date": "2026-02-01"}]
+
+
+@pytest.fixture
+def releases(tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> tuple[Path, Path]:
+    """A release, and a later one of the same build folder with one dialogue withdrawn."""
+    for version, changes in (("0.1.0", {}), ("0.2.0", {"withdrawn": WITHDRAWN})):
+        config = load_configuration(demo_file(tmp_path, report={"bootstrap": 10}, **changes))
+        build(config, tmp_path / "b", catalogue, prompts)
+        release(tmp_path / "b", tmp_path / version, version)
+    return tmp_path / "0.1.0", tmp_path / "0.2.0"
+
+
+def test_a_withdrawn_dialogue_is_left_out_and_named_everywhere(releases: tuple[Path, Path]) -> None:
+    later = releases[1]
+    assert json.loads((later / "manifest.json").read_text())["withdrawn"] == WITHDRAWN
+    for name in ("README.md", "CHANGELOG.md"):
+        assert "007-seed" in (later / name).read_text() and "a real name" in (later / name).read_text()
+    assert verify(later) == []
+    found = diff(*releases)
+    assert found.removed == found.withdrawn == ("007-seed",)
+    assert not found.added and not found.changed and not found.moved
+
+
+def test_the_difference_of_a_release_to_itself_is_nothing(releases: tuple[Path, Path]) -> None:
+    found = diff(releases[0], releases[0])
+    assert not (found.added or found.removed or found.changed or found.moved or found.columns or found.made_by)
+    assert all(figure.before == figure.after and figure.same_settings for figure in found.figures)
+
+
+def test_added_and_changed_dialogues_and_settings_are_named(
+    releases: tuple[Path, Path], tmp_path: Path, catalogue: Catalogue, prompts: Prompts
+) -> None:
+    seed = catalogue[17].seed
+    assert seed is not None
+    turns = (dataclasses.replace(seed.turns[0], text=seed.turns[0].text + " Sorry."), *seed.turns[1:])
+    edited = dataclasses.replace(catalogue[17], seed=dataclasses.replace(seed, turns=turns))
+    others = tuple(edited if one.number == 17 else one for one in catalogue.scenarios)
+    new = dataclasses.replace(catalogue, scenarios=others, seed_hash="s1-other")
+    build(load_configuration(demo_file(tmp_path, report={"bootstrap": 20})), tmp_path / "b3", new, prompts)
+    release(tmp_path / "b3", tmp_path / "0.3.0", "0.3.0")
+    found = diff(releases[1], tmp_path / "0.3.0")
+    # the bank's name changes with the seeds, and so does the model of every row
+    assert found.added == ("007-seed",) and "017-seed" in found.changed
+    assert {"configuration.report.bootstrap", "seeds"} <= set(found.made_by)
+    assert "added           1  007-seed" in str(found) and "BLEU-4" in str(found)
+
+
+def test_an_item_that_moved_is_an_error(releases: tuple[Path, Path], tmp_path: Path) -> None:
+    moved = Path(shutil.copytree(releases[0], tmp_path / "moved"))
+    split = split_of("017-seed")
+    other = "test" if split != "test" else "train"
+    for config in ("dialogues", "pairs", "controls", "preferences"):
+        folder = moved / "data" / config
+        (folder / f"{split}.parquet").rename(folder / "swap")
+        (folder / f"{other}.parquet").rename(folder / f"{split}.parquet")
+        (folder / "swap").rename(folder / f"{other}.parquet")
+    found = diff(releases[0], moved)
+    assert "017-seed" in found.moved and "ERROR: moved to another split" in str(found)
+
+
+def test_a_folder_that_is_no_release_is_refused(releases: tuple[Path, Path], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no release"):
+        diff(releases[0], tmp_path)

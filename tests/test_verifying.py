@@ -1,0 +1,142 @@
+"""Tampering: whatever is changed in a release, ``verify`` names it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from builder.config import load_configuration
+from builder.errors import InputError
+from builder.pipeline import build
+from builder.prompts import Prompts
+from builder.releasing import release
+from builder.scenarios import load_catalogue
+from builder.signature import digest_file
+from builder.verifying import verify
+from tests.conftest import demo_file
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
+    """All seeds, lexical metrics only."""
+    folder = tmp_path_factory.mktemp("verify")
+    build(load_configuration(demo_file(folder, report={"bootstrap": 10})), folder / "build", load_catalogue(), prompts)
+    release(folder / "build", folder / "release", "0.1.0")
+    return folder / "release"
+
+
+@pytest.fixture
+def copy(original: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(original, tmp_path / "release"))
+
+
+def said(folder: Path, *, fast: bool = False) -> str:
+    return "\n".join(map(str, verify(folder, fast=fast)))
+
+
+def rehash(folder: Path, **manifest: Any) -> None:
+    """What somebody would do who wants a change to go unseen."""
+    path = folder / "manifest.json"
+    value = json.loads(path.read_text()) | manifest
+    value["files"] = {name: digest_file(folder / name) for name in value["files"]}
+    path.write_text(json.dumps(value))
+
+
+def change_rows(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    table = pq.read_table(path)
+    rows = table.to_pylist()
+    change(rows)
+    pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+
+
+def test_a_release_is_what_it_claims(original: Path) -> None:
+    assert verify(original) == []
+
+
+def test_one_byte_in_any_file_is_named(original: Path, copy: Path) -> None:
+    names = [path.relative_to(original).as_posix() for path in original.rglob("*") if path.is_file()]
+    assert len(names) > 15
+    for name in names:
+        content = bytearray((original / name).read_bytes())
+        content[len(content) // 2] ^= 0x01
+        (copy / name).write_bytes(content)
+        assert name in said(copy, fast=True), name
+        (copy / name).write_bytes((original / name).read_bytes())
+    assert verify(copy, fast=True) == []
+
+
+def test_all_faults_come_at_once_and_a_file_too_many_or_too_few_is_one(copy: Path) -> None:
+    (copy / "LICENSE").unlink()
+    (copy / "CHANGELOG.md").write_text("nothing")
+    (copy / "data" / "extra.parquet").touch()
+    found = said(copy)
+    assert "LICENSE: is missing" in found and "CHANGELOG.md: is not the file" in found and "extra.parquet: is not in the manifest" in found
+
+
+def test_a_swapped_pair_is_seen(copy: Path) -> None:
+    def swap(rows: list[dict[str, Any]]) -> None:
+        rows[0]["apathetic"], rows[0]["empathetic"] = rows[0]["empathetic"], rows[0]["apathetic"]
+
+    change_rows(copy / "data" / "pairs" / "test.parquet", swap)
+    rehash(copy)
+    found = said(copy, fast=True)
+    assert "row 0" in found and "apathetic_edit_ratio is" in found and "is not the preference of its pair" in found
+
+
+def test_a_moved_row_and_a_repeated_one_are_seen(copy: Path) -> None:
+    moved: list[dict[str, Any]] = []
+    change_rows(copy / "data" / "dialogues" / "test.parquet", lambda rows: moved.append(rows.pop()))
+    change_rows(copy / "data" / "dialogues" / "train.parquet", lambda rows: rows.extend([*moved, rows[0]]))
+    counts = json.loads((copy / "manifest.json").read_text())["counts"]
+    counts["dialogues"]["test"] -= 1
+    counts["dialogues"]["train"] += 2
+    rehash(copy, counts=counts)
+    found = said(copy, fast=True)
+    assert "belongs to test by its id" in found and "is also in" in found and "has no dialogue in this split" in found
+    assert "README.md: dialogues: the card says" in found
+
+
+def test_a_renamed_column_is_seen(copy: Path) -> None:
+    path = copy / "data" / "pairs" / "test.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.rename_columns(["empathic" if name == "empathetic" else name for name in table.column_names]), path)
+    rehash(copy)
+    assert 'has other columns than the contract: "empathetic", "empathic"' in said(copy, fast=True)
+
+
+def test_a_row_that_breaks_its_schema_is_seen(copy: Path) -> None:
+    change_rows(copy / "data" / "dialogues" / "test.parquet", lambda rows: rows[1].update(description="Someone."))
+    rehash(copy)
+    assert 'test.parquet: row 1: description: "Someone."' in said(copy, fast=True)
+
+
+def test_a_doctored_count_in_the_card_is_seen(copy: Path) -> None:
+    path = copy / "README.md"
+    path.write_text(path.read_text().replace("| `pairs` | a helper turn | 3", "| `pairs` | a helper turn | 9"))
+    rehash(copy)
+    assert "README.md: pairs: the card says" in said(copy, fast=True)
+
+
+def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None:
+    path = copy / "report" / "tables.json"
+    tables = json.loads(path.read_text())
+    number = tables["inversion"][1]["scores"]["empathetic"]
+    tables["inversion"][1]["scores"]["empathetic"] = 0.9
+    path.write_text(json.dumps(tables))
+    page = copy / "report" / "index.html"
+    page.write_text(page.read_text().replace(f"{number:.4f}", "0.9000"))
+    rehash(copy)
+    assert said(copy, fast=True) == ""
+    assert "tables.json: inversion: ROUGE-L: empathetic: says 0.9, the data gives" in said(copy)
+
+
+def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is no release"):
+        verify(tmp_path)
