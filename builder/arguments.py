@@ -33,6 +33,7 @@ def make_parser() -> argparse.ArgumentParser:
     _add_report(verbs)
     _add_verify(verbs)
     _add_diff(verbs)
+    _add_publish(verbs)
     _add_ledger(verbs)
     return parser
 
@@ -84,6 +85,19 @@ def _add_diff(verbs: Any) -> None:
     verb.add_argument("after", type=Path, metavar="B", help="the later release")
     verb.add_argument("--json", action="store_true", help="print the differences as JSON")
     verb.set_defaults(verb="diff")
+
+
+def _add_publish(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "publish",
+        help="put a release on the Hugging Face Hub",
+        description="One commit and a tag in a dataset repository. Refuses what verify refuses, and a version that is there already. The "
+        "token is that of `hf auth login` or HF_TOKEN.",
+    )
+    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
+    verb.add_argument("--repo", required=True, metavar="ORG/NAME", help="the dataset repository; it is made if it is not there")
+    verb.add_argument("--dry-run", action="store_true", help="list what would go, and send nothing")
+    verb.set_defaults(verb="publish")
 
 
 def _add_ledger(verbs: Any) -> None:

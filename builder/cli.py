@@ -128,6 +128,18 @@ def _diff(options: argparse.Namespace) -> int:
     return 2 if found.moved else 0
 
 
+def _publish(options: argparse.Namespace) -> int:
+    from builder.publishing import publish
+    from builder.verifying import verify
+
+    published = publish(options.release, options.repo, dry_run=options.dry_run, faults=verify)
+    for path, size in published.files:
+        print(f"{size:>12,}  {path}")
+    done = f"published as {options.repo} v{published.version}, commit {published.commit}"
+    print(done if published.sent else f"nothing was sent; v{published.version} would go to {options.repo}")
+    return 0
+
+
 VERBS = {
     "preview": _preview,
     "build": _build,
@@ -135,6 +147,7 @@ VERBS = {
     "report": _report,
     "verify": _verify,
     "diff": _diff,
+    "publish": _publish,
     "ledger_show": _ledger_show,
 }
 

@@ -26,7 +26,7 @@ from builder.records import Outcome
 from builder.reporting import MANIFEST, Report, write_report
 from builder.rows import COLUMNS, PROVENANCE, Row, provenance_rows, rows
 from builder.schemas import check
-from builder.signature import digest_file
+from builder.signature import digest, digest_file
 from builder.splitting import SPLITS, split_of
 from builder.taxonomy import load_taxonomy
 
@@ -81,9 +81,20 @@ def release(build_dir: Path, out: Path, version: str, *, date: str | None = None
         write_changelog(folder, facts)
         write_croissant(folder, facts)
         shutil.copyfile(data_folder("release") / "DATA_LICENSE", folder / "LICENSE")
-        manifest = {**facts, "files": _hashes(folder)}
-        write_whole(folder / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+        manifest = sealed({**facts, "files": _hashes(folder)})
+        write_whole(folder / MANIFEST, manifest_text(manifest))
     return Released(manifest, report)
+
+
+def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest with the hash of everything else in it, so that a change of the manifest itself is seen."""
+    rest = {name: value for name, value in manifest.items() if name != "seal"}
+    return {**rest, "seal": digest(rest)}
+
+
+def manifest_text(manifest: dict[str, Any]) -> str:
+    """The one text form of a manifest."""
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
 def read_build(build_dir: Path) -> dict[str, Any]:
@@ -115,7 +126,7 @@ def accepted(build_dir: Path) -> Iterator[Outcome]:
 
 
 def _select(build_dir: Path, header: dict[str, Any]) -> Selection:
-    hashes = {one.dialogue_id: shingle_hashes(one.dialogue) for one in accepted(build_dir) if one.dialogue}
+    hashes = {one.dialogue_id: shingle_hashes(turn.text for turn in one.dialogue.turns) for one in accepted(build_dir) if one.dialogue}
     duplicates = near_duplicates(hashes)
     room = {int(number): scenario["quota"] for number, scenario in header["scenarios"].items()}
     chosen: list[str] = []

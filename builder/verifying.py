@@ -12,7 +12,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from builder.checks.duplicates import near_duplicates, shingle_hashes
 from builder.errors import InputError, Problem, input_error
+from builder.releasing import manifest_text, sealed
 from builder.reporting import MANIFEST, TABLES, measure_release
 from builder.rows import COLUMNS, preference_prompt
 from builder.schemas import check, violations
@@ -41,9 +43,11 @@ def verify(release_dir: Path, *, fast: bool = False) -> list[Problem]:
         check(manifest, "manifest", path)
     except (ValueError, InputError) as error:
         return list(error.problems) if isinstance(error, InputError) else [Problem(str(path), f"is not JSON: {error}", RESTORE)]
+    if sealed(manifest) != manifest or manifest_text(manifest) != path.read_text(encoding="utf-8"):
+        return [Problem(str(path), "was changed after the release (its seal does not fit)", RESTORE)]
     found = [*_files(release_dir, manifest), *_tables(release_dir, manifest)]
     if not found:
-        found = [*_rows(release_dir, manifest), *_card(release_dir, manifest)]
+        found = [*_rows(release_dir, manifest), *_duplicates(release_dir), *_card(release_dir, manifest)]
     if not found and not fast:
         found = [*_report(release_dir, manifest)]
     return found
@@ -158,6 +162,14 @@ def _against_dialogue(row: Row, dialogue: Row | None) -> Iterator[str]:
     for name in ("scenario_id", "scenario", "description", "source", "model"):
         if row[name] != dialogue[name]:
             yield f"its {name} is not that of the dialogue"
+
+
+def _duplicates(folder: Path) -> Iterator[Problem]:
+    """No two dialogues of the release are near-duplicates."""
+    rows = (row for split in SPLITS for _, row in _read(folder, "dialogues", split))
+    hashes = {row["dialogue_id"]: shingle_hashes(turn["text"] for turn in row["turns"]) for row in rows}
+    for goes, stays in near_duplicates(hashes).items():
+        yield Problem(f"{folder}: {goes}", f"is a near-duplicate of {stays}", "release the build again: duplicates are left out")
 
 
 def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:

@@ -8,12 +8,11 @@ import pytest
 
 from builder.checks import contrast, safety
 from builder.checks.dialogue import description, follows_plan, says_enough
-from builder.checks.duplicates import content_hash, exact_duplicates
 from builder.checks.toxicity import Toxicity
 from builder.config import Configuration, Limits, ToxicityConfig
 from builder.ledger import Ledger
 from builder.models.protocol import NoAnswer
-from builder.records import About, Dialogue, Flaw, Plan, PlannedTurn, Turn
+from builder.records import About, Flaw, Plan, PlannedTurn, Turn
 
 PLAN = Plan("001-00000", 1, 0, (PlannedTurn("seeker"), PlannedTurn("helper", "RS", "Cla")))
 ABOUT = About("001-00000", "score", 1)
@@ -115,23 +114,6 @@ def test_far_variants_keep_away_and_change_the_strategy(demo: Configuration) -> 
     assert flaw.reason == "overlap_high"
     assert not set(reference.lower().split()) & {"walked", "round", "alone"} & set(flaw.detail.lower().split())
     assert reasons(contrast.strategy_changed("RS", "RS")) == ["strategy_kept"] and not contrast.strategy_changed("RS", "Cla")
-
-
-def dialogue(name: str, *texts: str) -> Dialogue:
-    return Dialogue(name, 1, "The user", tuple(Turn("seeker", text) for text in texts), (), "model", "m", "k")
-
-
-def test_duplicates_are_found_by_words_and_the_right_one_stays() -> None:
-    # 001-00000 falls into train, 001-00001 and 001-00003 into test (sha256 of the id)
-    from builder.splitting import split_of
-
-    names = [f"001-{number:05d}" for number in range(40)]
-    train = next(name for name in names if split_of(name) == "train")
-    test = [name for name in names if split_of(name) == "test"][:2]
-    same = content_hash(dialogue(train, "My dog died."))
-    assert same == content_hash(dialogue(test[0], "my dog  died!")) != content_hash(dialogue(test[0], "My cat died."))
-    for order in ([train, *test], [test[1], train, test[0]]):
-        assert exact_duplicates([(name, same) for name in order]) == {train: test[0], test[1]: test[0]}
 
 
 async def test_toxicity_goes_through_the_ledger_and_is_rounded(demo: Configuration, ledger: Ledger) -> None:

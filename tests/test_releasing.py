@@ -182,15 +182,18 @@ def test_a_build_that_is_not_finished_or_was_changed_is_refused(built: Path, tmp
     assert not (tmp_path / "r").exists()
 
 
-def test_an_exact_duplicate_is_left_out_and_counted(catalogue: Catalogue, prompts: Prompts, tmp_path: Path) -> None:
+def test_a_near_duplicate_is_left_out_and_counted(catalogue: Catalogue, prompts: Prompts, tmp_path: Path) -> None:
     import dataclasses
 
-    copy = dataclasses.replace(catalogue[17], number=18, slug="other")
+    seed = catalogue[17].seed
+    assert seed
+    opening = dataclasses.replace(seed.turns[0], text=seed.turns[0].text.replace("Fifty-two", "Fifty-three"))
+    assert opening != seed.turns[0]
+    other = dataclasses.replace(seed, turns=(opening, *seed.turns[1:]))
+    copy = dataclasses.replace(catalogue[17], number=19, slug="other", seed=other)
     doubled = dataclasses.replace(catalogue, scenarios=(*catalogue.scenarios, copy))
     build(load_configuration(demo_file(tmp_path, report={"bootstrap": 10})), tmp_path / "b", doubled, prompts)
     made = release(tmp_path / "b", tmp_path / "r", "0.1.0")
-    stays, goes = (
-        ("017-seed", "018-seed") if split_of("017-seed") == "test" or split_of("018-seed") == "train" else ("018-seed", "017-seed")
-    )
-    assert made.manifest["duplicates"] == {goes: stays}
-    assert goes not in {row["dialogue_id"] for row in table(tmp_path / "r", "dialogues")}
+    assert (split_of("017-seed"), split_of("019-seed")) == ("train", "test")
+    assert made.manifest["duplicates"] == {"017-seed": "019-seed"}
+    assert {row["dialogue_id"] for row in table(tmp_path / "r", "dialogues")} == {"003-seed", "007-seed", "019-seed"}

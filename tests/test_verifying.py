@@ -16,7 +16,7 @@ from builder.config import load_configuration
 from builder.errors import InputError
 from builder.pipeline import build
 from builder.prompts import Prompts
-from builder.releasing import release
+from builder.releasing import manifest_text, release, sealed
 from builder.scenarios import load_catalogue
 from builder.signature import digest_file
 from builder.verifying import verify
@@ -46,7 +46,7 @@ def rehash(folder: Path, **manifest: Any) -> None:
     path = folder / "manifest.json"
     value = json.loads(path.read_text()) | manifest
     value["files"] = {name: digest_file(folder / name) for name in value["files"]}
-    path.write_text(json.dumps(value))
+    path.write_text(manifest_text(sealed(value)))
 
 
 def change_rows(path: Path, change: Callable[[list[dict[str, Any]]], object]) -> None:

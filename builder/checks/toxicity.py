@@ -14,6 +14,7 @@ from builder.errors import input_error, missing_package
 from builder.ledger import Entry, Ledger
 from builder.models.protocol import NoAnswer
 from builder.records import About, Completion, Flaw, Request
+from builder.signature import digest, digest_file
 
 # Scores a list of texts at once: a single call costs hundreds of times what a text in a batch costs.
 Scorer = Callable[[list[str]], Sequence[float]]
@@ -76,7 +77,8 @@ class Toxicity:
             self._ledger.put(*(Entry(request.key, request.about, one, "computed") for (_, request, _), one in made))
         except Exception as error:  # whatever is raised belongs to those who wait
             for _, _, future in waiting:
-                future.set_exception(error)
+                if not future.done():
+                    future.set_exception(error)
             return
         for (_, _, future), score in zip(waiting, scores, strict=True):
             if not future.done():
@@ -103,19 +105,24 @@ def _detoxify(config: ToxicityConfig) -> Scorer:
     except ImportError as error:
         raise missing_package("checks: toxicity: detoxify", "detoxify") from error
     model = Detoxify("original", checkpoint=config.checkpoint, huggingface_config_path=config.config)
-    return lambda texts: [float(value) for value in model.predict(texts)["toxicity"]]
+
+    def scores(texts: list[str]) -> list[float]:
+        found: float | list[float] = model.predict(texts)["toxicity"]
+        # Of a list with one text Detoxify makes a bare number.
+        return [found] if isinstance(found, float) else found
+
+    return scores
 
 
 @cache
 def weights_of(config: ToxicityConfig) -> str:
-    """A name of the scorer's weights that changes when they do: the SHA-256 of the files, or the package's version."""
+    """A name of the scorer's weights that changes when they do: a hash of the files, ``original`` if Detoxify downloads them.
+
+    Raises:
+        InputError: if a configured file or folder, or the package whose files are hashed, is not there.
+    """
     if config.scorer == "detoxify":
-        if config.checkpoint is None:
-            return "original"
-        path = Path(config.checkpoint)
-        if not path.is_file():
-            raise input_error(path, "the configured Detoxify checkpoint is not there", "download it, or mend the path")
-        return hashlib.sha256(path.read_bytes()).hexdigest()
+        return _detoxify_weights(config)
     import importlib.util
 
     spec = importlib.util.find_spec("profanity_check")
@@ -123,3 +130,19 @@ def weights_of(config: ToxicityConfig) -> str:
         raise missing_package("checks: toxicity: alt-profanity-check", "all")
     folder = Path(spec.origin).parent / "data"
     return hashlib.sha256(b"".join((folder / name).read_bytes() for name in ("model.joblib", "vectorizer.joblib"))).hexdigest()
+
+
+def _detoxify_weights(config: ToxicityConfig) -> str:
+    weights = "original"
+    if config.checkpoint is not None:
+        path = Path(config.checkpoint)
+        if not path.is_file():
+            raise input_error(path, "the configured Detoxify checkpoint is not there", "download it, or mend the path")
+        weights = digest_file(path)
+    if config.config is None:
+        return weights
+    folder = Path(config.config)
+    if not folder.is_dir():
+        raise input_error(folder, "the configured folder of Detoxify's tokenizer is not there", "download it, or mend the path")
+    # Another vocabulary makes other scores of the same weights.
+    return digest([weights, *([path.name, digest_file(path)] for path in sorted(folder.iterdir()) if path.is_file())])
