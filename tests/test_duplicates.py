@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from itertools import combinations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.checks.duplicates import BANDS, PREFERENCE, ROWS, Hashes, band_keys, near_duplicates, shingle_hashes, similarity
+from builder.checks.duplicates import BANDS, PREFERENCE, ROWS, Groups, Hashes, band_keys, near_duplicates, shingle_hashes, similarity
 from builder.splitting import SPLITS, split_of
 from builder.text import jaccard, shingles
 
@@ -142,6 +142,15 @@ def test_a_chain_is_one_group_though_its_ends_are_unlike() -> None:
     assert jaccard(*ends) < 0.8
     stays = min(chain, key=better)
     assert found(chain) == {one: stays for one in sorted(chain) if one != stays}
+
+
+@pytest.mark.parametrize("bucket", list(permutations(range(4))))
+def test_one_bucket_joins_a_chain_in_whatever_order_it_lies(bucket: tuple[int, ...]) -> None:
+    links = [np.arange(place * 6, place * 6 + 60, dtype=np.uint64) for place in range(4)]
+    assert similarity(links[0], links[1]) >= 0.8 > similarity(links[0], links[2])
+    groups = Groups([links[one] for one in bucket])
+    groups.join_similar([0, 1, 2, 3])
+    assert [groups.best(one) for one in range(4)] == [0, 0, 0, 0]
 
 
 def test_a_planted_pair_is_found_among_three_hundred_unrelated() -> None:
