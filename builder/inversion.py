@@ -91,14 +91,14 @@ def measure(
 
 def _row(texts: Texts, metric: Metric, contrasts: Mapping[str, tuple[str, str]], sample: Resampling) -> Row:
     sums = {name: sample.by_dialogue(metric.statistics(variant, texts.references)) for name, variant in texts.variants.items()}
-    scores = {name: round(float(metric.aggregate(total.sum(axis=0, keepdims=True))[0]), PLACES) for name, total in sums.items()}
+    scores = {name: round(float(metric.aggregate(total.sum(axis=0, keepdims=True))[0]), metric.places) for name, total in sums.items()}
     resampled = {name: metric.aggregate(sample.counts @ total) for name, total in sums.items()}
     differences = {}
     for name, (one, other) in contrasts.items():
         low, high = np.quantile(resampled[one] - resampled[other], [(1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2])
         valid = sample.counts.shape[1] > 1
-        bounds = (round(float(low), PLACES), round(float(high), PLACES)) if valid else (None, None)
-        differences[name] = Difference(round(scores[one] - scores[other], PLACES), *bounds)
+        bounds = (round(float(low), metric.places), round(float(high), metric.places)) if valid else (None, None)
+        differences[name] = Difference(round(scores[one] - scores[other], metric.places), *bounds)
     return Row(metric.name, metric.signature, sample.signature, scores, differences)
 
 

@@ -20,7 +20,7 @@ CONTRAST = {"difference": ("empathetic", "apathetic")}
 class Length:
     """A metric that can be followed by hand: the number of words."""
 
-    name, signature = "words", "unit:word"
+    name, signature, places = "words", "unit:word", 6
 
     def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:
         return with_count([len(text.split()) for text in texts])

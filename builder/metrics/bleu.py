@@ -18,6 +18,7 @@ class Bleu:
     """Corpus BLEU-4 on the scale 0 to 1 (Papineni et al. 2002), tokenised as 13a, exponential smoothing."""
 
     name = "BLEU-4"
+    places = 6
 
     def __init__(self) -> None:
         # effective_order changes sentence scores alone, which are not used: only their counts are.

@@ -19,6 +19,8 @@ class Metric(Protocol):
 
     name: str
     signature: str
+    # Decimal places that are the same in every process; the rest is not shown.
+    places: int
 
     def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:
         """One row of statistics a text, shape (texts, k)."""

@@ -13,6 +13,7 @@ class RougeL:
     """Mean sentence-level ROUGE-L F1 (Lin 2004), with the values of the rouge-score package."""
 
     name = "ROUGE-L"
+    places = 6
     signature = signature_line(measure="f1", level="sentence", stemmer="no", tok="rouge-score")
 
     def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:
