@@ -12,7 +12,7 @@ LAYERS = (
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "inversion"},
     {"summary", "estimating", "pipeline", "rows", "reporting", "figures", "cards", "releasing", "verifying", "comparing", "publishing"},
-    {"arguments", "cli", "__main__"},
+    {"commands", "cli", "__main__"},
 )
 PACKAGE = Path(builder.__file__).parent
 SOURCES = sorted(path for path in PACKAGE.rglob("*.py") if "data" not in path.relative_to(PACKAGE).parts)

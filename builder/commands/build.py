@@ -1,0 +1,57 @@
+"""``build``: make dialogues and their variants."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+from builder.commands.inputs import add_inputs
+from builder.config import load_configuration
+from builder.prompts import load_prompts
+from builder.scenarios import load_catalogue
+
+if TYPE_CHECKING:
+    from builder.summary import Summary
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "build",
+        help="make dialogues and their variants",
+        description="Asks a model for what the ledger does not have yet, checks every answer, and writes the outcomes of all items into a "
+        "folder. The same command again resumes: nothing answered is asked for twice.",
+    )
+    add_inputs(verb)
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the build folder; it belongs to one configuration")
+    verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
+    verb.add_argument(
+        "--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it"
+    )
+    verb.add_argument("--budget-usd", type=float, metavar="USD", help="spend no more than this, counting what the ledger has spent")
+    verb.add_argument("--budget-tokens", type=int, metavar="N", help="use no more tokens than this, counting what the ledger has used")
+    verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    config = load_configuration(options.config, model=options.model, base_url=options.base_url)
+    catalogue, prompts = load_catalogue(options.scenarios), load_prompts(options.templates)
+    from builder.pipeline import Run, build
+
+    with tqdm(unit="item", desc="build", disable=None) as bar:
+
+        def show(summary: Summary) -> None:
+            bar.total = summary.total
+            bar.set_postfix(summary.short(), refresh=False)
+            bar.update()
+
+        run = Run(options.ledger, options.offline, options.budget_usd, options.budget_tokens, progress=show)
+        summary = build(config, options.out, catalogue, prompts, run)
+    print(json.dumps(summary.to_json(), indent=2) if options.json else summary)
+    return 1 if summary.missing else 0

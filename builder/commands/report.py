@@ -1,0 +1,33 @@
+"""``report``: measure a release again."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "report",
+        help="measure a release again",
+        description="Scores the variants of a release with the scorers its manifest names, and writes one self-contained page, the tables "
+        "as JSON and the figures.",
+    )
+    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
+    verb.add_argument("--json", action="store_true", help="print the tables as JSON")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    from builder.reporting import inversion_table, report
+
+    made = report(options.release, options.out)
+    print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if options.json else inversion_table(made))
+    if not options.json:
+        print(f"\nreport: {options.out / 'index.html'}")
+    return 0
