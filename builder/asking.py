@@ -14,7 +14,7 @@ from builder.errors import EmpathyEvalError
 from builder.ledger import Entry, Ledger
 from builder.models.protocol import Model, NoAnswer
 from builder.prompts import Message, Prompts
-from builder.records import About, Completion, Failure, Flaw, Request
+from builder.records import MADE_BY, About, Candidate, Completion, Failure, Flaw, Kind, Pair, Request
 from builder.schemas import violations
 
 T = TypeVar("T")
@@ -35,9 +35,10 @@ Judge = Callable[[Any], Awaitable[T | list[Flaw]]]
 
 @dataclass
 class Trail:
-    """What an item leaves behind while it is worked on: samples not taken, and the ledger rows it used."""
+    """What an item leaves behind while it is worked on: samples not taken, texts that were judged, the ledger rows it used."""
 
     failures: list[tuple[int, Failure]] = field(default_factory=list)
+    candidates: list[Candidate] = field(default_factory=list)
     usage: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
 
     def used(self, completion: Completion) -> None:
@@ -52,6 +53,16 @@ class Trail:
         """Notes a sample that is not taken, with its reasons (each once)."""
         reasons = tuple(sorted({flaw.reason for flaw in flaws}))
         self.failures.append((attempt, Failure(request.about.kind, request.about.turn, reasons, request.key, final)))
+
+    def judged(self, kind: Kind, turn: int, text: str, flaws: Sequence[Flaw]) -> None:
+        """Notes a variant's text with the reasons against it, if any."""
+        self.candidates.append(Candidate(kind, turn, text, tuple(sorted({flaw.reason for flaw in flaws}))))
+
+    def candidates_beside(self, pairs: Sequence[Pair]) -> tuple[Candidate, ...]:
+        """The judged texts that are not in these pairs, by turn and kind, those of one kind in the order they were judged."""
+        taken = {(pair.turn, kind) for pair in pairs for name, kind in MADE_BY.items() if getattr(pair, name)}
+        left = [one for one in self.candidates if one.reasons or (one.turn, one.kind) not in taken]
+        return tuple(sorted(left, key=lambda one: (one.turn, one.kind)))
 
     def sorted_failures(self) -> tuple[Failure, ...]:
         """The failures by turn, kind and attempt: an order that no concurrency can change."""

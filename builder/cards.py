@@ -4,23 +4,71 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import shorten
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from builder.files import data_folder, write_whole
 from builder.reporting import Report
 from builder.rows import COLUMNS
+from builder.schemas import read_yaml
 from builder.signature import digest_file
 from builder.splitting import SPLITS
 from builder.templates import environment
 
+GROUP = 1000
 LICENSE_URL = "https://creativecommons.org/licenses/by/4.0/"
 
 
 def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
     """``README.md``: the dataset card, its YAML head naming configs and splits."""
-    write_whole(folder / "README.md", _render("card.md.j2", facts=facts, report=report, configs=list(COLUMNS), splits=SPLITS))
+    values = {"facts": facts, "report": report, "configs": list(COLUMNS), "splits": SPLITS}
+    write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(), example=_example(folder)))
+
+
+def _columns() -> list[dict[str, Any]]:
+    """Every column once, with its type, what it holds and the configs that have it."""
+    told = read_yaml(data_folder("release") / "columns.yaml", "columns")
+    kinds = {column.name: _kind(column.type) for schema in COLUMNS.values() for column in schema}
+    return [
+        {"name": name, "type": kind, "what": told[name], "configs": [config for config in COLUMNS if name in COLUMNS[config].names]}
+        for name, kind in kinds.items()
+    ]
+
+
+def _kind(kind: pa.DataType) -> str:
+    """A type in the card's words: ``list of {role, text}``."""
+    if pa.types.is_list(kind):
+        return f"list of {_kind(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return "{" + ", ".join(one.name for one in kind) + "}"
+    return {"int64": "integer", "double": "number"}.get(str(kind), "string")
+
+
+def _example(folder: Path) -> str:
+    """The shortest row of ``pairs`` without a flag (or with one, if all have one) as JSON, its texts cut."""
+    files = [folder / "data" / "pairs" / f"{split}.parquet" for split in SPLITS]
+    best: tuple[tuple[bool, int, str], dict[str, Any]] | None = None
+    for batch in (batch for path in files for batch in pq.ParquetFile(path).iter_batches(GROUP, columns=["pair_id", "turn", "flags"])):
+        for row in batch.to_pylist():
+            rank = (bool(row["flags"]), row["turn"], row["pair_id"])
+            best = (rank, row) if best is None or rank < best[0] else best
+    if best is None:
+        return "{}"
+    wanted = [("pair_id", "==", best[1]["pair_id"])]
+    (row,) = (row for path in files for row in pq.read_table(path, filters=wanted).to_pylist())
+    return json.dumps(_cut(row), indent=2, ensure_ascii=False)
+
+
+def _cut(value: Any) -> Any:
+    """A JSON value with long texts cut at a word."""
+    if isinstance(value, dict):
+        return {name: _cut(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_cut(one) for one in value]
+    return shorten(value, 160, placeholder=" …") if isinstance(value, str) else value
 
 
 def write_changelog(folder: Path, facts: dict[str, Any]) -> None:
@@ -63,7 +111,8 @@ def _file(folder: Path, config: str, split: str) -> dict[str, Any]:
 
 def _record_set(config: str, split: str) -> dict[str, Any]:
     name = f"{config}_{split}"
-    fields = [_field(column, name, f"{config}-{split}") for column in COLUMNS[config] if _plain(column.type)]
+    told = read_yaml(data_folder("release") / "columns.yaml", "columns")
+    fields = [_field(column, told[column.name], name, f"{config}-{split}") for column in COLUMNS[config] if _plain(column.type)]
     return {"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields}
 
 
@@ -71,12 +120,12 @@ def _plain(kind: pa.DataType) -> bool:
     return not pa.types.is_nested(kind) or (pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type))
 
 
-def _field(column: pa.Field, record_set: str, file: str) -> dict[str, Any]:
+def _field(column: pa.Field, what: str, record_set: str, file: str) -> dict[str, Any]:
     listed = pa.types.is_list(column.type)
     kind = column.type.value_type if listed else column.type
     data_type = "sc:Integer" if pa.types.is_integer(kind) else "sc:Float" if pa.types.is_floating(kind) else "sc:Text"
     return {
-        "@type": "cr:Field", "@id": f"{record_set}/{column.name}", "name": column.name, "dataType": data_type,
+        "@type": "cr:Field", "@id": f"{record_set}/{column.name}", "name": column.name, "description": what, "dataType": data_type,
         **({"isArray": True, "arrayShape": "-1"} if listed else {}),
         "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
     }  # fmt: skip

@@ -64,22 +64,22 @@ class Ledger:
         if not path.exists() and not create:
             raise input_error(path, "there is no ledger here", "name one with --ledger, or build first without --offline")
         path.parent.mkdir(parents=True, exist_ok=True)
-        new = not path.exists() or path.stat().st_size == 0
         self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
         try:
-            self._lock(new)
+            self._lock()
             self._check()
         except BaseException:
             self._connection.close()
             raise
 
-    def _lock(self, new: bool) -> None:
+    def _lock(self) -> None:
         try:
             self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
             self._connection.execute("PRAGMA journal_mode=WAL")
             self._connection.execute("PRAGMA synchronous=NORMAL")
             self._connection.execute("BEGIN EXCLUSIVE")
-            if new:
+            # Empty, or left without a table by a disk that was full just then.
+            if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
                 self._connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
                 self._connection.execute(f"PRAGMA user_version={VERSION}")
                 self._connection.execute(TABLE)

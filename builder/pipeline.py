@@ -73,7 +73,9 @@ class Workshop:
             pairs = await rewriter.pairs(dialogue, plan.turns, trail)
         except NoAnswer as error:
             return Outcome(*identity, "missing", (str(error),))
-        return Outcome(*identity, "accepted", (), dialogue, pairs, trail.sorted_failures(), trail.plain_usage())
+        return Outcome(
+            *identity, "accepted", (), dialogue, pairs, trail.sorted_failures(), trail.candidates_beside(pairs), trail.plain_usage()
+        )
 
 
 async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WINDOW) -> AsyncIterator[Outcome]:
@@ -116,7 +118,8 @@ def _claim(out: Path, config: Configuration) -> None:
     if written.is_file() and identity_of(json.loads(written.read_text(encoding="utf-8"))) != config.identity:
         fix = "name another folder with --out; a ledger can be shared with --ledger"
         raise input_error(out, "holds the build of another configuration", fix)
-    if out.is_dir() and not written.is_file() and any(out.iterdir()):
+    # A ledger alone is no obstacle: it was put there, or the disk was full before anything else could be written.
+    if out.is_dir() and not written.is_file() and not all(path.name.startswith(LEDGER) for path in out.iterdir()):
         raise input_error(out, "is not empty and holds no build", "name another folder with --out")
 
 

@@ -156,6 +156,16 @@ class Failure:
 
 
 @dataclass(frozen=True)
+class Candidate:
+    """A variant's text that reached the checks and is not released: refused for its reasons, or of a pair that is left out."""
+
+    kind: Kind
+    turn: int
+    text: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What became of one item. ``usage`` sums the ledger rows that the replay of this item used."""
 
@@ -166,6 +176,7 @@ class Outcome:
     dialogue: Dialogue | None = None
     pairs: tuple[Pair, ...] = ()
     failures: tuple[Failure, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
     usage: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
@@ -183,6 +194,7 @@ class Outcome:
                 "dialogue": value["dialogue"] and _dialogue(value["dialogue"]),
                 "pairs": tuple(_pair(pair) for pair in value["pairs"]),
                 "failures": tuple(Failure(**{**one, "reasons": tuple(one["reasons"])}) for one in value["failures"]),
+                "candidates": tuple(Candidate(**{**one, "reasons": tuple(one["reasons"])}) for one in value["candidates"]),
             }
         )
 
@@ -204,4 +216,11 @@ def _pair(value: dict[str, Any]) -> Pair:
     return Pair(value["turn"], tuple(value["flags"]), value["reference_toxicity"], **variants)
 
 
+# The kind of request that makes each variant.
+MADE_BY: dict[str, Kind] = {
+    "apathetic": "near_apathetic",
+    "empathetic": "far_empathetic",
+    "near_empathetic": "near_empathetic",
+    "far_apathetic": "far_apathetic",
+}
 VARIANTS = tuple(one.name for one in fields(Pair) if "Variant" in str(one.type))

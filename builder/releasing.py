@@ -24,7 +24,7 @@ from builder.files import data_folder, whole_folder, write_whole
 from builder.pipeline import BUILD, OUTCOMES
 from builder.records import Outcome
 from builder.reporting import MANIFEST, Report, write_report
-from builder.rows import COLUMNS, PROVENANCE, Row, provenance_rows, rows
+from builder.rows import CANDIDATES, COLUMNS, PROVENANCE, Row, candidate_rows, provenance_rows, rows
 from builder.schemas import check
 from builder.signature import digest, digest_file
 from builder.splitting import SPLITS, split_of
@@ -150,6 +150,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
             for split in SPLITS
         }
         provenance = stack.enter_context(Writer(folder / "provenance.parquet", PROVENANCE))
+        candidates = stack.enter_context(Writer(folder / "candidates.parquet", CANDIDATES))
         for outcome in accepted(build_dir):
             if outcome.dialogue_id not in selection.dialogue_ids:
                 continue
@@ -159,6 +160,8 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
                 counts[config][split] += 1
             for row in provenance_rows(outcome):
                 provenance.add(row)
+            for row in candidate_rows(outcome):
+                candidates.add(row)
     return {config: {split: count[split] for split in SPLITS} for config, count in counts.items()}
 
 

@@ -98,6 +98,7 @@ class Rewriter:
             return await self._asked("near", "near_apathetic", scene, trail)
         text = de_empathised(scene.reference.text, self.config.checks.edit_ratio_below)
         judged = await self._judged("near", scene, text)
+        trail.judged("near_apathetic", scene.place, text, judged if isinstance(judged, list) else ())
         if not isinstance(judged, list):
             return _variant("near", scene, text, judged, "rules", "rules", None)
         if self.config.near_apathetic == "rules-then-model":
@@ -110,6 +111,7 @@ class Rewriter:
         async def judge(value: Any) -> tuple[str, float] | list[Flaw]:
             text = value["text"].strip()
             judged = await self._judged(closeness, scene, text)
+            trail.judged(kind, scene.place, text, judged if isinstance(judged, list) else ())
             return judged if isinstance(judged, list) else (text, judged)
 
         answer = await self.asker.ask(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 import pyarrow as pa
 
-from builder.records import Dialogue, Outcome, Pair, Turn, Variant
+from builder.records import MADE_BY, Dialogue, Outcome, Pair, Turn, Variant
 from builder.taxonomy import Taxonomy
 
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
@@ -39,6 +40,7 @@ COLUMNS = {
     "controls": pa.schema([*_PAIR, *_CONTROL]),
 }  # fmt: skip
 PROVENANCE = pa.schema([("dialogue_id", TEXT), ("pair_id", TEXT), ("what", TEXT), ("method", TEXT), ("model", TEXT), ("request_key", TEXT)])
+CANDIDATES = pa.schema([("pair_id", TEXT), ("variant", TEXT), ("attempt", pa.int64()), ("text", TEXT), ("reasons", FLAGS)])
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
 Row = dict[str, Any]
 
@@ -156,7 +158,7 @@ def provenance_rows(outcome: Outcome) -> Iterator[Row]:
         "request_key": dialogue.request_key,
     }
     for pair in outcome.pairs:
-        for what in ("apathetic", "empathetic", "near_empathetic", "far_apathetic"):
+        for what in MADE_BY:
             made: Variant | None = getattr(pair, what)
             if made:
                 identity = pair_id(dialogue.dialogue_id, pair.turn)
@@ -168,3 +170,18 @@ def provenance_rows(outcome: Outcome) -> Iterator[Row]:
                     "model": made.model,
                     "request_key": made.request_key,
                 }
+
+
+def candidate_rows(outcome: Outcome) -> Iterator[Row]:
+    """The texts that reached the checks and are not released, numbered within their variant from 1 in the order they were judged."""
+    variant_of = {kind: name for name, kind in MADE_BY.items()}
+    attempts: Counter[tuple[int, str]] = Counter()
+    for one in outcome.candidates:
+        attempts[one.turn, one.kind] += 1
+        yield {
+            "pair_id": pair_id(outcome.dialogue_id, one.turn),
+            "variant": variant_of[one.kind],
+            "attempt": attempts[one.turn, one.kind],
+            "text": one.text,
+            "reasons": list(one.reasons),
+        }

@@ -21,6 +21,7 @@ class Summary:
     status: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     failed: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
     pairs: int = 0
     controls: int = 0
     usage: dict[str, Counter[str]] = field(default_factory=dict)
@@ -36,6 +37,7 @@ class Summary:
         else:
             self.reasons.update(outcome.reasons)
         self.failed.update(f"{one.kind}: {reason}" for one in outcome.failures if one.final for reason in one.reasons)
+        self.refused.update(f"{one.kind}: {reason}" for one in outcome.failures for reason in one.reasons)
         for model, row in outcome.usage.items():
             self.usage.setdefault(model, Counter()).update(row)
 
@@ -48,6 +50,7 @@ class Summary:
             "controls": self.controls,
             "rejected_by_reason": dict(sorted(self.reasons.items())),
             "failed_for_good": dict(sorted(self.failed.items())),
+            "samples_refused": dict(sorted(self.refused.items())),
             "usage": {model: dict(sorted(row.items())) for model, row in sorted(self.usage.items())},
         }
 
