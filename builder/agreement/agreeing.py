@@ -23,12 +23,16 @@ MOST_RESAMPLES = 10_000
 
 @dataclass(frozen=True)
 class Criterion:
-    """The figures of one criterion; ``against_median`` holds the experts, up to fifty, and then the judges."""
+    """The figures of one criterion; ``against_median`` holds the experts, unless they are a crowd, and then the judges.
+
+    ``scale`` are the values that occur, ``signature`` how intervals were made.
+    """
 
     criterion: str
     items: int
     ratings: int
     scale: tuple[float, ...]
+    signature: str
     alpha: dict[str, Measure]
     fleiss: Measure
     benchmark: Benchmark
@@ -85,6 +89,7 @@ def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, res
         ratings.items,
         len(ratings.step),
         tuple(ratings.scale.tolist()),
+        sample.signature,
         alpha(counts, ratings.scale, sample),
         fleiss(counts, sample),
         benchmark(ratings, experts, named, weights, sample),

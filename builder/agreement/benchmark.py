@@ -16,6 +16,8 @@ from builder.signature import signature_line
 
 # With more raters than these they are a crowd: their pairs would be thousands, with few items in common each.
 PANEL = 50
+# Two kappas this close are equal but for rounding.
+ALIKE = 1e-12
 
 
 @dataclass(frozen=True)
@@ -65,14 +67,15 @@ def benchmark(ratings: Ratings, experts: Sequence[int], judges: Sequence[int], w
         return Benchmark(weights, (), crowd, tuple(alone))
 
     def median_of(values: Floats) -> Measure:
-        return Measure.of(values, ratings.items, "rated", "no pair has a kappa", line)
+        few = "no pair has a kappa" if len(experts) > 1 else "there are fewer than two experts"
+        return Measure.of(values, ratings.items, "rated", few, line)
 
     pairs, values = _pair_up(ratings, list(combinations(experts, 2)), weights, sample)
     standings = []
     for judge in judges:
         own, theirs = _pair_up(ratings, [(judge, expert) for expert in experts], weights, sample)
         median, difference = _median(theirs), _median(theirs) - _median(values)
-        reached = int(np.sum(values[:, 0] <= median[0])) if np.isfinite(median[0]) else None
+        reached = int(np.sum(values[:, 0] <= median[0] + ALIKE)) if np.isfinite(median[0]) else None
         of = int(np.sum(np.isfinite(values[:, 0])))
         standings.append(Standing(ratings.raters[judge], own, median_of(median), median_of(difference), reached, of))
     return Benchmark(weights, pairs, median_of(_median(values)), tuple(standings))
@@ -86,9 +89,7 @@ def _median(values: Floats) -> Floats:
     return median
 
 
-def _pair_up(
-    ratings: Ratings, pairs: Sequence[tuple[int, int]], weights: str, sample: Resampling
-) -> tuple[tuple[Pair, ...], Floats]:
+def _pair_up(ratings: Ratings, pairs: Sequence[tuple[int, int]], weights: str, sample: Resampling) -> tuple[tuple[Pair, ...], Floats]:
     """Each pair over the items in common, and its kappa of one weight by resample, shape (pairs, 1 + resamples)."""
     found, chosen = [], np.empty((len(pairs), len(sample.weights)))
     for place, (one, other) in enumerate(pairs):

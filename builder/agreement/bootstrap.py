@@ -11,9 +11,9 @@ from builder.agreement.table import Codes, Floats
 from builder.signature import derived_random, signature_line
 
 CONFIDENCE = 0.95
-# Where there are more items, random groups of equal size are drawn instead. That many groups give the spread of a sum within one
-# part in a hundred, closer than a thousand resamples give a percentile.
-UNITS = 5000
+# Where there are more items, random groups of equal size are drawn instead: the work no longer grows with the items, and that many
+# groups know the spread of a sum within one part in sixty, which is closer than a thousand resamples know a percentile.
+UNITS = 2000
 # Beyond these places figures may differ from machine to machine.
 PLACES = 12
 
@@ -56,7 +56,7 @@ class Measure:
     def __str__(self) -> str:
         if self.value is None:
             return f"not defined: {self.why}"
-        return f"{self.value:.3f} " + (f"({self.why})" if self.low is None else f"[{self.low:.3f}, {self.high:.3f}]")
+        return f"{self.value:.3f} " + ("(no interval)" if self.low is None else f"[{self.low:.3f}, {self.high:.3f}]")
 
 
 @dataclass(frozen=True)

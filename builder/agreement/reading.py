@@ -35,7 +35,7 @@ def read_table(path: Path) -> Table:
     except OSError as error:
         raise input_error(path, f"cannot be read: {error.strerror}", "check the path") from error
     except UnicodeDecodeError as error:
-        raise input_error(path, f'is not UTF-8: {error.reason} ({error.object[error.start]:#04x})', "save it as CSV in UTF-8") from error
+        raise input_error(path, f"is not UTF-8: {error.reason} ({error.object[error.start]:#04x})", "save it as CSV in UTF-8") from error
     return gathered.table()
 
 

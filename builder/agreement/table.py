@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builder.errors import InputError, Problem, input_error
-from builder.schemas import validator, violations
+from builder.schemas import schema, validator, violations
 
 SCHEMA = "ratings_row"
 COLUMNS = ("item", "rater", "criterion", "rating")
@@ -149,7 +149,7 @@ class Gathering:
 
     def _note_broken(self, codes: Sequence[Codes]) -> NDArray[np.bool_]:
         """Notes which rows break the schema, looking at every different value of a column once."""
-        properties = validator(SCHEMA).schema["properties"]
+        properties = schema(SCHEMA)["properties"]
         broken = np.zeros(len(self.places), dtype=bool)
         for name, values, column in zip(COLUMNS, self.values, codes, strict=True):
             judge = validator(SCHEMA).evolve(schema=properties[name])
