@@ -80,7 +80,7 @@ def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed:
 def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, resamples: int, seed: int) -> Criterion:
     ratings = table.on(name)
     sample = Resampling.of(ratings.items, resamples, seed)
-    named = [ratings.raters.index(judge) for judge in judges if judge in ratings.raters]
+    named = [ratings.raters.index(judge) for judge in judges]
     experts = [place for place in range(len(ratings.raters)) if place not in named]
     counts = ratings.counts(experts)
     listed = (experts if len(experts) <= PANEL else []) + named

@@ -58,7 +58,7 @@ def benchmark(ratings: Ratings, experts: Sequence[int], judges: Sequence[int], w
     """The median kappa of the pairs of experts, and each judge's median kappa with the experts beside it.
 
     The idea is from the comparison of expert, crowd and model ratings of empathy: what experts reach with each other is what can be
-    asked of others. Pairs whose kappa is not defined are left out of a median. ``weight`` is a place in ``kappa.WEIGHTS``.
+    asked of others. Pairs whose kappa is not defined are left out of a median. ``weights`` is one of ``kappa.WEIGHTS``.
     """
     line = signature_line(kappa="cohen", weights=weights, median="of-pairs") + f"|{sample.signature}"
     if len(experts) > PANEL:

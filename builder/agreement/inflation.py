@@ -25,25 +25,23 @@ def inflation(table: Table, raters: Sequence[str], resamples: int, seed: int) ->
     places, item = np.unique(items, return_inverse=True)
     sample = Resampling.of(len(places), resamples, seed)
     line = signature_line(vif="1/(1-R2)", criteria=len(table.criteria), rows=len(values)) + f"|{sample.signature}"
-    varies = np.ptp(values, axis=0) > 0 if len(values) else np.zeros(len(table.criteria), dtype=bool)
     if len(table.criteria) < 2:
         return {name: Measure.undefined("there is only one criterion", line, len(places)) for name in table.criteria}
-    kept = values[:, varies] - values[:, varies].mean(axis=0) if len(values) else values[:, varies]
-    products = np.einsum("ij,ik->jki", kept, kept).reshape(-1, len(kept))
-    sums = sample.resampled(sample.total(item, np.vstack([np.ones(len(kept)), kept.T, products])))
-    found = iter(inflations(sums, kept.shape[1]).T)
+    # Sums of squares of numbers around 0 lose no digits.
+    values = values - values.sum(axis=0) / max(len(values), 1)
+    products = np.einsum("ij,ik->jki", values, values).reshape(len(table.criteria) ** 2, len(values))
+    sums = sample.resampled(sample.total(item, np.vstack([np.ones(len(values)), values.T, products])))
+    reason = "all its ratings are the same, or it follows exactly from the other criteria"
     return {
-        name: Measure.of(next(found), len(places), "with all criteria", "it follows exactly from the other criteria", line)
-        if inconstant
-        else Measure.undefined("all ratings are the same" if len(values) else "no rater gave an item all criteria", line, len(places))
-        for name, inconstant in zip(table.criteria, varies, strict=True)
+        name: Measure.of(column, len(places), "with all criteria", reason, line)
+        for name, column in zip(table.criteria, inflations(sums, len(table.criteria)).T, strict=True)
     }
 
 
 def inflations(sums: Floats, criteria: int) -> Floats:
-    """The factors of each row of sums (number, sums, sums of products), shape (m, 1 + k + k * k), as (m, k); NaN where infinite.
+    """The factors of each row of sums (number, sums, sums of products), from shape (m, 1 + k + k * k) to (m, k).
 
-    They are the diagonal of the inverse of the correlation matrix, here through its eigenvalues: a criterion that has a part in one
+    NaN where infinite, and of a criterion without variance. They are the diagonal of the inverse of the correlation matrix, here through its eigenvalues: a criterion that has a part in one
     that is 0 follows from the others.
     """
     number = np.maximum(sums[:, :1], 1)
@@ -51,13 +49,13 @@ def inflations(sums: Floats, criteria: int) -> Floats:
     covariance = sums[:, 1 + criteria :].reshape(-1, criteria, criteria) / number[:, :, None] - mean[:, :, None] * mean[:, None]
     deviation = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0))
     flat = deviation < NOUGHT
-    scale = np.where(flat, 1, deviation)
+    # A criterion without variance has no correlation with any other.
+    scale = np.where(flat, np.inf, deviation)
     values, vectors = np.linalg.eigh(covariance / (scale[:, :, None] * scale[:, None]))
     parts = vectors**2
     nought = values[:, None] < NOUGHT
     factors = np.sum(np.where(nought, 0, parts / np.where(nought, 1, values[:, None])), axis=2)
-    endless = np.sum(np.where(nought, parts, 0), axis=2) > NOUGHT
-    return np.where(endless | flat.any(axis=1, keepdims=True), np.nan, factors)
+    return np.where(np.sum(np.where(nought, parts, 0), axis=2) > NOUGHT, np.nan, factors)
 
 
 def _complete(table: Table, raters: Sequence[str]) -> tuple[Codes, Floats]:

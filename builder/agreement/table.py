@@ -94,12 +94,11 @@ class Table:
         return gathered.table()
 
     def on(self, criterion: str) -> Ratings:
-        """The ratings on one criterion, with the items and raters that have one."""
+        """The ratings on one criterion, with the items that have one and all raters of the table."""
         rows = self.criterion == self.criteria.index(criterion)
         items, item = np.unique(self.item[rows], return_inverse=True)
-        raters, rater = np.unique(self.rater[rows], return_inverse=True)
         scale, step = np.unique(self.rating[rows], return_inverse=True)
-        return Ratings(len(items), tuple(self.raters[place] for place in raters), scale, item, rater, step)
+        return Ratings(len(items), self.raters, scale, item, self.rater[rows], step)
 
 
 @dataclass
