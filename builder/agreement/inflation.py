@@ -41,8 +41,8 @@ def inflation(table: Table, raters: Sequence[str], resamples: int, seed: int) ->
 def inflations(sums: Floats, criteria: int) -> Floats:
     """The factors of each row of sums (number, sums, sums of products), from shape (m, 1 + k + k * k) to (m, k).
 
-    NaN where infinite, and of a criterion without variance. They are the diagonal of the inverse of the correlation matrix, here through its eigenvalues: a criterion that has a part in one
-    that is 0 follows from the others.
+    NaN where infinite, and of a criterion without variance. They are the diagonal of the inverse of the correlation matrix, here
+    through its eigenvalues: a criterion that has a part in one that is 0 follows from the others.
     """
     number = np.maximum(sums[:, :1], 1)
     mean = sums[:, 1 : 1 + criteria] / number

@@ -6,7 +6,7 @@ import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 
 from builder.agreement.table import COLUMNS, ONLY, Gathering, Table
@@ -67,7 +67,7 @@ def _places(names: Sequence[str], where: str) -> list[int | None]:
     return [names.index(name) if name in names else None for name in COLUMNS]
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _number(text: str) -> float | str:
     """The finite number that a cell holds, or its text, which the schema refuses."""
     value = float(text) if NUMBER.fullmatch(text) else math.nan
