@@ -24,6 +24,7 @@ from builder.agreement.agreeing import Criterion
 from builder.errors import InputError
 
 CLOSE = 1e-9
+NAN = float("nan")
 Grid = NDArray[np.float64]
 
 
@@ -172,6 +173,19 @@ def test_a_judge_moves_no_figure_of_the_experts_and_is_compared_with_all_of_them
     assert only(judged).against_median[3].rater == "rater-03"
 
 
+def test_inflation_is_that_of_the_experts_alone() -> None:
+    one, other = grid(1, raters=4), grid(2, raters=4)
+    alone = agree(Table.of([*rows(one[:3], "a"), *rows(other[:3], "b")]), resamples=0)
+    assert agree(Table.of([*rows(one, "a"), *rows(other, "b")]), ["rater-03"], resamples=0).inflation == alone.inflation
+
+
+def test_a_pair_with_one_item_in_common_has_no_part_in_the_benchmark() -> None:
+    found = only(agree(table(np.array([[1.0, 2, 3, NAN], [1, 2, 3, 1], [NAN, NAN, 1, 1]])), resamples=0)).benchmark
+    # The first two agree fully; the first and third have one item in common; the second gives the third's two items 3, 1 for 1, 1: 0.
+    assert [pair.kappa["quadratic"].value for pair in found.pairs] == [1.0, None, 0.0]
+    assert found.median.value == 0.5
+
+
 def test_a_judge_stands_where_its_kappas_are() -> None:
     ratings = grid(3, items=200, missing=0.0)
     random = np.random.default_rng(1).integers(1, 5, 200).astype(float)
@@ -199,7 +213,6 @@ def measures(value: Any) -> list[dict[str, Any]]:
     return [found for part in value for found in measures(part)] if isinstance(value, list | tuple) else []
 
 
-NAN = float("nan")
 DEGENERATE = {
     "one rater": ([[1.0, 2, 3]], {"no item with two ratings", "there are fewer than two experts", "no item that other experts have rated"}),
     "constant": ([[2.0, 2, 2], [2, 2, 2]], {"both give one and the same rating to all items in common", "no pair has a kappa"}),
@@ -253,6 +266,7 @@ def test_a_resample_is_the_table_with_its_items_drawn_again() -> None:
     values = {"a": grid(14, items=12, missing=0.05), "b": grid(12, items=12, missing=0.05)}
     whole = Table.of(row for name, ratings in values.items() for row in rows(ratings, name))
     weights = bootstrap.Resampling.of(12, 1, 3).weights[1].astype(int)
+    assert weights.sum() == 12 and 0 in weights
     drawn = Table.of(row for name, ratings in values.items() for row in rows(np.repeat(ratings, weights, axis=1), name))
     resampled, repeated = (measures(agree(*given).to_json()) for given in ((whole, ["rater-04"], 1, 3), (drawn, ["rater-04"], 0)))
     for one, other in zip(resampled, repeated, strict=True):
