@@ -24,8 +24,8 @@ SHAPES = {
     "10 raters": (10, 10, 3, 1),
     "10 raters, 7 values": (10, 10, 7, 1),
     "10 raters, 3 criteria": (10, 10, 3, 3),
-    "50 raters": (50, 50, 5, 1),
-    "50 raters, 3 an item": (50, 3, 5, 1),
+    "30 raters": (30, 30, 5, 1),
+    "30 raters, 3 an item": (30, 3, 5, 1),
     "1000 raters, 3 an item": (1000, 3, 3, 1),
 }
 

@@ -15,7 +15,7 @@ from builder.agreement.table import MISSING, Floats, Ratings
 from builder.signature import signature_line
 
 # With more raters than these they are a crowd: their pairs would be thousands, with few items in common each.
-PANEL = 50
+PANEL = 30
 # Two kappas this close are equal but for rounding.
 ALIKE = 1e-12
 
