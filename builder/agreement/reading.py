@@ -1,0 +1,74 @@
+"""Reads a table of ratings from a CSV file; whatever is wrong with it is said at once, with its line."""
+
+from __future__ import annotations
+
+import csv
+import math
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from builder.agreement.table import COLUMNS, ONLY, Gathering, Table
+from builder.errors import InputError, Problem, input_error
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def read_table(path: Path) -> Table:
+    """The ratings in a CSV file with the columns ``item``, ``rater``, ``rating`` and, if there are several, ``criterion``.
+
+    Other columns are passed over; an empty rating is a missing one; a byte order mark does no harm.
+
+    Raises:
+        InputError: if the file cannot be read, is not UTF-8 or not CSV, or holds a row that breaks ``schemas/ratings_row``, a rating
+            given twice, or no rating; all problems at once with their lines.
+    """
+    gathered = Gathering(str(path), "line")
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.reader(stream, strict=True)
+            try:
+                _gather(((reader.line_num, row) for row in reader), gathered)
+            except csv.Error as error:
+                raise input_error(f"{path}: line {reader.line_num}", f"is not CSV: {error}", "quote cells that hold quotes") from error
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", "check the path") from error
+    except UnicodeDecodeError as error:
+        raise input_error(path, f"is not UTF-8: {error.reason} ({error.object[error.start]:#04x})", "save it as CSV in UTF-8") from error
+    return gathered.table()
+
+
+def _gather(lines: Iterator[tuple[int, list[str]]], gathered: Gathering) -> None:
+    _, header = next(lines, (0, []))
+    names = [name.strip() for name in header]
+    places = _places(names, gathered.where)
+    for number, row in lines:
+        if len(row) != len(names):
+            if any(cell.strip() for cell in row):
+                gathered.problem(number, f"has {len(row)} cells, the header {len(names)}", "quote cells that hold commas")
+            continue
+        item, rater, criterion, rating = (ONLY if place is None else row[place].strip() for place in places)
+        if rating:
+            gathered.add(number, (item, rater, criterion, _number(rating)))
+
+
+def _places(names: Sequence[str], where: str) -> list[int | None]:
+    """Where the columns of interest are; None for the criterion of a table that has none."""
+    known = "the first line names the columns: item,rater,rating and, if there are several, criterion, with commas between them"
+    shown = ",".join(names)[:80]
+    problems = [
+        Problem(f"{where}: line 1", f'the header "{shown}" has {names.count(name) or "no"} "{name}"', known)
+        for name in COLUMNS
+        if names.count(name) > 1 or (name != "criterion" and name not in names)
+    ]
+    if problems:
+        raise InputError(problems)
+    return [names.index(name) if name in names else None for name in COLUMNS]
+
+
+@lru_cache(maxsize=4096)
+def _number(text: str) -> float | str:
+    """The finite number that a cell holds, or its text, which the schema refuses."""
+    value = float(text) if NUMBER.fullmatch(text) else math.nan
+    return value if math.isfinite(value) else text
