@@ -1,0 +1,436 @@
+// The screens of the page and the way through them. All texts of the sheet are put in with textContent.
+
+const main = document.getElementById("main");
+let place = { screen: "welcome", at: 0 }; // where the rater is in the course of the review
+let shown = "welcome"; // what the screen shows: the place, or something opened over it
+
+const slot = (part, name) => part.querySelector(`[data-slot="${name}"]`);
+const piece = (part, name) => part.querySelector(`[data-part="${name}"]`);
+
+function stamp(id, texts = {}) {
+  const part = document.getElementById(id).content.cloneNode(true);
+  for (const [name, text] of Object.entries(texts)) slot(part, name).textContent = text;
+  return part;
+}
+
+function say(text) {
+  document.getElementById("said").textContent = text;
+}
+
+function show(screen, part, prose = true) {
+  shown = screen;
+  main.classList.toggle("prose", prose);
+  main.replaceChildren(part);
+  const started = !["welcome", "declined"].includes(screen);
+  document.getElementById("tools").hidden = !started;
+  document.querySelector("#tools [data-do=list]").hidden = !begun();
+  const heading = main.querySelector("h1");
+  heading.tabIndex = -1;
+  window.scrollTo(0, 0);
+  heading.focus({ preventScroll: true });
+  say("");
+  refreshProgress();
+}
+
+function refreshProgress() {
+  const done = sheet.items.length - openItems().length;
+  document.getElementById("progress").hidden = shown === "welcome" || shown === "declined";
+  document.getElementById("bar").max = sheet.items.length || 1;
+  document.getElementById("bar").value = done;
+  document.getElementById("count").textContent = `${done} of ${sheet.items.length} done`;
+  document.title = `${done} of ${sheet.items.length} done · Review`;
+}
+
+/** A standing warning, one for each kind; an empty text takes it away. */
+function warn(kind, text) {
+  const alarm = document.getElementById("alarm");
+  const old = alarm.querySelector(`[data-kind="${kind}"]`);
+  if (!text) old?.remove();
+  if (!text || old?.firstChild.textContent === text) return;
+  const note = document.createElement("p");
+  note.dataset.kind = kind;
+  const button = document.createElement("button");
+  button.textContent = kind === "unsaved" ? "Save a file" : "All right";
+  button.dataset.do = kind === "unsaved" ? "export" : "dismiss";
+  note.append(text, button);
+  old?.remove();
+  alarm.append(note);
+}
+
+function keep(name, value) {
+  const result = store.set(name, value);
+  const lost = "This browser is not keeping your answers (its storage is switched off or full). Save them to a file before you close the page.";
+  warn("unsaved", result === "unsaved" ? lost : "");
+  return result;
+}
+
+function go(screen, at = 0) {
+  place = { screen, at };
+  if (screen !== "welcome") keep("place", place);
+  const heldItem = steps[screen]?.[at];
+  if (heldItem) showItem(heldItem);
+  else screens[screen]();
+}
+
+// The course: guidance, training, testing, test, result, the items, the end.
+const COURSE = hasVariants ? ["guidance", "training", "testing", "test", "result", "item", "end"] : ["guidance", "item", "end"];
+
+function step(by) {
+  const { screen, at } = place;
+  if (steps[screen] && steps[screen][at + by]) return go(screen, at + by);
+  let next = COURSE.indexOf(screen) + by;
+  // Who is through the training goes straight from the guidance to the items, and never back into it.
+  if (store.get("training")?.through && ["training", "testing", "test", "result"].includes(COURSE[next])) next = COURSE.indexOf(by > 0 ? "item" : "guidance");
+  if (next < 0) return undefined;
+  if (COURSE[next] === "item" && !sheet.items.length) next += by;
+  const items = steps[COURSE[next]];
+  return go(COURSE[next], items && by < 0 ? items.length - 1 : 0);
+}
+
+const screens = {
+  welcome: () => show("welcome", stamp("welcome")),
+  declined: () => show("declined", stamp("declined")),
+  guidance: () => show("guidance", stamp("guidance", { next: place.screen === "guidance" ? "Go on" : "Back to where you were" })),
+  testing: () => show("testing", stamp("testing")),
+  keys() {
+    show("keys", stamp("keys"));
+    document.getElementById("single").checked = singleKeys();
+  },
+  pause() {
+    const kept = store.unsaved.size ? "Your answers are not kept by this browser: save them to a file." : "Everything you have answered is kept in this browser.";
+    show("pause", stamp("pause", { kept }));
+  },
+  result() {
+    const { right, of, passed } = testResult();
+    keep("training", { done: true, test_right: right, test_of: of, through: passed });
+    const part = stamp(passed ? "passed" : "failed", { result: `${right} of ${of} replies as we would rate them.` });
+    if (passed) for (const [at, item] of steps.test.entries()) slot(part, "answers").append(comparison(item, `Reply ${at + 1}`));
+    show("result", part);
+  },
+  end: () => showSave("That was the last one. Thank you.", true),
+  save: () => showSave("Save a copy", false),
+  list() {
+    const part = stamp("list", { result: standing() });
+    for (const [at, item] of sheet.items.entries()) {
+      const state = finished(item) ? "finished" : store.get(item.item) ? "begun" : "open";
+      const button = document.createElement("button");
+      Object.assign(button, { className: state, textContent: `${at + 1}. ${item.kind === "variant" ? "Reply" : "Dialogue"}: ${state}` });
+      Object.assign(button.dataset, { do: "jump", at });
+      const line = document.createElement("li");
+      line.append(button);
+      slot(part, "items").append(line);
+    }
+    part.querySelector('[data-do="open"]').hidden = !openItems().length;
+    show("list", part);
+  },
+};
+
+function standing() {
+  const open = openItems().length;
+  return `${sheet.items.length - open} of ${sheet.items.length} finished${open ? `, ${open} still open` : ""}.`;
+}
+
+function showSave(title, last) {
+  const part = stamp("save", { title, result: standing() });
+  part.querySelector('[data-do="open"]').hidden = !begun() || !openItems().length;
+  part.querySelector('[data-do="return"]').hidden = last;
+  piece(part, "help").hidden = !last;
+  part.querySelector("input[type=file]").addEventListener("change", async (event) => brought(await event.target.files[0].text(), false));
+  show(last ? "end" : "save", part);
+}
+
+function brought(text, replace) {
+  const { problem, taken, same, different, unknown } = bring(text, replace);
+  const lines = problem ? [problem] : [`${taken} brought in, ${same} already here.`];
+  if (unknown) lines.push(`${unknown} could not be read and were left out.`);
+  if (different) lines.push(`${different} are answered differently here; yours here were left as they are.`);
+  const box = slot(main, "brought");
+  box.replaceChildren(...lines.map((line) => Object.assign(document.createElement("p"), { textContent: line })));
+  if (different && !replace) {
+    const button = Object.assign(document.createElement("button"), { textContent: "Take the answers of the file instead" });
+    button.addEventListener("click", () => brought(text, true));
+    box.append(button);
+  }
+  slot(main, "result").textContent = standing();
+  main.querySelector('[data-do="open"]').hidden = !begun() || !openItems().length;
+  say(lines.join(" "));
+  refreshProgress();
+}
+
+// An item: a reply with its scales, or a whole dialogue.
+
+function showItem(item) {
+  const { screen, at } = place;
+  const name = { training: "Practice", test: "Test", item: item.kind === "variant" ? "Reply" : "Dialogue" }[screen];
+  const hint = { training: "Rate it, then compare with our ratings.", test: "Our ratings come at the end.", item: item.scenario }[screen];
+  const part = stamp(item.kind, { title: `${name} ${at + 1} of ${steps[screen].length}`, situation: item.situation, hint });
+  slot(part, "flag").hidden = !item.flags?.includes("crisis");
+  const turns = item.kind === "variant" ? item.context : item.turns;
+  slot(part, "turns").append(...turns.map((turn, turnAt) => turnPart(turn, turnAt, item)));
+  if (item.kind === "variant") slot(part, "text").textContent = item.text;
+  if (!turns.length) piece(part, "context").hidden = true;
+  const after = slot(part, "after");
+  if (screen === "item") after.append(stamp("remark"));
+  after.append(stamp("steps"));
+  const form = part.querySelector("form");
+  form.addEventListener("submit", (event) => event.preventDefault());
+  form.addEventListener("input", () => record(item));
+  form.addEventListener("focusin", markCurrent);
+  fill(form, item, store.get(item.item));
+  show(screen, part, false);
+  update(item);
+}
+
+function turnPart(turn, at, item) {
+  const part = stamp("turn", { speaker: turn.role === "seeker" ? "Seeker" : "Helper", text: turn.text });
+  const line = part.querySelector("li");
+  line.className = turn.role === "seeker" ? "seeker" : "helper";
+  if (item.kind !== "dialogue" || !turn.strategy) return line;
+  const gloss = sheet.strategies.find((one) => one.name === turn.strategy)?.gloss ?? "";
+  const tag = stamp("tag", { strategy: turn.strategy, gloss });
+  for (const radio of tag.querySelectorAll("input")) radio.name = `tag-${at}`;
+  const select = tag.querySelector("select");
+  select.name = `strategy-${at}`;
+  for (const phase of new Set(sheet.strategies.map((one) => one.phase))) {
+    const group = Object.assign(document.createElement("optgroup"), { label: phase });
+    const others = sheet.strategies.filter((one) => one.phase === phase && one.name !== turn.strategy);
+    group.append(...others.map((one) => new Option(`${one.name}: ${one.gloss}`, one.name)));
+    select.append(group);
+  }
+  line.append(tag);
+  return line;
+}
+
+/** Puts an answer into the form. */
+function fill(form, item, answer) {
+  const set = (name, value) => {
+    if (value !== undefined && form.elements[name]) form.elements[name].value = value;
+  };
+  for (const name of [...SCALES, "decision", "reason", "comment"]) set(name, answer?.[name]);
+  for (const tag of answer?.tags ?? []) {
+    set(`tag-${tag.turn}`, tag.right ? "right" : "wrong");
+    set(`strategy-${tag.turn}`, tag.strategy);
+  }
+  if (answer?.comment) form.querySelector("details").open = true;
+}
+
+/** Reads the form and keeps the answer at once. */
+function record(item) {
+  const fields = new FormData(main.querySelector("form"));
+  const raw = { ...(store.get(item.item) ?? {}), decision: fields.get("decision"), reason: fields.get("reason") };
+  for (const scale of SCALES) raw[scale] = Number(fields.get(scale));
+  // A text field speaks of line ends as CR LF when a form is read, and as LF in its value.
+  raw.comment = main.querySelector("[name=comment]")?.value ?? "";
+  if (item.kind === "dialogue") {
+    raw.tags = tagged(item).filter(([turn]) => fields.get(`tag-${turn}`));
+    raw.tags = raw.tags.map(([turn]) => ({ turn, right: fields.get(`tag-${turn}`) === "right", strategy: fields.get(`strategy-${turn}`) }));
+  }
+  if (keep(item.item, cleaned(item, raw)) === "elsewhere") return changedElsewhere([item.item]);
+  return update(item);
+}
+
+/** Brings buttons, hints and the comparison up to date with the answer. */
+function update(item) {
+  const answer = store.get(item.item);
+  const open = missing(item, answer);
+  const form = main.querySelector("form");
+  const removed = form.elements.decision?.value === "remove";
+  if (piece(form, "reason")) piece(form, "reason").hidden = !removed;
+  for (const better of form.querySelectorAll('[data-part="better"]')) {
+    better.hidden = !better.parentElement.querySelector("[value=wrong]").checked;
+  }
+  for (const group of form.querySelectorAll(".missing")) if (!open.includes(group.querySelector("[name]").name)) group.classList.remove("missing");
+  const compare = place.screen === "training" && !answer?.compared;
+  slot(form, "next").textContent = compare ? "Compare" : "Next";
+  form.querySelector('[data-do="skip"]').hidden = place.screen !== "item" || !open.length;
+  if (answer?.compared && !main.querySelector(".comparison")) {
+    for (const group of form.querySelectorAll("fieldset")) group.disabled = true;
+    slot(form, "after").prepend(comparison(item, "How we would rate it"));
+  }
+  refreshProgress();
+  markCurrent();
+}
+
+function comparison(item, title) {
+  const part = stamp("comparison", { explanation: item.explanation });
+  part.querySelector("h2").textContent = title;
+  for (const scale of SCALES) {
+    const yours = store.get(item.item)?.[scale];
+    const cells = [scale, `${yours}`, `${item.ratings[scale]}${yours === item.ratings[scale] ? " ✓" : ""}`];
+    const row = document.createElement("tr");
+    row.append(...cells.map((text) => Object.assign(document.createElement("td"), { textContent: text })));
+    slot(part, "rows").append(row);
+  }
+  return part;
+}
+
+/** The group of choices that a digit goes to: the one with the focus, or the first that is open, or the first. */
+function currentGroup() {
+  const groups = [...main.querySelectorAll("fieldset.choice:enabled")];
+  const focused = document.activeElement?.closest("fieldset.choice");
+  return groups.find((group) => group === focused) ?? groups.find((group) => !group.querySelector(":checked")) ?? groups[0];
+}
+
+function markCurrent() {
+  const current = currentGroup();
+  for (const group of main.querySelectorAll("fieldset.choice")) group.classList.toggle("current", group === current);
+}
+
+function choose(digit) {
+  const group = currentGroup();
+  const radio = group?.querySelectorAll("input[type=radio]")[digit - 1];
+  if (!radio) return;
+  radio.checked = true;
+  radio.dispatchEvent(new Event("input", { bubbles: true }));
+  if (!group.isConnected) return;
+  const better = group.querySelector("select");
+  const reason = main.querySelector("[name=reason]");
+  const groups = [...main.querySelectorAll("fieldset.choice")];
+  const following = groups[groups.indexOf(group) + 1];
+  if (better && radio.value === "wrong") better.focus();
+  else if (following) (following.querySelector(":checked") ?? following.querySelector("input")).focus();
+  else if (radio.value === "remove") reason.focus();
+  else main.querySelector('[data-do="next"]').focus();
+}
+
+const WORDS = { decision: "keep or remove", reason: "why it should go" };
+
+/** Goes on from a finished item; on an unfinished one says what is missing and takes the rater there. */
+function next() {
+  const item = steps[place.screen]?.[place.at];
+  if (shown !== place.screen) return actions.return();
+  if (!item) return ["welcome", "end"].includes(shown) || main.querySelector('[data-do="again"]') ? undefined : step(1);
+  const open = missing(item, store.get(item.item));
+  if (open.length) {
+    const words = open.map((name) => WORDS[name] ?? (name.includes("-") ? null : name)).filter(Boolean);
+    const tags = open.length - words.length;
+    if (tags) words.unshift(tags === 1 ? "one strategy" : `${tags} strategies`);
+    const field = main.querySelector(`[name="${open[0]}"]`);
+    field.closest("fieldset, p").classList.add("missing");
+    field.focus();
+    return say(`Still open: ${words.join(", ")}.`);
+  }
+  if (place.screen === "training" && !store.get(item.item).compared) {
+    keep(item.item, { ...store.get(item.item), compared: true });
+    update(item);
+    const title = main.querySelector(".comparison h2");
+    title.scrollIntoView({ block: "nearest" });
+    return title.focus({ preventScroll: true });
+  }
+  return step(1);
+}
+
+const actions = {
+  next,
+  welcome: () => go("welcome"),
+  decline: () => screens.declined(),
+  consent: () => go("guidance"),
+  skip: () => step(1),
+  back: () => step(-1),
+  again: () => go("training", 0),
+  retest: () => go("test", 0),
+  onward: () => go("item", 0),
+  list: () => begun() && screens.list(),
+  keys: () => screens.keys(),
+  save: () => screens.save(),
+  pause: () => screens.pause(),
+  guidance: () => screens.guidance(),
+  return: () => go(place.screen, place.at),
+  jump: (button) => go("item", Number(button.dataset.at)),
+  open: () => go("item", Math.max(0, sheet.items.indexOf(openItems()[0]))),
+  dismiss: (button) => button.parentElement.remove(),
+  text() {
+    const box = piece(main, "text");
+    box.hidden = false;
+    const area = box.querySelector("textarea");
+    area.value = exported();
+    area.focus();
+    area.select();
+    say("Copy the selected text.");
+  },
+  export() {
+    const name = `${sheet.review}-${sheet.rater}.json`.replace(/[^\w.-]/g, "_");
+    const link = document.createElement("a");
+    link.href = URL.createObjectURL(new Blob([exported()], { type: "application/json" }));
+    link.download = name;
+    link.click();
+    setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+    say(`Saved as ${name}. Please send this file to whoever invited you.`);
+  },
+  erase(button) {
+    if (!button.dataset.sure) {
+      button.dataset.sure = "yes";
+      button.textContent = "Press once more to delete them for good";
+      return;
+    }
+    store.erase();
+    store.unsaved.clear();
+    location.reload();
+  },
+};
+
+const exported = () => `${JSON.stringify(answers(), null, 1)}\n`;
+
+// Keys. Digits and letters can be switched off, for those whose software sends them by itself.
+
+const singleKeys = () => read(`${store.prefix}keys`) !== "off";
+const LETTERS = { b: "back", l: "list", g: "guidance", s: "save", "?": "keys" };
+
+document.addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  const writing = target.matches("textarea, select, input[type=text], input[type=file]");
+  const started = !["welcome", "declined"].includes(shown);
+  let action;
+  if (event.altKey || event.metaKey || event.repeat || event.isComposing || !started) return;
+  if (key === "Enter" && (event.ctrlKey || (!target.closest("button, summary, a, select") && !target.matches("textarea, [type=file]")))) action = next;
+  else if (event.ctrlKey) return;
+  else if (key === "Escape") action = shown === place.screen ? actions.pause : actions.return;
+  else if (writing || !singleKeys()) return;
+  else if ("123".includes(key) && shown === place.screen) action = () => choose(Number(key));
+  else if (key === "b" && shown !== place.screen) action = actions.return;
+  else if (Object.hasOwn(LETTERS, key.toLowerCase())) action = actions[LETTERS[key.toLowerCase()]];
+  if (!action) return;
+  event.preventDefault();
+  action();
+});
+
+document.addEventListener("click", (event) => {
+  const button = event.target.closest("[data-do]");
+  if (button) actions[button.dataset.do](button);
+});
+
+document.addEventListener("change", (event) => {
+  if (event.target.id === "single") write(`${store.prefix}keys`, event.target.checked ? "on" : "off");
+});
+
+// Other tabs, and leaving with something unsaved.
+
+function changedElsewhere(names) {
+  const item = steps[place.screen]?.[place.at];
+  if (shown === place.screen && item && names.includes(item.item)) {
+    showItem(item);
+    warn("elsewhere", "This item was changed in another tab. What you see is the other tab's answer; change it here if you like.");
+  } else if (shown === "list") screens.list();
+  refreshProgress();
+}
+
+function lookAround() {
+  const names = store.reread();
+  if (names.length) changedElsewhere(names);
+}
+
+window.addEventListener("storage", lookAround);
+window.addEventListener("focus", lookAround);
+window.addEventListener("beforeunload", (event) => {
+  if (store.unsaved.size) event.preventDefault();
+});
+
+for (const [name, text] of [["rater", sheet.rater], ["review", sheet.review], ["release", `${sheet.release.name} ${sheet.release.version}`]]) {
+  for (const one of document.querySelectorAll(`header [data-slot=${name}], footer [data-slot=${name}]`)) one.textContent = text;
+}
+store.reread();
+if (store.unreadable.size) warn("unreadable", `${store.unreadable.size} entries that this browser kept cannot be read; those items are open again.`);
+if (!write(`${store.prefix}probe`, "1")) warn("unsaved", "This browser does not keep what you enter (its storage is switched off or full). Save your answers to a file before you close the page.");
+const last = store.get("place");
+if (last && (steps[last.screen]?.[last.at] || Object.hasOwn(screens, last.screen))) go(last.screen, last.at);
+else go("welcome");
