@@ -107,7 +107,7 @@ const screens = {
     if (passed) for (const [at, item] of steps.test.entries()) slot(part, "answers").append(comparison(item, `Reply ${at + 1}`));
     show("result", part);
   },
-  end: () => showSave("That was the last one. Thank you.", true),
+  end: () => showSave(openItems().length ? "That was the last one; some are still open" : "That was the last one. Thank you.", true),
   save: () => showSave("Save a copy", false),
   list() {
     const part = stamp("list", { result: standing() });
@@ -167,8 +167,10 @@ function showItem(item) {
   slot(part, "flag").hidden = !item.flags?.includes("crisis");
   const turns = item.kind === "variant" ? item.context : item.turns;
   slot(part, "turns").append(...turns.map((turn, turnAt) => turnPart(turn, turnAt, item)));
-  if (item.kind === "variant") slot(part, "text").textContent = item.text;
-  if (!turns.length) piece(part, "context").hidden = true;
+  if (item.kind === "variant") {
+    slot(part, "reply").textContent = item.text;
+    piece(part, "context").hidden = !turns.length;
+  }
   const after = slot(part, "after");
   if (screen === "item") after.append(stamp("remark"));
   after.append(stamp("steps"));
@@ -268,7 +270,7 @@ function comparison(item, title) {
 function currentGroup() {
   const groups = [...main.querySelectorAll("fieldset.choice:enabled")];
   const focused = document.activeElement?.closest("fieldset.choice");
-  return groups.find((group) => group === focused) ?? groups.find((group) => !group.querySelector(":checked")) ?? groups[0];
+  return groups.find((group) => group === focused) ?? groups.find((group) => !group.querySelector("input:checked")) ?? groups[0];
 }
 
 function markCurrent() {
@@ -288,7 +290,7 @@ function choose(digit) {
   const groups = [...main.querySelectorAll("fieldset.choice")];
   const following = groups[groups.indexOf(group) + 1];
   if (better && radio.value === "wrong") better.focus();
-  else if (following) (following.querySelector(":checked") ?? following.querySelector("input")).focus();
+  else if (following) (following.querySelector("input:checked") ?? following.querySelector("input")).focus();
   else if (radio.value === "remove") reason.focus();
   else main.querySelector('[data-do="next"]').focus();
 }
@@ -364,7 +366,6 @@ const actions = {
       return;
     }
     store.erase();
-    store.unsaved.clear();
     location.reload();
   },
 };

@@ -62,13 +62,12 @@ const store = {
   },
 
   erase() {
-    for (const name of [...byName.keys(), "training", "place"]) {
-      try {
-        localStorage.removeItem(this.prefix + name);
-      } catch {
-        // A storage that cannot be reached holds nothing.
-      }
+    try {
+      for (const key of Object.keys(localStorage)) if (key.startsWith(this.prefix)) localStorage.removeItem(key);
+    } catch {
+      // A storage that cannot be reached holds nothing.
     }
+    this.unsaved.clear();
   },
 };
 

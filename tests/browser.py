@@ -54,7 +54,7 @@ def watched(context: BrowserContext) -> Iterator[BrowserContext]:
     context.set_offline(True)
     yield context
     context.close()
-    assert not seen
+    assert not seen, seen
 
 
 @pytest.fixture
