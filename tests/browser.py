@@ -64,11 +64,12 @@ def tab(browser: Browser) -> Iterator[Page]:
         yield context.new_page()
 
 
-def serious_findings(page: Page) -> list[str]:
-    """What axe-core finds on the page as it stands that is serious or critical."""
+def serious_findings(page: Page, *rules: str) -> list[str]:
+    """What axe-core finds on the page as it stands that is serious or critical; by all of its rules if none is named."""
     from axe_playwright_python.sync_playwright import Axe
 
-    found = Axe().run(page).response["violations"]
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    found = Axe().run(page, options=options).response["violations"]
     return [
         f"{one['id']}: {node['html'][:120]} {node.get('failureSummary', '')}"
         for one in found
