@@ -295,6 +295,24 @@ def test_a_browser_that_keeps_nothing_says_so_at_once_and_the_answers_can_still_
     assert exported(tab, tmp_path)["judgements"][0]["decision"] == "keep"
 
 
+def test_a_storage_that_is_full_for_a_while_loses_nothing(tab: Page, tmp_path: Path) -> None:
+    sheet = a_sheet([variant(f"{at:012x}", ["Hello?"], "Here.") for at in range(2)])
+    tab.goto(written(tmp_path, sheet))
+    skip_training(tab, sheet)
+    tab.evaluate("""() => {
+        window.real = Storage.prototype.setItem;
+        Storage.prototype.setItem = () => { throw new DOMException("full", "QuotaExceededError"); };
+    }""")
+    press(tab, "3 2")
+    assert "Save them to a file before you close" in tab.get_by_role("alert").inner_text()
+    press(tab, "1 Enter")
+    tab.evaluate("() => { Storage.prototype.setItem = window.real; }")
+    press(tab, "1 1 1")
+    assert tab.get_by_role("alert").inner_text() == ""
+    tab.reload()
+    assert [one["helpfulness"] for one in exported(tab, tmp_path)["judgements"]] == [2, 1]
+
+
 def test_what_was_damaged_in_the_storage_is_reported_and_asked_again(tab: Page, tmp_path: Path) -> None:
     sheet = a_sheet([variant("a" * 12, ["Hello?"], "Here."), variant("b" * 12, ["Hello?"], "Here.")])
     tab.goto(written(tmp_path, sheet))
