@@ -4,6 +4,8 @@ const main = document.getElementById("main");
 let place = { screen: "welcome", at: 0 }; // where the rater is in the course of the review
 let shown = "welcome"; // what the screen shows: the place, or something opened over it
 
+const REVIEW = sheet.review.slice(0, 15); // enough of the hash to tell files apart
+
 const slot = (part, name) => part.querySelector(`[data-slot="${name}"]`);
 const piece = (part, name) => part.querySelector(`[data-part="${name}"]`);
 
@@ -351,7 +353,7 @@ const actions = {
     say("Copy the selected text.");
   },
   export() {
-    const name = `${sheet.review}-${sheet.rater}.json`.replace(/[^\w.-]/g, "_");
+    const name = `${REVIEW}-${sheet.rater}.json`;
     const link = document.createElement("a");
     link.href = URL.createObjectURL(new Blob([exported()], { type: "application/json" }));
     link.download = name;
@@ -426,7 +428,7 @@ window.addEventListener("beforeunload", (event) => {
   if (store.unsaved.size) event.preventDefault();
 });
 
-for (const [name, text] of [["rater", sheet.rater], ["review", sheet.review], ["release", `${sheet.release.name} ${sheet.release.version}`]]) {
+for (const [name, text] of [["rater", sheet.rater], ["review", REVIEW], ["release", `${sheet.release.name} ${sheet.release.version}`]]) {
   for (const one of document.querySelectorAll(`header [data-slot=${name}], footer [data-slot=${name}]`)) one.textContent = text;
 }
 store.reread();

@@ -37,12 +37,16 @@ HOSTILE = (
 )
 
 
-def variant(code: str, context: list[str], text: str, situation: str = "The user is tired.") -> dict[str, Any]:
+def code(number: int) -> str:
+    return f"c{number:011x}"
+
+
+def variant(item: str, context: list[str], text: str, situation: str = "The user is tired.") -> dict[str, Any]:
     turns = [{"role": ("seeker", "helper")[at % 2], "text": one} for at, one in enumerate(context)]
-    return {"item": code, "kind": "variant", "scenario": "Sleep", "situation": situation, "context": turns, "text": text}
+    return {"item": item, "kind": "variant", "scenario": "Sleep", "situation": situation, "context": turns, "text": text}
 
 
-def a_sheet(items: list[dict[str, Any]], review: str = "s1-0123456789abcdef") -> dict[str, Any]:
+def a_sheet(items: list[dict[str, Any]], review: str = f"s1-{'0123456789abcdef' * 4}") -> dict[str, Any]:
     strategies = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
     release = {"name": "empathy-eval", "version": "0.1.0"}
     return {"format": 1, "review": review, "release": release, "rater": "rater-03", "items": items, "strategies": strategies}
@@ -56,7 +60,7 @@ def seed_sheet(catalogue: Catalogue) -> dict[str, Any]:
         turns = scenario.seed.turns
         for at in [at for at, turn in enumerate(turns) if turn.strategy][:4]:
             text = turns[at].apathetic if at % 4 == 1 else turns[at].text
-            item = variant(f"{len(items):012x}", [], text or "", scenario.seed.description)
+            item = variant(code(len(items)), [], text or "", scenario.seed.description)
             items.append({**item, "scenario": scenario.name, "context": [{"role": one.role, "text": one.text} for one in turns[:at]]})
     taxonomy = catalogue.taxonomy
     for scenario in catalogue.scenarios[:2]:
@@ -65,9 +69,9 @@ def seed_sheet(catalogue: Catalogue) -> dict[str, Any]:
             {"role": one.role, "text": one.text, "strategy": taxonomy[one.strategy].name if one.strategy else None}
             for one in scenario.seed.turns
         ]
-        code, flags = f"{len(items):012x}", ["crisis"] if scenario.number == 3 else []
+        flags = ["crisis"] if scenario.number == 3 else []
         facts = {"scenario": scenario.name, "situation": scenario.seed.description, "flags": flags, "turns": told}
-        items.append({"item": code, "kind": "dialogue", **facts})
+        items.append({"item": code(len(items)), "kind": "dialogue", **facts})
     return a_sheet(items[:10] + items[-2:])
 
 
@@ -120,7 +124,9 @@ def skip_training(tab: Page, sheet: dict[str, Any]) -> None:
 
 def exported(tab: Page, folder: Path) -> dict[str, Any]:
     press(tab, "s")
-    answers: dict[str, Any] = json.loads(saved(tab, "Save my answers to a file", folder).read_text(encoding="utf-8"))
+    path = saved(tab, "Save my answers to a file", folder)
+    assert path.name == "s1-0123456789ab-rater-03.json"
+    answers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     press(tab, "Escape")
     if (data_folder("schemas") / "review_answers.schema.json").is_file():
         from builder.schemas import check
@@ -272,7 +278,7 @@ def test_two_tabs_never_overwrite_each_other_silently(tab: Page, catalogue: Cata
     assert other.locator("input:checked").count() == 3
     # Both at once: the second tab writes before it has heard of the first's change.
     other.evaluate("""() => {
-        const key = Object.keys(localStorage).find((one) => one.endsWith("000000000000"));
+        const key = Object.keys(localStorage).find((one) => one.endsWith("c00000000000"));
         localStorage.setItem(key, localStorage.getItem(key).replace('"empathy":1', '"empathy":2'));
         const radio = document.querySelector('[name=empathy][value="3"]');
         radio.checked = true;
@@ -296,7 +302,7 @@ def test_a_browser_that_keeps_nothing_says_so_at_once_and_the_answers_can_still_
 
 
 def test_a_storage_that_is_full_for_a_while_loses_nothing(tab: Page, tmp_path: Path) -> None:
-    sheet = a_sheet([variant(f"{at:012x}", ["Hello?"], "Here.") for at in range(2)])
+    sheet = a_sheet([variant(code(at), ["Hello?"], "Here.") for at in range(2)])
     tab.goto(written(tmp_path, sheet))
     skip_training(tab, sheet)
     tab.evaluate("""() => {
@@ -328,12 +334,12 @@ def test_what_was_damaged_in_the_storage_is_reported_and_asked_again(tab: Page, 
 
 
 def test_an_export_can_be_brought_to_another_computer_and_a_foreign_file_cannot(tab: Page, tmp_path: Path) -> None:
-    sheet = a_sheet([variant(f"{at:012x}", ["Hello?"], "Here.") for at in range(3)])
+    sheet = a_sheet([variant(code(at), ["Hello?"], "Here.") for at in range(3)])
     answers: dict[str, Any] = {
         "format": 1, "review": sheet["review"], "rater": "rater-03", "form": "page",
         "training": {"done": True, "test_right": 4, "test_of": 5},
         "judgements": [
-            {"item": f"{at:012x}", "kind": "variant", "coherence": 3, "helpfulness": 2, "empathy": 1, "comment": "é <i>\n"} for at in (0, 2)
+            {"item": code(at), "kind": "variant", "coherence": 3, "helpfulness": 2, "empathy": 1, "comment": "é <i>\n"} for at in (0, 2)
         ],
     }  # fmt: skip
     tab.goto(written(tmp_path, sheet))
@@ -378,7 +384,7 @@ def test_answers_can_be_copied_as_text_and_deleted_from_a_shared_computer(tab: P
 
 
 def test_hostile_texts_run_nothing_and_are_shown_and_kept_as_they_are(tab: Page, tmp_path: Path) -> None:
-    items: list[dict[str, Any]] = [variant(f"{at:012x}", [text, text, text], text, text) for at, text in enumerate(HOSTILE)]
+    items: list[dict[str, Any]] = [variant(code(at), [text, text, text], text, text) for at, text in enumerate(HOSTILE)]
     turns = [
         {"role": ("seeker", "helper")[at % 2], "text": text, "strategy": HOSTILE[0] if at % 2 else None} for at, text in enumerate(HOSTILE)
     ]
