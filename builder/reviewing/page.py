@@ -12,6 +12,7 @@ from builder.schemas import read_yaml
 from builder.templates import environment
 
 FOLDER = "review"
+SCRIPTS = ("store.js", "item.js", "page.js")
 
 
 def page(sheet: dict[str, Any]) -> str:
@@ -25,15 +26,13 @@ def page(sheet: dict[str, Any]) -> str:
     Returns:
         HTML; equal sheets give equal pages.
     """
-    folder = data_folder(FOLDER)
-    texts = {name: (folder / name).read_text(encoding="utf-8") for name in ("page.css", "store.js", "page.js")}
+    folder, told = data_folder(FOLDER), _told()
     templates = environment(folder)
     templates.filters["csp"] = _csp
-    told = _told()
     return templates.get_template("page.html.j2").render(
         **told,
-        style=texts["page.css"],
-        script=texts["store.js"] + texts["page.js"],
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+        script="\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
         data=_embedded({"sheet": sheet, "training": told["training"]}),
     )
 
