@@ -82,7 +82,9 @@ function update(item) {
   for (const better of form.querySelectorAll('[data-part="better"]')) {
     better.hidden = !better.parentElement.querySelector("[value=wrong]").checked;
   }
-  for (const group of form.querySelectorAll(".missing")) if (!open.includes(group.querySelector("[name]").name)) group.classList.remove("missing");
+  for (const group of form.querySelectorAll(".missing")) {
+    if (!open.includes(group.querySelector("[name]").name)) group.classList.remove("missing");
+  }
   const compare = place.screen === "training" && !answer?.compared;
   slot(form, "next").textContent = compare ? "Compare" : "Next";
   form.querySelector('[data-do="skip"]').hidden = place.screen !== "item" || !open.length;

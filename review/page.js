@@ -6,6 +6,10 @@ let shown = "welcome"; // what the screen shows: the place, or something opened 
 
 const REVIEW = sheet.review.slice(0, 15); // enough of the hash to tell files apart
 
+const UNKEPT =
+  "This browser is not keeping your answers (its storage is switched off or full). Save them to a file before you close the page.";
+
+const started = () => !["welcome", "declined"].includes(shown);
 const slot = (part, name) => part.querySelector(`[data-slot="${name}"]`);
 const piece = (part, name) => part.querySelector(`[data-part="${name}"]`);
 
@@ -23,8 +27,8 @@ function show(screen, part, prose = true) {
   shown = screen;
   main.classList.toggle("prose", prose);
   main.replaceChildren(part);
-  const started = !["welcome", "declined"].includes(screen);
-  document.getElementById("tools").hidden = !started;
+  document.getElementById("tools").hidden = !started();
+  document.getElementById("progress").hidden = !started();
   document.querySelector("#tools [data-do=list]").hidden = !begun();
   const heading = main.querySelector("h1");
   heading.tabIndex = -1;
@@ -36,7 +40,6 @@ function show(screen, part, prose = true) {
 
 function refreshProgress() {
   const done = sheet.items.length - openItems().length;
-  document.getElementById("progress").hidden = shown === "welcome" || shown === "declined";
   document.getElementById("bar").max = sheet.items.length || 1;
   document.getElementById("bar").value = done;
   document.getElementById("count").textContent = `${done} of ${sheet.items.length} done`;
@@ -61,8 +64,7 @@ function warn(kind, text) {
 
 function keep(name, value) {
   const result = store.set(name, value);
-  const lost = "This browser is not keeping your answers (its storage is switched off or full). Save them to a file before you close the page.";
-  warn("unsaved", result === "unsaved" ? lost : "");
+  warn("unsaved", result === "unsaved" ? UNKEPT : "");
   return result;
 }
 
@@ -82,7 +84,8 @@ function step(by) {
   if (steps[screen] && steps[screen][at + by]) return go(screen, at + by);
   let next = COURSE.indexOf(screen) + by;
   // Who is through the training goes straight from the guidance to the items, and never back into it.
-  if (store.get("training")?.through && ["training", "testing", "test", "result"].includes(COURSE[next])) next = COURSE.indexOf(by > 0 ? "item" : "guidance");
+  const schooling = ["training", "testing", "test", "result"].includes(COURSE[next]);
+  if (schooling && store.get("training")?.through) next = COURSE.indexOf(by > 0 ? "item" : "guidance");
   if (next < 0) return undefined;
   if (COURSE[next] === "item" && !sheet.items.length) next += by;
   const items = steps[COURSE[next]];
@@ -99,7 +102,7 @@ const screens = {
     document.getElementById("single").checked = singleKeys();
   },
   pause() {
-    const kept = store.unsaved.size ? "Your answers are not kept by this browser: save them to a file." : "Everything you have answered is kept in this browser.";
+    const kept = store.unsaved.size ? UNKEPT : "Everything you have answered is kept in this browser.";
     show("pause", stamp("pause", { kept }));
   },
   result() {
@@ -137,15 +140,17 @@ function showSave(title, last) {
   part.querySelector('[data-do="open"]').hidden = !begun() || !openItems().length;
   part.querySelector('[data-do="return"]').hidden = last;
   piece(part, "help").hidden = !last;
-  part.querySelector("input[type=file]").addEventListener("change", async (event) => brought(await event.target.files[0].text(), false));
+  part.querySelector("input[type=file]").addEventListener("change", async (event) => {
+    if (event.target.files.length) brought(await event.target.files[0].text(), false);
+  });
   show(last ? "end" : "save", part);
 }
 
 function brought(text, replace) {
   const { problem, taken, same, different, unknown } = bring(text, replace);
-  const lines = problem ? [problem] : [`${taken} brought in, ${same} already here.`];
-  if (unknown) lines.push(`${unknown} could not be read and were left out.`);
-  if (different) lines.push(`${different} are answered differently here; yours here were left as they are.`);
+  const lines = problem ? [problem] : [`Brought in: ${taken}. Already here: ${same}.`];
+  if (unknown) lines.push(`Left out because they could not be read: ${unknown}.`);
+  if (different) lines.push(`Answered differently here, and left as they are here: ${different}.`);
   const box = slot(main, "brought");
   box.replaceChildren(...lines.map((line) => Object.assign(document.createElement("p"), { textContent: line })));
   if (different && !replace) {
@@ -217,10 +222,10 @@ const LETTERS = { b: "back", l: "list", g: "guidance", s: "save", "?": "keys" };
 document.addEventListener("keydown", (event) => {
   const { key, target } = event;
   const writing = target.matches("textarea, select, input[type=text], input[type=file]");
-  const started = !["welcome", "declined"].includes(shown);
+  const own = target.matches("button, summary, select, textarea, input[type=file]"); // Enter has a meaning of its own there
   let action;
-  if (event.altKey || event.metaKey || event.repeat || event.isComposing || !started) return;
-  if (key === "Enter" && (event.ctrlKey || (!target.closest("button, summary, a, select") && !target.matches("textarea, [type=file]")))) action = next;
+  if (event.altKey || event.metaKey || event.repeat || event.isComposing || !started()) return;
+  if (key === "Enter" && (event.ctrlKey || !own)) action = next;
   else if (event.ctrlKey) return;
   else if (key === "Escape") action = shown === place.screen ? actions.pause : actions.return;
   else if (writing || !singleKeys()) return;
@@ -267,8 +272,10 @@ for (const [name, text] of [["rater", sheet.rater], ["review", REVIEW], ["releas
   for (const one of document.querySelectorAll(`header [data-slot=${name}], footer [data-slot=${name}]`)) one.textContent = text;
 }
 store.reread();
-if (store.unreadable.size) warn("unreadable", `${store.unreadable.size} entries that this browser kept cannot be read; those items are open again.`);
-if (!write(`${store.prefix}probe`, "1")) warn("unsaved", "This browser does not keep what you enter (its storage is switched off or full). Save your answers to a file before you close the page.");
+if (store.unreadable.size) {
+  warn("unreadable", `Of what this browser has kept, ${store.unreadable.size} could not be read and must be answered again.`);
+}
+if (!write(`${store.prefix}probe`, "1")) warn("unsaved", UNKEPT);
 const last = store.get("place");
 if (last && (steps[last.screen]?.[last.at] || Object.hasOwn(screens, last.screen))) go(last.screen, last.at);
 else go("welcome");

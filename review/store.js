@@ -107,7 +107,8 @@ function cleaned(item, raw) {
       const tag = tags.get(turn);
       if (tag?.right === true) return [{ turn, right: true }];
       if (tag?.right !== false) return [];
-      return [STRATEGIES.has(tag.strategy) && tag.strategy !== strategy ? { turn, right: false, strategy: tag.strategy } : { turn, right: false }];
+      const better = STRATEGIES.has(tag.strategy) && tag.strategy !== strategy;
+      return [better ? { turn, right: false, strategy: tag.strategy } : { turn, right: false }];
     });
   }
   answer.comment = text(value.comment);
@@ -162,7 +163,7 @@ function bring(text, replace) {
   }
   if (file?.format !== 1 || !Array.isArray(file.judgements)) return { problem: "This is not a file that this page has saved." };
   if (file.review !== sheet.review || file.rater !== sheet.rater) {
-    return { problem: `This file belongs to review “${file.review}” of “${file.rater}”, not to this one. Nothing was taken from it.` };
+    return { problem: `This file belongs to review “${file.review}” of “${file.rater}”. Nothing was taken from it.` };
   }
   store.reread();
   const result = { taken: 0, same: 0, different: 0, unknown: 0 };

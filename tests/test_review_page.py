@@ -295,7 +295,7 @@ def test_two_tabs_never_overwrite_each_other_silently(tab: Page, catalogue: Cata
 def test_a_browser_that_keeps_nothing_says_so_at_once_and_the_answers_can_still_be_saved(tab: Page, fault: str, tmp_path: Path) -> None:
     tab.add_init_script(f"Storage.prototype.setItem = function () {{ {fault} }}")
     tab.goto(written(tmp_path, a_sheet([{**variant("a" * 12, [], "x"), "kind": "dialogue", "turns": []}])))
-    assert "does not keep what you enter" in tab.get_by_role("alert").inner_text()
+    assert "not keeping your answers" in tab.get_by_role("alert").inner_text()
     consent(tab)
     press(tab, "1")
     assert exported(tab, tmp_path)["judgements"][0]["decision"] == "keep"
@@ -326,7 +326,7 @@ def test_what_was_damaged_in_the_storage_is_reported_and_asked_again(tab: Page, 
     bad = json.dumps({"coherence": 9, "helpfulness": "3", "empathy": 2, "extra": 1})
     tab.evaluate("([key, bad]) => { localStorage[key + 'aaaaaaaaaaaa'] = '{cut'; localStorage[key + 'bbbbbbbbbbbb'] = bad }", [key, bad])
     skip_training(tab, sheet)
-    assert "1 entries that this browser kept cannot be read" in tab.get_by_role("alert").inner_text()
+    assert "1 could not be read" in tab.get_by_role("alert").inner_text()
     press(tab, "3 3 3 Enter")
     assert tab.locator("input:checked").count() == 1
     press(tab, "1 1 Enter")
@@ -349,7 +349,7 @@ def test_an_export_can_be_brought_to_another_computer_and_a_foreign_file_cannot(
         path = tmp_path / f"{name}.json"
         path.write_text(json.dumps(changed), encoding="utf-8")
         tab.set_input_files("input[type=file]", path)
-        tab.locator("#main").get_by_text("Nothing was taken" if name == "foreign" else "2 brought in").wait_for()
+        tab.locator("#main").get_by_text("Nothing was taken" if name == "foreign" else "Brought in: 2").wait_for()
     tab.get_by_role("button", name="Go to the first open item").click()
     assert heading(tab) == "Reply 2 of 3"
     assert exported(tab, tmp_path) == answers
@@ -358,7 +358,7 @@ def test_an_export_can_be_brought_to_another_computer_and_a_foreign_file_cannot(
     path.write_text(json.dumps(answers), encoding="utf-8")
     press(tab, "s")
     tab.set_input_files("input[type=file]", path)
-    tab.locator("#main").get_by_text("1 are answered differently here").wait_for()
+    tab.locator("#main").get_by_text("left as they are here: 1").wait_for()
     tab.get_by_role("button", name="Take the answers of the file").click()
     press(tab, "Escape")
     assert exported(tab, tmp_path) == answers
