@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from builder.files import data_folder
 from builder.reviewing.page import _embedded, guidance, page
-from builder.scenarios import Catalogue, load_catalogue
+from builder.scenarios import Catalogue
 from builder.schemas import read_yaml, schema
 from builder.taxonomy import load_taxonomy
 from builder.text import shingles
@@ -516,7 +516,3 @@ def test_no_phone_number_and_no_address_stands_in_what_raters_read() -> None:
 def test_the_schemas_name_the_scales_in_one_way() -> None:
     assert tuple(schema("guidance")["properties"]["scales"]["items"]["properties"]["name"]["enum"]) == SCALES
     assert tuple(schema("training")["$defs"]["reply"]["properties"]["ratings"]["required"]) == SCALES
-
-
-def test_all_seeds_load_into_one_page() -> None:
-    assert page(seed_sheet(load_catalogue())).count("<template") == page(a_sheet([])).count("<template")
