@@ -15,6 +15,9 @@ from builder.prompts import Prompts, load_prompts
 from builder.releasing import Released, release
 from builder.scenarios import Catalogue, load_catalogue
 from builder.taxonomy import Taxonomy, load_taxonomy
+from tests.browser import browser as browser
+from tests.browser import playwright as playwright
+from tests.browser import tab as tab
 
 WORLD = ("003", "007", "017")
 

@@ -12,6 +12,20 @@ LAYERS = (
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "inversion", "agreement"},
     {"summary", "estimating", "pipeline", "rows", "reporting", "figures", "cards", "releasing", "verifying", "comparing", "publishing"},
+    {
+        "summary",
+        "estimating",
+        "pipeline",
+        "rows",
+        "reporting",
+        "figures",
+        "cards",
+        "releasing",
+        "verifying",
+        "comparing",
+        "publishing",
+        "reviewing",
+    },
     {"commands", "cli", "__main__"},
 )
 PACKAGE = Path(builder.__file__).parent

@@ -1,0 +1,1 @@
+"""Review by people: what a rater gets, what they send back, and what follows from it; one file a concern."""

@@ -1,0 +1,87 @@
+"""A browser for tests of pages: the Chromium of this machine, driven by Playwright; tests skip where there is none."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser, BrowserContext, Page, Playwright
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+# Chromium's own sandbox does not start for root or in most containers; the pages under test are ours.
+LAUNCH: dict[str, Any] = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
+LOCAL = ("file:", "blob:", "data:", "about:")
+
+
+@pytest.fixture(scope="module")
+def playwright() -> Iterator[Playwright]:
+    """Playwright itself. For a module only: while it runs, no test can have an event loop of its own."""
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    if CHROMIUM is None:
+        pytest.skip("no Chromium on this machine")
+    with api.sync_playwright() as driver:
+        yield driver
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    """One Chromium for the tests of a module."""
+    running = playwright.chromium.launch(**LAUNCH)
+    yield running
+    running.close()
+
+
+@contextmanager
+def watched(context: BrowserContext) -> Iterator[BrowserContext]:
+    """A context without a network whose pages may print no message, throw no error and ask for nothing from outside."""
+    seen: list[str] = []
+
+    def watch(page: Page) -> None:
+        page.set_default_timeout(5000)
+        page.on("console", lambda message: seen.append(f"console: {message.text}"))
+        page.on("pageerror", lambda error: seen.append(f"error: {error}"))
+        page.on("request", lambda request: None if request.url.startswith(LOCAL) else seen.append(f"request: {request.url}"))
+
+    context.on("page", watch)
+    for page in context.pages:
+        watch(page)
+    context.set_offline(True)
+    yield context
+    context.close()
+    assert not seen, seen
+
+
+@pytest.fixture
+def tab(browser: Browser) -> Iterator[Page]:
+    """A fresh page, watched as ``watched`` says."""
+    with watched(browser.new_context(viewport={"width": 1400, "height": 900})) as context:
+        yield context.new_page()
+
+
+def serious_findings(page: Page, *rules: str) -> list[str]:
+    """What axe-core finds on the page as it stands that is serious or critical; by all of its rules if none is named."""
+    from axe_playwright_python.sync_playwright import Axe
+
+    options = {"resultTypes": ["violations"], **({"runOnly": list(rules)} if rules else {})}
+    found = Axe().run(page, options=options).response["violations"]
+    return [
+        f"{one['id']}: {node['html'][:120]} {node.get('failureSummary', '')}"
+        for one in found
+        if one["impact"] in ("serious", "critical")
+        for node in one["nodes"]
+    ]
+
+
+def saved(page: Page, press: str, folder: Path) -> Path:
+    """The file that a press of the button of that name saves."""
+    with page.expect_download() as download:
+        page.get_by_role("button", name=press).click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return path
