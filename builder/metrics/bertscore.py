@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 from builder.config import BertScoreConfig
 from builder.errors import missing_package
-from builder.metrics.protocol import Array, mean_of_scores, with_count
+from builder.metrics.protocol import MeanMetric, Segments
 from builder.signature import digest_bytes, signature_line
 
 PACKAGED = "all-MiniLM-L6-v2"
 BATCH = 64
 
 
-class BertScore:
+class BertScore(MeanMetric):
     """Mean BERTScore F1 (Zhang et al. 2020), no idf, no rescaling."""
 
     name = "BERTScore F1"
     # Embeddings vary by about 1e-7 with the order of batches and the place in memory.
     places = 4
+    keep = True
 
     def __init__(self, config: BertScoreConfig) -> None:
         """Loads the model.
@@ -45,16 +45,12 @@ class BertScore:
             model=config.model, layer=config.layer, weights=weights, idf="no", rescale="no", version=metadata.version("bert-score")
         )
 
-    def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:
-        """Rows (F1, 1)."""
-        if not texts:
-            return with_count([])
-        _, _, f1 = self._scorer.score(list(texts), list(references))
-        return with_count(f1.double().numpy())
-
-    def aggregate(self, sums: Array) -> Array:
-        """The mean over segments."""
-        return mean_of_scores(sums)
+    def score_all(self, segments: Segments) -> Any:
+        """F1 of each text."""
+        if not segments.texts:
+            return []
+        _, _, f1 = self._scorer.score(list(segments.texts), list(segments.references))
+        return f1.double().numpy()
 
 
 def _packaged() -> Path:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 
-from builder.metrics.protocol import Array
+from builder.metrics.protocol import Array, Segments
 from builder.signature import signature_line
 
 ORDER = 4
@@ -19,25 +17,32 @@ class Bleu:
 
     name = "BLEU-4"
     places = 6
+    reads = ("reference",)
+    higher_is_better = True
+    share = True
 
     def __init__(self) -> None:
-        # effective_order changes sentence scores alone, which are not used: only their counts are.
         self._bleu = BLEU(effective_order=True)
         self.signature = signature_line(
-            nrefs=1, case="mixed", eff="no", tok="13a", smooth="exp", scale="0-1", version=sacrebleu.__version__
+            nrefs=1, case="mixed", eff="no,sentence:yes", tok="13a", smooth="exp", scale="0-1", version=sacrebleu.__version__
         )
 
-    def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:
-        """Rows of 10: length, reference length, the 4 matches and the 4 totals of n-grams."""
+    def statistics(self, segments: Segments) -> Array:
+        """Rows of 11: length, reference length, the 4 matches and the 4 totals of n-grams; last the sentence's own BLEU, never summed."""
         rows = []
-        for text, reference in zip(texts, references, strict=True):
+        for text, reference in zip(segments.texts, segments.references, strict=True):
             score = self._bleu.sentence_score(text, [reference])
-            rows.append([score.sys_len, score.ref_len, *score.counts, *score.totals])
-        return np.asarray(rows, dtype=np.float64).reshape(len(rows), 2 + 2 * ORDER)
+            rows.append([score.sys_len, score.ref_len, *score.counts, *score.totals, score.score / 100])
+        return np.asarray(rows, dtype=np.float64).reshape(len(rows), 3 + 2 * ORDER)
 
     def aggregate(self, sums: Array) -> Array:
         """Corpus BLEU of summed counts, by sacrebleu's own formula."""
-        return np.asarray([self._corpus([int(value) for value in row]) for row in np.rint(sums)])
+        return np.asarray([self._corpus([int(value) for value in row]) for row in np.rint(sums[:, : 2 + 2 * ORDER])])
+
+    def scores(self, statistics: Array) -> Array:
+        """Sentence BLEU, which counts only the orders that a text is long enough for (``eff`` in the signature)."""
+        result: Array = statistics[:, -1]
+        return result
 
     @staticmethod
     def _corpus(row: list[int]) -> float:
