@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
+from itertools import chain
 
 import numpy as np
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 
-from builder.metrics.ngrams import Codes, matches
+from builder.metrics.ngrams import matches
 from builder.metrics.protocol import Array, Segments
 from builder.signature import signature_line
 
@@ -32,11 +31,12 @@ class Bleu:
 
     def statistics(self, segments: Segments) -> Array:
         """Rows of 11: length, reference length, the 4 matches and the 4 totals of n-grams; last the sentence's own BLEU, never summed."""
-        pairs = [_codes(tokens(text), tokens(reference)) for text, reference in zip(segments.texts, segments.references, strict=True)]
-        ours, theirs = [one for one, _ in pairs], [other for _, other in pairs]
-        lengths = np.array([(len(one), len(other)) for one, other in pairs], dtype=np.int64).reshape(-1, 2)
-        totals = np.maximum(lengths[:, :1] - np.arange(ORDER), 0)
-        counts = np.hstack([lengths, matches(ours, theirs, ORDER), totals])
+        numbers = _Numbers()
+        codes = [[number for word in _words(text) for number in numbers[word]] for text in (*segments.texts, *segments.references)]
+        lengths = np.array([len(one) for one in codes], dtype=np.int64)
+        shared = matches(np.array(list(chain.from_iterable(codes)), dtype=np.int64), lengths, ORDER)
+        both = lengths.reshape(2, -1).T
+        counts = np.hstack([both, shared, np.maximum(both[:, :1] - np.arange(ORDER), 0)])
         own = [_score(row, sentence=True) for row in counts.tolist()]
         return np.column_stack([counts, np.array(own, dtype=np.float64)])
 
@@ -50,22 +50,20 @@ class Bleu:
         return result
 
 
-def tokens(text: str) -> list[str]:
-    """The tokens of sacrebleu's 13a: each word is tokenised once, as its rules cross no white space but line ends."""
-    if "\n" in text:
-        return list(_word(text))
-    return [token for word in text.split() for token in _word(word)]
+class _Numbers(dict[str, list[int]]):
+    """The tokens of words as numbers, each word tokenised once."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> list[int]:
+        self[word] = [self._tokens.setdefault(token, len(self._tokens)) for token in TOKENIZER(word.rstrip()).split()]
+        return self[word]
 
 
-@lru_cache(maxsize=2**16)
-def _word(text: str) -> tuple[str, ...]:
-    return tuple(TOKENIZER(text.rstrip()).split())
-
-
-def _codes(text: Sequence[str], reference: Sequence[str]) -> tuple[Codes, Codes]:
-    """The tokens as numbers from 1, the same token the same number."""
-    numbers: dict[str, int] = {}
-    return tuple(np.array([numbers.setdefault(token, len(numbers) + 1) for token in side], dtype=np.int64) for side in (text, reference))  # type: ignore[return-value]
+def _words(text: str) -> list[str]:
+    """What can be tokenised by itself: the rules of 13a cross no white space but line ends."""
+    return [text] if "\n" in text else text.split()
 
 
 def _score(row: list[int], sentence: bool) -> float:

@@ -28,13 +28,14 @@ class ChrF:
 
     def statistics(self, segments: Segments) -> Array:
         """Rows of 19: by order the n-grams of the text, of the reference, in common; last the text's own chrF, never summed."""
-        codes = _codes([*segments.texts, *segments.references])
-        ours, theirs = codes[: len(segments.texts)], codes[len(segments.texts) :]
-        lengths = np.array([(len(one), len(other)) for one, other in zip(ours, theirs, strict=True)], dtype=np.int64).reshape(-1, 2)
-        totals = np.maximum(lengths[:, None, :] - np.arange(ORDER)[:, None], 0)
+        lines = ["".join(text.split()) for text in (*segments.texts, *segments.references)]
+        lengths = np.array([len(line) for line in lines], dtype=np.int64)
+        # surrogatepass: a lone surrogate is a character like any other here.
+        points = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), dtype=np.uint32).astype(np.int64)
+        totals = np.maximum(lengths.reshape(2, -1).T[:, None, :] - np.arange(ORDER)[:, None], 0)
         # As in sacrebleu, a text's n-grams do not count where the reference has none.
         totals[:, :, 0] *= totals[:, :, 1] > 0
-        counts = np.dstack([totals, matches(ours, theirs, ORDER)]).reshape(-1, 3 * ORDER)
+        counts = np.dstack([totals, matches(points, lengths, ORDER)]).reshape(-1, 3 * ORDER)
         return np.column_stack([counts, _formula(counts)])
 
     def aggregate(self, sums: Array) -> Array:
@@ -45,17 +46,6 @@ class ChrF:
         """The chrF of each text."""
         result: Array = statistics[:, -1]
         return result
-
-
-def _codes(texts: list[str]) -> list[Codes]:
-    """The characters of each text, without white space, as numbers from 1, the same character the same number."""
-    lines = ["".join(text.split()) for text in texts]
-    # surrogatepass: a lone surrogate is a character like any other here.
-    points = np.frombuffer("".join(lines).encode("utf-32-le", "surrogatepass"), dtype=np.uint32)
-    number = np.zeros(int(points.max(initial=0)) + 1, dtype=np.int64)
-    number[points] = 1
-    codes = np.cumsum(number)[points]
-    return np.split(codes, np.cumsum([len(line) for line in lines])[:-1]) if lines else []
 
 
 def _formula(counts: Array | Codes) -> Array:

@@ -50,7 +50,11 @@ class Remembering:
         self.stem, self.synsets = lru_cache(WORDS)(stem), lru_cache(WORDS)(synsets)
 
 
-STEMMER, WORDNET, NO_WORDNET = Remembering(stem=PorterStemmer().stem), Remembering(synsets=lambda word: wordnet.synsets(word)), Remembering()
+STEMMER, WORDNET, NO_WORDNET = (
+    Remembering(stem=PorterStemmer().stem),
+    Remembering(synsets=lambda word: wordnet.synsets(word)),
+    Remembering(),
+)
 
 
 def _tokens(text: str) -> list[str]:
