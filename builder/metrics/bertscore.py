@@ -76,7 +76,8 @@ class BertScore(MeanMetric):
         import torch
         from bert_score.utils import bert_encode, padding, sent_encode
 
-        ids = [sent_encode(self._tokenizer, text) for text in texts]
+        # bert-score's own way with an empty text does not work with today's transformers.
+        ids = [sent_encode(self._tokenizer, text) if text.strip() else self._tokenizer.encode("") for text in texts]
         ends = torch.tensor([end for end in (self._tokenizer.sep_token_id, self._tokenizer.cls_token_id) if end is not None])
         embedded = {}
         for rows in _batches([len(one) for one in ids], TOKENS[self._device]):
