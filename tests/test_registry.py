@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,21 +14,6 @@ from builder.metrics.protocol import Segments
 from builder.metrics.registry import BUILT_IN, default_names, find, known
 from builder.metrics.scoring import Pairs, statistics_of
 
-PYPROJECT = """
-[build-system]
-requires = ["hatchling"]
-build-backend = "hatchling.build"
-
-[project]
-name = "{package}"
-version = "1.0"
-
-[project.entry-points."empathy_eval.metrics"]
-{name} = "{module}:Warmth"
-
-[tool.hatch.build.targets.wheel]
-packages = ["{module}"]
-"""
 METRIC = """
 from builder.metrics.protocol import MeanMetric
 
@@ -40,14 +26,22 @@ class Warmth(MeanMetric):
 """
 
 
-def install(folder: Path, package: str, name: str = "warmth", label: str = "Warmth") -> Path:
-    """Installs a tiny package into a folder of its own, as pip does."""
-    source, module = folder / "source" / package, package.replace("-", "_")
-    (source / module).mkdir(parents=True)
-    (source / "pyproject.toml").write_text(PYPROJECT.format(package=package, module=module, name=name))
-    (source / module / "__init__.py").write_text(METRIC.format(label=label))
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--no-build-isolation", "--target"]
-    subprocess.run([*pip, str(folder / "site"), str(source)], check=True, capture_output=True)
+def install(folder: Path, package: str, name: str = "warmth") -> Path:
+    """Lets pip install a tiny package, made as a wheel here, into a folder of its own."""
+    module, info = package.replace("-", "_"), f"{package.replace('-', '_')}-1.0.dist-info"
+    files = {
+        f"{module}.py": METRIC.format(label="Warmth"),
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[empathy_eval.metrics]\n{name} = {module}:Warmth\n",
+    }
+    folder.mkdir(exist_ok=True)
+    wheel = folder / f"{module}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in {**files, f"{info}/RECORD": "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])}.items():
+            archive.writestr(path, text)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
+    subprocess.run([*pip, str(folder / "site"), str(wheel)], check=True, capture_output=True)
     return folder / "site"
 
 
@@ -59,10 +53,9 @@ def refused(*names: str) -> str:
 
 def test_every_built_in_name_is_a_metric_or_a_diversity_with_a_signature() -> None:
     found = find(default_names({"meteor": {"synonyms": "none"}}), {"meteor": {"synonyms": "none"}})
-    assert [one.name for one in (*found.metrics, *found.diversities)] == [
-        "BLEU-4", "ROUGE-L", "METEOR", "chrF", "VADER", "length", "Dist-1", "Dist-2", "Dist-4",
-    ]  # fmt: skip
-    assert all(one.signature for one in (*found.metrics, *found.diversities))
+    assert [metric.name for metric in found.metrics] == ["BLEU-4", "ROUGE-L", "METEOR", "chrF", "VADER", "length"]
+    assert [diversity.name for diversity in found.diversities] == ["Dist-1", "Dist-2", "Dist-4"]
+    assert all(metric.signature for metric in found.metrics) and all(diversity.signature for diversity in found.diversities)
     assert "synonyms:none" in found.metrics[2].signature
 
 
