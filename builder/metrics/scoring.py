@@ -15,7 +15,7 @@ from builder.metrics.protocol import Array, Context, Metric, Segments
 # Pairs scored together: enough for a costly metric to sort by length, few enough to hold their embeddings.
 CHUNK = 512
 # Starting processes costs more than they save below so many texts.
-MANY = 4096
+MANY = 16_384
 MOST_PROCESSES = 8
 
 
