@@ -69,6 +69,12 @@ def test_two_processes_give_the_values_of_one(monkeypatch: pytest.MonkeyPatch) -
     assert sum(done) == 2 * 2 * 2 * 23
 
 
+def test_a_metric_that_cannot_be_sent_to_a_process_is_scored_in_this_one() -> None:
+    judge = Judge(lambda text: 1.0)
+    judge.share = True
+    assert of(statistics_of([judge, RougeL()], pairs(3), processes=2)["judge"])["far"] == [[1.0, 1.0]] * 3
+
+
 def raising(text: str) -> float:
     if text.endswith(" 13"):
         raise KeyError("thirteen")
@@ -104,6 +110,14 @@ def test_too_few_or_too_many_values_are_a_fault() -> None:
     few, many = (statistics_of([metric], pairs(5))["judge"] for metric in (Few(), Many()))
     assert str(few).startswith("metric judge: 017-00001-t03, near: gave statistics of shape (0, 2) for 1 texts")
     assert str(many).startswith("metric judge: 017-00001-t00, near: gave statistics of shape (2, 2) for 1 texts")
+
+
+def test_an_aggregation_that_fails_is_a_fault_too() -> None:
+    class Sums(Judge):
+        def aggregate(self, sums: Array) -> Array:
+            return sums
+
+    assert "aggregates one row of sums to the shape (1, 2)" in str(statistics_of([Sums()], pairs(2))["judge"])
 
 
 def test_texts_that_fail_only_together_are_named_together() -> None:

@@ -51,6 +51,8 @@ def _attempt(metric: Metric, segments: Segments) -> Array | str:
         scores = np.asarray(metric.scores(statistics), dtype=np.float64)
         if scores.shape != (count,):
             return f"gave scores of shape {scores.shape} for {count} texts"
+        if count and (shape := np.shape(metric.aggregate(statistics.sum(axis=0, keepdims=True)))) != (1,):
+            return f"aggregates one row of sums to the shape {shape}"
     except Exception as error:  # whatever a stranger's metric raises is a fault of that metric alone
         return f'raised {type(error).__name__}: "{error}"'
     for values in (scores, statistics.ravel()):

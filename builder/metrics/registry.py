@@ -76,14 +76,14 @@ def find(names: Sequence[str], settings: Mapping[str, Any]) -> Found:
 
 def _made(name: str, settings: Mapping[str, Any]) -> Any:
     """The object of that name: a class or a function is called with its settings, anything else is taken as it is."""
-    where = f'metric "{name}"'
     try:
         thing, own = _loaded(name)
         return thing(**own, **settings.get(name, {})) if callable(thing) else thing
     except EmpathyEvalError:
         raise
     except Exception as error:  # a stranger's module may raise anything when imported or called
-        raise input_error(where, f'cannot be loaded: {type(error).__name__}: "{error}"', "mend or install it, or leave it out") from error
+        what = f'cannot be loaded: {type(error).__name__}: "{error}"'
+        raise input_error(f'metric "{name}"', what, "mend or install it, or leave it out") from error
 
 
 def _loaded(name: str) -> tuple[Any, dict[str, Any]]:
@@ -94,8 +94,7 @@ def _loaded(name: str) -> tuple[Any, dict[str, Any]]:
         return EntryPoint(name, f"{module}:{attribute}", GROUP).load(), {}
     offers = known().get(name, [])
     if not offers:
-        what = "is not known"
-        raise input_error(f'metric "{name}"', what, f"use one of {', '.join(sorted(known()))}, or module:name")
+        raise input_error(f'metric "{name}"', "is not known", f"use one of {', '.join(sorted(known()))}, or module:name")
     if len(offers) > 1:
         raise input_error(f'metric "{name}"', f"is offered by {' and by '.join(offers)}", "uninstall one of them, or write module:name")
     if name in BUILT_IN:
@@ -108,7 +107,7 @@ def _loaded(name: str) -> tuple[Any, dict[str, Any]]:
 def _checked(name: str, thing: Any) -> Any:
     """The thing itself, if it is a metric or a diversity."""
     where = f'metric "{name}"'
-    needed = DIVERSITY if hasattr(thing, "value") else METRIC
+    needed = DIVERSITY if hasattr(thing, "value") and not hasattr(thing, "statistics") else METRIC
     if missing := [attribute for attribute in needed if not hasattr(thing, attribute)]:
         raise input_error(where, f"has no {', '.join(missing)}", "see docs/metrics.md for what a metric has")
     if needed == METRIC and (unknown := sorted(set(thing.reads) - READS)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -77,7 +78,7 @@ def statistics_of(
             so_far.append(result)
             progress(len(result))
 
-    shared = [metric for metric in metrics if getattr(metric, "share", False)]
+    shared = [metric for metric in metrics if getattr(metric, "share", False) and _portable(metric)]
     for results in _in_processes(shared, pairs, processes):
         for metric, result in zip(shared, results, strict=True):
             note(metric, result)
@@ -102,6 +103,14 @@ def _in_processes(metrics: Sequence[Metric], pairs: Pairs, processes: int | None
     parallel = joblib.Parallel(n_jobs=processes, return_as="generator", backend="loky" if processes > 1 else "sequential")
     results = parallel(joblib.delayed(_all)(metrics, chunk) for chunk in chunks)
     return results
+
+
+def _portable(metric: Metric) -> bool:
+    """Whether a metric can be sent to another process; one that cannot is scored in this one."""
+    try:
+        return bool(pickle.dumps(metric))
+    except Exception:  # an object's own pickling may raise anything
+        return False
 
 
 def _all(metrics: Sequence[Metric], chunk: Chunk) -> list[Array | MetricFault]:
