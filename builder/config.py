@@ -79,14 +79,6 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class BertScoreConfig:
-    """The model of BERTScore and the layer whose embeddings are matched."""
-
-    model: str
-    layer: int
-
-
-@dataclass(frozen=True)
 class Configuration:
     """A build configuration. ``identity`` is what a build folder belongs to."""
 
@@ -99,8 +91,6 @@ class Configuration:
     samples: int
     repairs: int
     checks: Limits
-    bertscore: BertScoreConfig | None
-    bootstrap: int
     raw: dict[str, Any]
     dialogues: int = 0
     surplus: float = 0.0
@@ -150,7 +140,7 @@ def _overridden(raw: dict[str, Any], model: str | None, base_url: str | None) ->
 
 
 def _configuration(raw: dict[str, Any]) -> Configuration:
-    checks, report = dict(raw["checks"]), raw["report"]
+    checks = dict(raw["checks"])
     checks["toxicity"] = ToxicityConfig(**checks["toxicity"])
     models = {role: ModelConfig(**raw["models"][role]) for role in ROLES}
     models = {role: replace(one, prices=Prices(**one.prices)) if isinstance(one.prices, dict) else one for role, one in models.items()}
@@ -160,8 +150,6 @@ def _configuration(raw: dict[str, Any]) -> Configuration:
         rules=PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),
         models=models,
         checks=Limits(**checks),
-        bertscore=BertScoreConfig(**report["bertscore"]) if "bertscore" in report else None,
-        bootstrap=report["bootstrap"],
         raw=raw,
     )
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from builder.metrics.protocol import Array, Diversity, Metric
+from builder.metrics.protocol import Array, Diversity, Metric, Segments
 from builder.signature import derived_random, signature_line
 
 CONFIDENCE = 0.95
@@ -90,7 +90,7 @@ def measure(
 
 
 def _row(texts: Texts, metric: Metric, contrasts: Mapping[str, tuple[str, str]], sample: Resampling) -> Row:
-    sums = {name: sample.by_dialogue(metric.statistics(variant, texts.references)) for name, variant in texts.variants.items()}
+    sums = {name: sample.by_dialogue(metric.statistics(Segments(variant, texts.references))) for name, variant in texts.variants.items()}
     scores = {name: round(float(metric.aggregate(total.sum(axis=0, keepdims=True))[0]), metric.places) for name, total in sums.items()}
     resampled = {name: metric.aggregate(sample.counts @ total) for name, total in sums.items()}
     differences = {}

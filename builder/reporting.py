@@ -10,7 +10,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from builder.config import BertScoreConfig
 from builder.errors import input_error
 from builder.figures import draw_inversion
 from builder.files import data_folder, whole_folder, write_whole
@@ -102,7 +101,7 @@ def _metrics(configuration: dict[str, Any]) -> list[Metric]:
         # torch is an extra and slow to import: only where it is named.
         from builder.metrics.bertscore import BertScore
 
-        metrics.append(BertScore(BertScoreConfig(**named)))
+        metrics.append(BertScore(**named))
     return metrics
 
 

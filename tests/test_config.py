@@ -66,3 +66,10 @@ def test_delivery_is_outside_the_identity_and_what_is_asked_is_inside(tmp_path: 
 
     assert identity() == identity(base_url="http://elsewhere/v1", in_flight=3)
     assert len({identity(), identity(model="n"), identity(endpoint="f"), identity(max_tokens=5), identity(structure="instruction")}) == 5
+
+
+def test_the_reports_metrics_are_named_once_each_and_meteors_synonyms_are_known(tmp_path: Path) -> None:
+    report = {"bootstrap": 10, "metrics": ["bleu", "my.module:Kindness"], "meteor": {"synonyms": "wordnet"}}
+    assert load_configuration(demo_file(tmp_path, report=report)).raw["report"] == report
+    said = refused(demo_file(tmp_path, report={"bootstrap": 10, "metrics": ["bleu", "bleu"], "meteor": {"synonyms": "all"}}))
+    assert "report: metrics" in said and 'report: meteor: synonyms: "all" is not known' in said

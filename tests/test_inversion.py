@@ -11,22 +11,19 @@ from hypothesis import strategies as st
 from builder.inversion import Difference, Resampling, Texts, measure
 from builder.metrics.bleu import Bleu
 from builder.metrics.diversity import Dist
-from builder.metrics.protocol import Array, mean_of_scores, with_count
+from builder.metrics.protocol import MeanMetric, Segments
 from builder.metrics.rouge import RougeL
 
 CONTRAST = {"difference": ("empathetic", "apathetic")}
 
 
-class Length:
+class Length(MeanMetric):
     """A metric that can be followed by hand: the number of words."""
 
-    name, signature, places = "words", "unit:word", 6
+    name, signature, reads = "words", "unit:word", ()
 
-    def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:
-        return with_count([len(text.split()) for text in texts])
-
-    def aggregate(self, sums: Array) -> Array:
-        return mean_of_scores(sums)
+    def score(self, text: str) -> float:
+        return len(text.split())
 
 
 def texts(dialogues: Sequence[str], scenarios: Sequence[int], apathetic: Sequence[str], empathetic: Sequence[str]) -> Texts:
@@ -94,4 +91,6 @@ def test_summed_statistics_give_sacrebleus_corpus_score(pairs: list[tuple[str, s
     hypotheses, references = [list(side) for side in zip(*pairs, strict=True)]
     expected = sacrebleu.corpus_bleu(hypotheses, [references], tokenize="13a", smooth_method="exp").score / 100
     bleu = Bleu()
-    assert bleu.aggregate(bleu.statistics(hypotheses, references).sum(axis=0, keepdims=True))[0] == pytest.approx(expected, abs=1e-12)
+    assert bleu.aggregate(bleu.statistics(Segments(hypotheses, references)).sum(axis=0, keepdims=True))[0] == pytest.approx(
+        expected, abs=1e-12
+    )

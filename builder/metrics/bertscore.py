@@ -1,60 +1,134 @@
-"""BERTScore by the bert-score package."""
+"""BERTScore: the model, the tokenizer and the definition of the bert-score package, each text embedded once."""
 
 from __future__ import annotations
 
 import importlib.util
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from builder.config import BertScoreConfig
 from builder.errors import missing_package
-from builder.metrics.protocol import Array, mean_of_scores, with_count
+from builder.metrics.protocol import MeanMetric, Segments
 from builder.signature import digest_bytes, signature_line
 
 PACKAGED = "all-MiniLM-L6-v2"
-BATCH = 64
+# Segments whose embeddings are held at one time.
+HELD = 2048
+# Tokens, padding included, of a batch: on two cores more is slower.
+TOKENS = {"cpu": 3500, "cuda": 65536}
 
 
-class BertScore:
-    """Mean BERTScore F1 (Zhang et al. 2020), no idf, no rescaling."""
+class BertScore(MeanMetric):
+    """Mean BERTScore F1 (Zhang et al. 2020), no idf, no rescaling.
+
+    A similarity below 0 counts as 0. In bert-score it does wherever a pair is padded, which all but the longest of a batch are; here
+    it always does, so that a score does not depend on what else is in the batch.
+    """
 
     name = "BERTScore F1"
     # Embeddings vary by about 1e-7 with the order of batches and the place in memory.
     places = 4
+    keep = True
 
-    def __init__(self, config: BertScoreConfig) -> None:
-        """Loads the model.
+    def __init__(self, model: str = PACKAGED, layer: int = 6) -> None:
+        """Loads a model: a Hub name, a folder, or the packaged one.
 
         Raises:
             InputError: if bert-score, or the package that holds the configured weights, is not installed.
         """
-        folder = _packaged() if config.model == PACKAGED else None
+        folder = str(_packaged()) if model == PACKAGED else model
         try:
-            import bert_score
+            import torch
+            from bert_score.utils import get_model, get_tokenizer
         except ImportError as error:
             raise missing_package("report: bertscore", "bertscore") from error
         logging.getLogger("transformers").setLevel(logging.ERROR)
-        self._scorer: Any = bert_score.BERTScorer(
-            model_type=str(folder) if folder else config.model, num_layers=config.layer, batch_size=BATCH, idf=False
-        )
-        weights = digest_bytes((folder / "model.safetensors").read_bytes())[:12] if folder else "hub"
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._tokenizer: Any = get_tokenizer(folder)
+        self._model: Any = get_model(folder, layer).to(self._device)
+        versions = {name: metadata.version(name) for name in ("transformers", "torch")}
         self.signature = signature_line(
-            model=config.model, layer=config.layer, weights=weights, idf="no", rescale="no", version=metadata.version("bert-score")
-        )
+            model=model, layer=layer, weights=_digest(self._model, folder), idf="no", rescale="no", floor=0,
+            version=metadata.version("bert-score"), **versions,
+        )  # fmt: skip
 
-    def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:
-        """Rows (F1, 1)."""
-        if not texts:
-            return with_count([])
-        _, _, f1 = self._scorer.score(list(texts), list(references))
-        return with_count(f1.double().numpy())
+    def score_all(self, segments: Segments) -> list[float]:
+        """F1 of each text."""
+        pairs = list(zip(segments.texts, segments.references, strict=True))
+        return [score for start in range(0, len(pairs), HELD) for score in self._f1(pairs[start : start + HELD])]
 
-    def aggregate(self, sums: Array) -> Array:
-        """The mean over segments."""
-        return mean_of_scores(sums)
+    def _f1(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        import torch
+
+        with torch.inference_mode():
+            embedded = self._embedded(list(dict.fromkeys(text for pair in pairs for text in pair)))
+            sizes = [max(len(embedded[text][1]) for text in pair) for pair in pairs]
+            scores = torch.zeros(len(pairs), dtype=torch.float64)
+            for rows in _batches(sizes, TOKENS[self._device]):
+                sides = [[embedded[pairs[row][side]] for row in rows] for side in (0, 1)]
+                scores[rows] = _matched(*(_padded(side) for side in sides)).double().cpu()
+        return [float(score) for score in scores]
+
+    def _embedded(self, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+        """By text: the unit vectors of its tokens, and their weights (0 for the tokens that mark its ends, else 1)."""
+        import torch
+        from bert_score.utils import bert_encode, padding, sent_encode
+
+        # bert-score's own way with an empty text does not work with today's transformers.
+        ids = [sent_encode(self._tokenizer, text) if text.strip() else self._tokenizer.encode("") for text in texts]
+        ends = torch.tensor([end for end in (self._tokenizer.sep_token_id, self._tokenizer.cls_token_id) if end is not None])
+        embedded = {}
+        for rows in _batches([len(one) for one in ids], TOKENS[self._device]):
+            tokens, lengths, mask = padding([ids[row] for row in rows], self._tokenizer.pad_token_id or 0)
+            vectors = bert_encode(self._model, tokens.to(self._device), attention_mask=mask.to(self._device))
+            vectors = vectors / vectors.norm(dim=-1, keepdim=True)
+            weights = (~torch.isin(tokens, ends)).float().to(self._device)
+            for place, row in enumerate(rows):
+                # A copy: a view would keep the whole batch with its padding.
+                embedded[texts[row]] = (vectors[place, : lengths[place]].clone(), weights[place, : lengths[place]].clone())
+        return embedded
+
+
+def _batches(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Places in order of size, as many together as stay within the number of tokens once padded; at least one."""
+    batch: list[int] = []
+    for place in sorted(range(len(sizes)), key=lambda place: (sizes[place], place)):
+        if batch and sizes[place] * (len(batch) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _padded(side: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Vectors and weights, filled up with 0: the padding has the similarity 0 to everything, and no weight."""
+    from torch.nn.utils.rnn import pad_sequence
+
+    vectors, weights = zip(*side, strict=True)
+    return pad_sequence(list(vectors), batch_first=True), pad_sequence(list(weights), batch_first=True)
+
+
+def _matched(text: tuple[Any, Any], reference: tuple[Any, Any]) -> Any:
+    """F1 of greedy matching: each token with the most similar of the other side."""
+    similar = (text[0] @ reference[0].transpose(1, 2)).clamp(min=0)
+    precision = (similar.amax(dim=2) * text[1]).sum(dim=1) / text[1].sum(dim=1)
+    recall = (similar.amax(dim=1) * reference[1]).sum(dim=1) / reference[1].sum(dim=1)
+    # As in bert-score, a text without a token, and two that share nothing, have the score 0.
+    return (2 * precision * recall / (precision + recall)).nan_to_num(nan=0.0)
+
+
+def _digest(model: Any, folder: str) -> str:
+    """The first 12 digits of the SHA-256 of the weights: of the file in a folder that has one, else of the weights as loaded."""
+    file = Path(folder) / "model.safetensors"
+    if file.is_file():
+        return digest_bytes(file.read_bytes())[:12]
+    weights = (tensor.detach().cpu().contiguous().flatten() for _, tensor in sorted(model.state_dict().items()))
+    import torch
+
+    return digest_bytes(b"".join(digest_bytes(tensor.view(torch.uint8).numpy()).encode() for tensor in weights))[:12]
 
 
 def _packaged() -> Path:

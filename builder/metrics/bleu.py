@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 
-from builder.metrics.protocol import Array
+from builder.metrics.ngrams import matches
+from builder.metrics.protocol import Array, Segments
 from builder.signature import signature_line
 
 ORDER = 4
+COUNTS = 2 + 2 * ORDER
+TOKENIZER = BLEU().tokenizer
 
 
 class Bleu:
@@ -19,28 +22,51 @@ class Bleu:
 
     name = "BLEU-4"
     places = 6
+    reads = ("reference",)
+    higher_is_better = True
+    share = True
+    signature = signature_line(
+        nrefs=1, case="mixed", eff="no,sentence:yes", tok="13a", smooth="exp", scale="0-1", version=sacrebleu.__version__
+    )
 
-    def __init__(self) -> None:
-        # effective_order changes sentence scores alone, which are not used: only their counts are.
-        self._bleu = BLEU(effective_order=True)
-        self.signature = signature_line(
-            nrefs=1, case="mixed", eff="no", tok="13a", smooth="exp", scale="0-1", version=sacrebleu.__version__
-        )
-
-    def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:
-        """Rows of 10: length, reference length, the 4 matches and the 4 totals of n-grams."""
-        rows = []
-        for text, reference in zip(texts, references, strict=True):
-            score = self._bleu.sentence_score(text, [reference])
-            rows.append([score.sys_len, score.ref_len, *score.counts, *score.totals])
-        return np.asarray(rows, dtype=np.float64).reshape(len(rows), 2 + 2 * ORDER)
+    def statistics(self, segments: Segments) -> Array:
+        """Rows of 11: length, reference length, the 4 matches and the 4 totals of n-grams; last the sentence's own BLEU, never summed."""
+        numbers = _Numbers()
+        codes = [[number for word in _words(text) for number in numbers[word]] for text in (*segments.texts, *segments.references)]
+        lengths = np.array([len(one) for one in codes], dtype=np.int64)
+        shared = matches(np.array(list(chain.from_iterable(codes)), dtype=np.int64), lengths, ORDER)
+        both = lengths.reshape(2, -1).T
+        counts = np.hstack([both, shared, np.maximum(both[:, :1] - np.arange(ORDER), 0)])
+        own = [_score(row, sentence=True) for row in counts.tolist()]
+        return np.column_stack([counts, np.array(own, dtype=np.float64)])
 
     def aggregate(self, sums: Array) -> Array:
         """Corpus BLEU of summed counts, by sacrebleu's own formula."""
-        return np.asarray([self._corpus([int(value) for value in row]) for row in np.rint(sums)])
+        return np.asarray([_score([int(value) for value in row], sentence=False) for row in np.rint(sums[:, :COUNTS])])
 
-    @staticmethod
-    def _corpus(row: list[int]) -> float:
-        counts, totals = row[2 : 2 + ORDER], row[2 + ORDER :]
-        score = BLEU.compute_bleu(counts, totals, row[0], row[1], smooth_method="exp", effective_order=False)
-        return float(score.score) / 100
+    def scores(self, statistics: Array) -> Array:
+        """Sentence BLEU, which counts only the orders that a text is long enough for (``eff`` in the signature)."""
+        result: Array = statistics[:, -1]
+        return result
+
+
+class _Numbers(dict[str, list[int]]):
+    """The tokens of words as numbers, each word tokenised once."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, int] = {}
+
+    def __missing__(self, word: str) -> list[int]:
+        self[word] = [self._tokens.setdefault(token, len(self._tokens)) for token in TOKENIZER(word.rstrip()).split()]
+        return self[word]
+
+
+def _words(text: str) -> list[str]:
+    """What can be tokenised by itself: the rules of 13a cross no white space but line ends."""
+    return [text] if "\n" in text else text.split()
+
+
+def _score(row: list[int], sentence: bool) -> float:
+    counts, totals = row[2 : 2 + ORDER], row[2 + ORDER :]
+    score = BLEU.compute_bleu(counts, totals, row[0], row[1], smooth_method="exp", effective_order=sentence)
+    return float(score.score) / 100

@@ -2,33 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+# The turns before a text, oldest first, each {"role": "seeker" or "helper", "text": …}.
+Context = Sequence[Mapping[str, str]]
+
+
+@dataclass(frozen=True)
+class Segments:
+    """Texts to score, row by row with what a metric may read beside them; ``contexts`` may be left out where none reads it."""
+
+    texts: Sequence[str]
+    references: Sequence[str]
+    contexts: Sequence[Context] = ()
+
+    def columns(self, reads: Sequence[str]) -> list[Sequence[Any]]:
+        """The columns named ``reference`` and ``context``, in the order asked for."""
+        known: dict[str, Sequence[Any]] = {"reference": self.references, "context": self.contexts}
+        return [known[name] for name in reads]
+
+    def take(self, rows: Sequence[int]) -> Segments:
+        """The rows of those places."""
+        contexts = [self.contexts[row] for row in rows] if self.contexts else ()
+        return Segments([self.texts[row] for row in rows], [self.references[row] for row in rows], contexts)
 
 
 class Metric(Protocol):
-    """A metric of texts against references, higher meaning better.
+    """A metric of texts.
 
-    ``aggregate(statistics.sum(axis=0))`` is the corpus score, so that a bootstrap resamples sums and nothing is scored twice.
+    ``aggregate(statistics.sum(axis=0, keepdims=True))`` is the corpus score, so that a bootstrap resamples sums and nothing is
+    scored twice. Most metrics are a mean over texts: :class:`MeanMetric` leaves one method to write.
     """
 
-    name: str
-    signature: str
-    # Decimal places that are the same in every process; the rest is not shown.
-    places: int
+    @property
+    def name(self) -> str:
+        """What tables call it."""
+        ...
 
-    def statistics(self, texts: Sequence[str], references: Sequence[str]) -> Array:
+    @property
+    def signature(self) -> str:
+        """Every setting and version that can change a number."""
+        ...
+
+    @property
+    def places(self) -> int:
+        """Decimal places that are the same in every process; the rest is not shown."""
+        ...
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What it reads beside the text: of ``reference`` and ``context``."""
+        ...
+
+    @property
+    def higher_is_better(self) -> bool | None:
+        """Its direction; None where neither is better, as for a length."""
+        ...
+
+    def statistics(self, segments: Segments) -> Array:
         """One row of statistics a text, shape (texts, k)."""
         ...
 
     def aggregate(self, sums: Array) -> Array:
         """Corpus scores of sums of rows, from shape (m, k) to shape (m,)."""
         ...
+
+    def scores(self, statistics: Array) -> Array:
+        """The score of each single text, from shape (texts, k) to shape (texts,)."""
+        ...
+
+
+class MeanMetric:
+    """Base of a metric that gives each text one score, and a corpus their mean: write ``score``, or ``score_all`` for batches."""
+
+    name: str
+    signature: str
+    places: int = 6
+    reads: tuple[str, ...] = ("reference",)
+    higher_is_better: bool | None = True
+    # A costly metric sets this, and its scores are kept by content.
+    keep: bool = False
+    # A metric of plain Python that can be pickled sets this, and large sets are shared out among processes.
+    share: bool = False
+
+    def score(self, text: str, *read: Any) -> float:
+        """The score of one text; ``read`` holds what ``reads`` names, in its order."""
+        raise NotImplementedError(f"{type(self).__name__} defines neither score nor score_all")
+
+    def score_all(self, segments: Segments) -> Any:
+        """The scores of texts, one each, in their order."""
+        return [self.score(*row) for row in zip(segments.texts, *segments.columns(self.reads), strict=True)]
+
+    def statistics(self, segments: Segments) -> Array:
+        """Rows (score, 1)."""
+        return with_count(self.score_all(segments))
+
+    def aggregate(self, sums: Array) -> Array:
+        """The mean over segments."""
+        return mean_of_scores(sums)
+
+    def scores(self, statistics: Array) -> Array:
+        """The score of each text."""
+        return mean_of_scores(statistics)
 
 
 class Diversity(Protocol):

