@@ -113,13 +113,13 @@ class MeanMetric:
 
 
 class Diversity(Protocol):
-    """A measure of a whole set of texts that does not break down into segments: it gets no interval."""
+    """A measure of a whole set of texts that does not break down into segments; its error is a jackknife over dialogues."""
 
     name: str
     signature: str
 
-    def value(self, texts: Sequence[str]) -> float:
-        """The measure over all texts."""
+    def measure(self, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], seed: int) -> tuple[dict[str, Array], int]:
+        """By variant the value with all dialogues, then without each: shape (1 + dialogues,); and the number of words measured."""
         ...
 
 

@@ -28,7 +28,7 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
 }
 OURS = "empathy-eval"
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
-DIVERSITY = ("name", "signature", "value")
+DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}
 
 
@@ -107,7 +107,7 @@ def _loaded(name: str) -> tuple[Any, dict[str, Any]]:
 def _checked(name: str, thing: Any) -> Any:
     """The thing itself, if it is a metric or a diversity."""
     where = f'metric "{name}"'
-    needed = DIVERSITY if hasattr(thing, "value") and not hasattr(thing, "statistics") else METRIC
+    needed = DIVERSITY if hasattr(thing, "measure") and not hasattr(thing, "statistics") else METRIC
     if missing := [attribute for attribute in needed if not hasattr(thing, attribute)]:
         raise input_error(where, f"has no {', '.join(missing)}", "see docs/metrics.md for what a metric has")
     if needed == METRIC and (unknown := sorted(set(thing.reads) - READS)):

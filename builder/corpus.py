@@ -1,0 +1,140 @@
+"""The texts of a release as columns: pairs, pairs with controls, and the candidates that contrast checks had before them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from builder.checks.contrast import REASONS
+from builder.clusters import Clusters
+from builder.contrasts import PAIR_VARIANTS
+from builder.errors import input_error
+from builder.metrics.protocol import Context
+from builder.metrics.scoring import Pairs
+from builder.splitting import SPLITS
+
+GROUPINGS = ("scenario", "phase", "strategy")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs column by column, all of one length: the texts, and what pairs are grouped by."""
+
+    pair_ids: list[str]
+    dialogues: list[str]
+    scenario_ids: list[int]
+    references: list[str]
+    variants: dict[str, list[str]]
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    contexts: Sequence[Context] = ()
+
+    def __len__(self) -> int:
+        return len(self.pair_ids)
+
+    @property
+    def clusters(self) -> Clusters:
+        """The dialogues of the pairs."""
+        return Clusters.of(self.dialogues, self.scenario_ids)
+
+    def pairs(self, variants: Sequence[str], rows: Sequence[int] | None = None) -> Pairs:
+        """Some variants of all pairs, or of those in some rows, for a metric."""
+        places = range(len(self)) if rows is None else rows
+        texts = {name: [self.variants[name][row] for row in places] for name in variants}
+        contexts = [self.contexts[row] for row in places] if self.contexts else ()
+        return Pairs([self.pair_ids[row] for row in places], [self.references[row] for row in places], texts, contexts)
+
+
+def read_corpus(
+    release_dir: Path, config: str, variants: Sequence[str], *, contexts: bool = False, splits: Sequence[str] = SPLITS
+) -> Corpus:
+    """The pairs of a config.
+
+    Raises:
+        InputError: if a file is not there or is no parquet.
+    """
+    texts = ("reference", *variants)
+    table = {name: column(release_dir, config, name, splits) for name in ("pair_id", "dialogue_id", "scenario_id", *texts, *GROUPINGS)}
+    return Corpus(
+        table["pair_id"],
+        table["dialogue_id"],
+        table["scenario_id"],
+        table["reference"],
+        {name: table[name] for name in variants},
+        {name: table[name] for name in GROUPINGS},
+        column(release_dir, config, "context", splits) if contexts else (),
+    )
+
+
+def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> list[Any]:
+    """A column over splits."""
+    found: list[Any] = []
+    for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
+        try:
+            found += pq.read_table(path, columns=[name]).column(name).to_pylist()
+        except (OSError, pa.ArrowException) as error:
+            raise input_error(path, f"cannot be read: {error}", "name the folder of a whole release") from error
+    return found
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All pairs as the contrast checks had them before them: those that differ from the release, and where the others are in it."""
+
+    corpus: Corpus
+    same: NDArray[np.int64]
+
+
+def before_contrast(release_dir: Path, released: Corpus) -> Candidates | None:
+    """For each helper turn the first text of each variant that only a contrast check could refuse; None if none was refused.
+
+    A turn counts if it has both variants. Those that are as released are rows of ``same``.
+    """
+    first = _first_candidates(release_dir)
+    if not first:
+        return None
+    place = {pair: row for row, pair in enumerate(released.pair_ids)}
+    changed = Corpus([], [], [], [], {name: [] for name in PAIR_VARIANTS})
+    for pair_id, (dialogue_id, scenario_id, reference) in _turns(release_dir, sorted(first)):
+        row = place.get(pair_id)
+        texts = {name: first[pair_id].get(name, released.variants[name][row] if row is not None else None) for name in PAIR_VARIANTS}
+        if None not in texts.values():
+            changed.pair_ids.append(pair_id)
+            changed.dialogues.append(dialogue_id)
+            changed.scenario_ids.append(scenario_id)
+            changed.references.append(reference)
+            for name, text in texts.items():
+                changed.variants[name].append(str(text))
+    gone = set(changed.pair_ids)
+    return Candidates(changed, np.array([row for pair, row in place.items() if pair not in gone], dtype=np.int64))
+
+
+def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
+    path = release_dir / "candidates.parquet"
+    found: dict[str, dict[str, str]] = {}
+    refused = False
+    for row in pq.read_table(path).to_pylist() if path.is_file() else ():
+        if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
+            refused = refused or bool(row["reasons"])
+            found.setdefault(row["pair_id"], {}).setdefault(row["variant"], row["text"])
+    return found if refused else {}
+
+
+def _turns(release_dir: Path, pair_ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, int, str]]]:
+    """(pair id, (dialogue id, scenario id, reference)) of helper turns, in the order of the dialogues."""
+    wanted: dict[str, list[int]] = {}
+    for pair_id in pair_ids:
+        dialogue_id, _, turn = pair_id.rpartition("-t")
+        wanted.setdefault(dialogue_id, []).append(int(turn))
+    for split in SPLITS:
+        for batch in pq.ParquetFile(release_dir / "data" / "dialogues" / f"{split}.parquet").iter_batches(1000):
+            for row in batch.to_pylist():
+                for place in wanted.get(row["dialogue_id"], ()):
+                    found = (row["dialogue_id"], row["scenario_id"], row["turns"][place]["text"])
+                    yield f"{row['dialogue_id']}-t{place:02d}", found

@@ -1,0 +1,177 @@
+"""Measuring a release: every metric over pairs, over the 2 x 2, at equal length, by group, and before the contrast checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from builder.contrasts import CELLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
+from builder.corpus import GROUPINGS, Corpus, before_contrast, read_corpus
+from builder.inversion import Chance, Row, Statistics, corrected, diversity_row, row
+from builder.metrics.closeness import EditRatio
+from builder.metrics.guard import MetricFault
+from builder.metrics.kept import ScoreCache
+from builder.metrics.length import Length
+from builder.metrics.protocol import Array, Metric
+from builder.metrics.registry import Found
+from builder.metrics.scoring import Pairs, statistics_of
+from builder.text import words
+
+# Two texts are of equal length if the longer has at most this share of its words more.
+LENGTH_WITHIN = 0.1
+Matched = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """All tables of a release; ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy."""
+
+    inversion: list[Row]
+    controls: list[Row] = field(default_factory=list)
+    matched: dict[str, list[Row]] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[Row]]] = field(default_factory=dict)
+    candidates: list[Row] = field(default_factory=list)
+    balance: list[Row] = field(default_factory=list)
+    faults: list[MetricFault] = field(default_factory=list)
+
+    def to_json(self) -> dict[str, Any]:
+        """The tables as JSON values."""
+        plain = {name: [one.to_json() for one in getattr(self, name)] for name in ("inversion", "controls", "candidates", "balance")}
+        return plain | {
+            "matched": {name: [one.to_json() for one in rows] for name, rows in self.matched.items()},
+            "groups": {
+                name: {group: [one.to_json() for one in rows] for group, rows in found.items()} for name, found in self.groups.items()
+            },
+            "faults": [str(one) for one in self.faults],
+        }
+
+
+class Stand:
+    """The texts of a release, and how they are scored; each text is scored once."""
+
+    def __init__(
+        self, release_dir: Path, found: Found, chance: Chance, *, cache: ScoreCache | None = None,
+        progress: Callable[[int], None] = lambda texts: None, splits: Sequence[str] = ("train", "validation", "test"),
+    ) -> None:  # fmt: skip
+        self.folder, self.found, self.chance, self.cache, self.progress = release_dir, found, chance, cache, progress
+        contexts = any("context" in metric.reads for metric in found.metrics)
+        self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=contexts, splits=splits)
+        self.controls = read_corpus(release_dir, "controls", CELLS, contexts=contexts, splits=splits)
+
+    def measured(self) -> Measured:
+        """All tables."""
+        texts = {name: dict(self._scored(pairs)) for name, pairs in self._texts().items()}
+        faults = {one.metric: one for found in texts.values() for one in found.values() if isinstance(one, MetricFault)}
+        sound = [metric for metric in self.found.metrics if metric.name not in faults]
+        pairs = {metric.name: _rows(texts["pairs"][metric.name]) for metric in sound}
+        place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
+        at = np.array([place[pair] for pair in self.controls.pair_ids], dtype=np.int64)
+        cells = {
+            metric.name: {**{name: one[at] for name, one in pairs[metric.name].items()}, **_rows(texts["controls"][metric.name])}
+            for metric in sound
+        }
+        dist = self.found.diversities
+        return Measured(
+            self._table(self.pairs, sound, pairs, PAIRS) + [self._diversity(one, self.pairs, PAIRS) for one in dist],
+            self._table(self.controls, sound, cells, TWO_BY_TWO) + [self._diversity(one, self.controls, TWO_BY_TWO) for one in dist]
+            if len(self.controls)
+            else [],
+            self._matched(sound, pairs, cells),
+            {name: self._grouped(name, sound, pairs) for name in GROUPINGS},
+            self._before(sound, pairs),
+            self._balance(),
+            list(faults.values()),
+        )
+
+    def _texts(self) -> dict[str, Pairs]:
+        return {
+            "pairs": self.pairs.pairs(PAIR_VARIANTS),
+            "controls": self.controls.pairs([name for name in CELLS if name not in PAIR_VARIANTS]),
+        }
+
+    def _scored(self, pairs: Pairs, metrics: Sequence[Metric] | None = None) -> dict[str, dict[str, Array] | MetricFault]:
+        chosen = self.found.metrics if metrics is None else metrics
+        return statistics_of(chosen, pairs, cache=self.cache, progress=self.progress)
+
+    def _table(
+        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast]
+    ) -> list[Row]:
+        clusters = corpus.clusters
+        return corrected([row(one, statistics[one.name], clusters, contrasts, self.chance) for one in metrics]) if len(corpus) else []
+
+    def _diversity(self, measure: Any, corpus: Corpus, contrasts: Sequence[Contrast]) -> Row:
+        return diversity_row(measure, corpus.variants, corpus.dialogues, contrasts, self.chance.seed)
+
+    def _matched(self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]) -> dict[str, list[Row]]:
+        """By contrast of two variants the rows over the pairs whose two texts are of equal length."""
+        found = {}
+        for corpus, statistics, contrasts in ((self.pairs, pairs, PAIRS), (self.controls, cells, TWO_BY_TWO)):
+            for contrast in contrasts:
+                if contrast.sides is not None:
+                    chosen = _equal_length(*(corpus.variants[name] for name in contrast.sides))
+                    found[contrast.name] = self._part(corpus, metrics, statistics, contrast, chosen)
+        return found
+
+    def _part(
+        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrast: Contrast, chosen: Matched
+    ) -> list[Row]:
+        if not chosen.any():
+            return []
+        clusters = corpus.clusters.take(chosen)
+        kept = {one.name: {name: statistics[one.name][name][chosen] for name in contrast.weights} for one in metrics}
+        return corrected([row(one, kept[one.name], clusters, (contrast,), self.chance) for one in metrics])
+
+    def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[Row]]:
+        """By group the row of each metric; p-values of one metric are corrected over the groups."""
+        column = np.array(self.pairs.groups[name])
+        groups = sorted(set(self.pairs.groups[name]))
+        clusters = self.pairs.clusters
+        found: dict[str, list[Row]] = {group: [] for group in groups}
+        for metric in metrics:
+            rows = []
+            for group in groups:
+                chosen = column == group
+                kept = {variant: one[chosen] for variant, one in statistics[metric.name].items()}
+                rows.append(row(metric, kept, clusters.take(chosen), PAIRS, self.chance))
+            for group, one in zip(groups, corrected(rows), strict=True):
+                found[group].append(one)
+        return found
+
+    def _before(self, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> list[Row]:
+        """The rows over all candidates that only a contrast check could refuse; none if it refused none."""
+        all_of_them = before_contrast(self.folder, self.pairs)
+        if all_of_them is None or self.pairs.contexts:
+            return []
+        changed, same = all_of_them.corpus, all_of_them.same
+        scored = self._scored(changed.pairs(PAIR_VARIANTS), metrics)
+        dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
+        whole = Corpus([], dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids, [], {})
+        rows = []
+        for metric in metrics:
+            if not isinstance(new := scored[metric.name], MetricFault):
+                both = {name: np.vstack([statistics[metric.name][name][same], new[name]]) for name in PAIR_VARIANTS}
+                rows.append(row(metric, both, whole.clusters, PAIRS, self.chance))
+        return corrected(rows)
+
+    def _balance(self) -> list[Row]:
+        """What the cells of the 2 x 2 should have in common: edit size and length."""
+        if not len(self.controls):
+            return []
+        measures: list[Metric] = [EditRatio(), Length()]
+        scored = {name: _rows(one) for name, one in self._scored(self.controls.pairs(CELLS), measures).items()}
+        return self._table(self.controls, measures, scored, TWO_BY_TWO)
+
+
+def _rows(found: dict[str, Array] | MetricFault) -> dict[str, Array]:
+    """The statistics of a metric that is known to have no fault."""
+    return {} if isinstance(found, MetricFault) else found
+
+
+def _equal_length(one: Sequence[str], other: Sequence[str]) -> Matched:
+    lengths = [(len(words(first)), len(words(second))) for first, second in zip(one, other, strict=True)]
+    return np.array([max(pair) - min(pair) <= LENGTH_WITHIN * max(pair) for pair in lengths], dtype=bool)
