@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from builder.commands.scores import add_cache, cache_of, scoring_bar
+
 
 def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
@@ -18,6 +20,7 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
+    add_cache(verb)
     verb.add_argument("--json", action="store_true", help="print the tables as JSON")
     verb.set_defaults(run=run)
 
@@ -26,7 +29,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     from builder.reporting import inversion_table, report
 
-    made = report(options.release, options.out)
+    with scoring_bar() as progress:
+        made = report(options.release, options.out, cache=cache_of(options), progress=progress)
     print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if options.json else inversion_table(made))
     if not options.json:
         print(f"\nreport: {options.out / 'index.html'}")

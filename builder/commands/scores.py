@@ -1,0 +1,34 @@
+"""What ``report`` and ``score`` share: the kept scores and the progress bar."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from builder.metrics.kept import ScoreCache
+
+
+def add_cache(verb: argparse.ArgumentParser) -> None:
+    """Adds where costly scores are kept."""
+    verb.add_argument("--cache", type=Path, metavar="PATH", help="where costly scores are kept (default: in the user's cache folder)")
+    verb.add_argument("--no-cache", action="store_true", help="keep no scores, and use none that were kept")
+
+
+def cache_of(options: argparse.Namespace) -> ScoreCache | None:
+    """The kept scores that the options ask for."""
+    from builder.metrics.kept import ScoreCache, user_cache
+
+    return None if options.no_cache else ScoreCache(options.cache or user_cache())
+
+
+@contextmanager
+def scoring_bar() -> Iterator[Callable[[int], None]]:
+    """A bar of scored texts."""
+    with tqdm(unit="text", desc="score", disable=None) as bar:
+        yield lambda texts: (bar.update(texts), None)[1]
