@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from builder import __version__
-from builder.commands import build, diff, ledger, preview, publish, release, report, verify
+from builder.commands import build, diff, ledger, preview, publish, release, report, review, verify
 from builder.errors import EmpathyEvalError
 
-VERBS = (preview, build, release, report, verify, diff, publish, ledger)
+VERBS = (preview, build, release, report, verify, diff, review, publish, ledger)
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:
   empathy-eval build release/demo.yaml --out build/demo

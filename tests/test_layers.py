@@ -11,7 +11,21 @@ LAYERS = (
     {"ledger", "budget", "spending", "models", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "inversion"},
-    {"summary", "estimating", "pipeline", "rows", "reporting", "figures", "cards", "releasing", "verifying", "comparing", "publishing"},
+    {
+        "summary",
+        "estimating",
+        "pipeline",
+        "rows",
+        "reporting",
+        "figures",
+        "cards",
+        "releasing",
+        "verifying",
+        "comparing",
+        "publishing",
+        "reviews",
+        "reviewing",
+    },
     {"commands", "cli", "__main__"},
 )
 PACKAGE = Path(builder.__file__).parent
