@@ -56,6 +56,16 @@ def unshielded(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and shielded(cell[1:]) == cell else cell
 
 
+def coded(text: str) -> str:
+    """A text for an XLSX cell: what XML cannot hold as a code, and what looks like a code shielded by one."""
+    return UNSAFE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+
+
+def uncoded(cell: str) -> str:
+    """What :func:`coded` was given."""
+    return CODED.sub(lambda found: chr(int(found[1], 16)), cell)
+
+
 def write_csv(sheet: dict[str, Any], path: Path) -> None:
     """The sheet as CSV: UTF-8 with a byte order mark (spreadsheets need it), every cell quoted."""
     text = io.StringIO()
@@ -71,6 +81,16 @@ def write_xlsx(sheet: dict[str, Any], path: Path) -> None:
     Raises:
         InputError: if a text is longer than a cell can be.
     """
+    # Before the workbook is begun: openpyxl does not like to be left in the middle.
+    for row in rows_of(sheet):
+        for name, value in row.items():
+            if len(coded(value)) > LONGEST:
+                what = f"has {len(coded(value))} characters, a spreadsheet cell holds {LONGEST}"
+                raise input_error(f"{path}: item {row['item']}: {name}", what, "withdraw the dialogue, or ask for fewer")
+    _save(_workbook(sheet), path)
+
+
+def _workbook(sheet: dict[str, Any]) -> Any:
     from openpyxl import Workbook
     from openpyxl.cell import WriteOnlyCell
     from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
@@ -94,25 +114,18 @@ def write_xlsx(sheet: dict[str, Any], path: Path) -> None:
         for cell, (name, value) in zip(cells, row.items(), strict=True):
             cell.style = "filled" if name in FILLED else "shown"
             if value:
-                cell.value = _cell_text(value, f"{path}: item {row['item']}: {name}")
+                cell.value = coded(value)
                 cell.data_type, cell.quotePrefix = "s", True
         page.append(cells)
     names = book.create_sheet("strategies")
     names.append(("strategy", "phase", "what it is"))
     for one in sheet["strategies"]:
         names.append((one["name"], one["phase"], one["gloss"]))
-    _save(book, path)
+    return book
 
 
 def _letter(place: int) -> str:
     return chr(ord("A") + place)
-
-
-def _cell_text(text: str, where: str) -> str:
-    coded = UNSAFE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
-    if len(coded) > LONGEST:
-        raise input_error(where, f"has {len(coded)} characters, a spreadsheet cell holds {LONGEST}", "leave the dialogue out of the build")
-    return coded
 
 
 def _add_choices(page: Any, strategies: int) -> None:
@@ -186,4 +199,4 @@ def _cell_value(value: object) -> str:
         return ""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
-    return CODED.sub(lambda found: chr(int(found[1], 16)), str(value))
+    return uncoded(str(value))
