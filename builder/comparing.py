@@ -40,7 +40,7 @@ class Diff:
     changed: tuple[str, ...]
     moved: tuple[str, ...]
     withdrawn: tuple[str, ...]
-    reviewed_out: tuple[str, ...]
+    by_review: tuple[str, ...]
     columns: dict[str, list[str]]
     figures: tuple[Figure, ...]
     made_by: dict[str, Any]
@@ -53,7 +53,7 @@ class Diff:
         lines = [f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
-        for name in ("added", "removed", "changed", "withdrawn", "reviewed_out"):
+        for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
             lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
@@ -74,7 +74,7 @@ def diff(before: Path, after: Path) -> Diff:
     manifests = tuple(map(_manifest, (before, after)))
     old, new = _dialogues(before), _dialogues(after)
     kept = sorted(old.keys() & new.keys())
-    withdrawn, reviewed_out = (_named(manifests[1], name) - _named(manifests[0], name) for name in ("withdrawn", "reviews"))
+    withdrawn, by_review = (_named(manifests[1], name) - _named(manifests[0], name) for name in ("withdrawn", "reviews"))
     return Diff(
         (manifests[0]["version"], manifests[1]["version"]),
         tuple(sorted(new.keys() - old.keys())),
@@ -82,7 +82,7 @@ def diff(before: Path, after: Path) -> Diff:
         tuple(name for name in kept if old[name][1] != new[name][1]),
         tuple(name for name in kept if old[name][0] != new[name][0]),
         tuple(sorted(withdrawn)),
-        tuple(sorted(reviewed_out)),
+        tuple(sorted(by_review)),
         _columns(before, after),
         _figures(before, after),
         {path: values for name in MADE_BY for path, values in _changes(name, manifests[0].get(name), manifests[1].get(name))},

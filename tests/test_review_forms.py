@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from label_studio_sdk.label_interface import LabelInterface
+from label_studio_sdk.label_interface.interface import LabelInterface
 from openpyxl import load_workbook
 
 from builder.errors import InputError
@@ -22,7 +22,7 @@ from builder.reviewing.spreadsheets import COLUMNS, read_rows, rows_of, shielded
 from builder.taxonomy import load_taxonomy
 
 HOSTILE = (
-    '=HYPERLINK("http://localhost/","x")', "+1+1", "-2+3", "@SUM(1;2)", "\t=1", "\r=1", "  =cmd|' /C calc'!A0", "'=quoted", "''twice", "＝1+1",
+    '=HYPERLINK("http://localhost/")', "+1+1", "-2+3", "@SUM(1;2)", "\t=1", "\r=1", "  =cmd|' /C calc'!A0", "'=quoted", "''twice", "＝1+1",
     "<script>alert(1)</script>", '<img src=x onerror="alert(1)">', "{{ 7*7 }} {% raw %} ${x}", "</script></View><!--", "a\r\nb\rc\nd",
     "_x0041_ stays, _x000D_ too", "\x01\x02 bell \x07", "\u202ertl\u202c ümlaut 😀", "1/2", "TRUE", "5E3",
     '"quoted", with; semicolon\tand tab', "$situation", "  spaces kept  ", "not a character: \ufffe",
@@ -53,9 +53,9 @@ def test_any_text_is_shielded_reversibly(text: str) -> None:
     assert unshielded(shielded(text)) == text
 
 
-@given(st.text())
-def test_what_somebody_types_is_taken_as_typed_unless_it_is_a_shield(text: str) -> None:
-    assert unshielded(text) == (text[1:] if text.startswith("'") and shielded(text[1:]) == text else text)
+@pytest.mark.parametrize("text", ["'tis well said", "- cold", "= the same", "' ", ""])
+def test_what_a_rater_types_is_taken_as_typed(text: str) -> None:
+    assert unshielded(text) == text
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -71,6 +71,7 @@ def test_hostile_texts_come_back_unchanged(write: Any, name: str, tmp_path: Path
     assert [row for _, row in read_rows(tmp_path / name)] == list(rows_of(sheet))
 
 
+@settings(max_examples=20, deadline=None)
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1, max_size=4))
 def test_any_texts_come_back_unchanged_from_both_kinds_of_spreadsheet(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     sheet, folder = sheet_of(texts), tmp_path_factory.mktemp("any")
@@ -157,7 +158,8 @@ def test_label_studio_accepts_the_configuration_and_its_tags_are_on_the_list(kin
     import xml.etree.ElementTree as ElementTree
 
     text = labelling_configuration(kind, LATER)
-    LabelInterface(text).validate()
+    interface: Any = LabelInterface(text)
+    interface.validate()
     assert {element.tag for element in ElementTree.fromstring(text).iter()} <= TAGS
 
 
@@ -165,7 +167,7 @@ def test_label_studio_accepts_every_task_hostile_ones_too_and_they_hold_the_text
     sheet = sheet_of(HOSTILE)
     write_projects(sheet, tmp_path)
     for name, count in (("replies", len(HOSTILE)), ("dialogues", 1)):
-        interface = LabelInterface((tmp_path / name / "config.xml").read_text())
+        interface: Any = LabelInterface((tmp_path / name / "config.xml").read_text())
         tasks = json.loads((tmp_path / name / "tasks.json").read_text(encoding="utf-8"))
         assert len(tasks) == count
         assert all(interface.validate_task(task) for task in tasks)

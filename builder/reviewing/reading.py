@@ -80,7 +80,8 @@ def _from_json(path: Path, source: str) -> Answers:
         for problem in problems:
             made.complain(*problem)
         return made
-    count = len(value.get("judgements", [])) if isinstance(value, dict) else 0
+    judgements = value.get("judgements") if isinstance(value, dict) else None
+    count = len(judgements) if isinstance(judgements, list) else 0
     return Answers(path, source, value, [f"judgement {number}" for number in range(1, count + 1)])
 
 
