@@ -12,7 +12,7 @@ from builder.errors import input_error
 from builder.files import data_folder, whole_folder, write_whole
 from builder.reporting import MANIFEST
 from builder.reviewing.label_studio import write_projects
-from builder.reviewing.page import page
+from builder.reviewing.page import guidance, page
 from builder.reviewing.sampling import Design, Sample, sample
 from builder.reviewing.sheets import make_review
 from builder.reviewing.spreadsheets import write_csv, write_xlsx
@@ -87,6 +87,7 @@ def _write_rater(folder: Path, sheet: dict[str, Any]) -> None:
     check(sheet, "review_sheet", folder)
     folder.mkdir(parents=True)
     write_whole(folder / "review.html", page(sheet))
+    write_whole(folder / "guidance.md", guidance())
     write_csv(sheet, folder / "review.csv")
     write_xlsx(sheet, folder / "review.xlsx")
     write_projects(sheet, folder / "label-studio")
