@@ -97,25 +97,23 @@ def _workbook(sheet: dict[str, Any]) -> Any:
 
     book = Workbook(write_only=True)
     page = book.create_sheet("review")
-    plain = NamedStyle("shown", alignment=Alignment(wrap_text=True, vertical="top"), number_format="@")
-    fill = NamedStyle("filled", alignment=plain.alignment, fill=PatternFill("solid", fgColor="FFF8E1"))
-    for style in (plain, fill):
-        book.add_named_style(style)
+    book.add_named_style(NamedStyle("shown", alignment=Alignment(wrap_text=True, vertical="top"), number_format="@"))
     page.freeze_panes = "B2"
     for place, name in enumerate(COLUMNS):
-        page.column_dimensions[_letter(place)].width = WIDTHS.get(name, 14)
+        column = page.column_dimensions[_letter(place)]
+        column.width = WIDTHS.get(name, 14)
+        if name in FILLED:
+            column.fill, column.alignment = PatternFill("solid", fgColor="FFF8E1"), Alignment(wrap_text=True, vertical="top")
     _add_choices(page, len(sheet["strategies"]))
     head = [WriteOnlyCell(page, name) for name in COLUMNS]
     for cell in head:
         cell.font = Font(bold=True)
     page.append(head)
     for row in rows_of(sheet):
-        cells = [WriteOnlyCell(page, None) for _ in COLUMNS]
-        for cell, (name, value) in zip(cells, row.items(), strict=True):
-            cell.style = "filled" if name in FILLED else "shown"
-            if value:
-                cell.value = coded(value)
-                cell.data_type, cell.quotePrefix = "s", True
+        cells = [WriteOnlyCell(page, coded(value)) if value else None for value in row.values()]
+        for cell in filter(None, cells):
+            cell.style = "shown"
+            cell.data_type, cell.quotePrefix = "s", True
         page.append(cells)
     names = book.create_sheet("strategies")
     names.append(("strategy", "phase", "what it is"))
