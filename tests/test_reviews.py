@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 from collections import defaultdict
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 from pathlib import Path
@@ -22,8 +23,8 @@ from builder.releasing import manifest_text, release, sealed
 from builder.reviewing.exporting import export_review
 from builder.reviewing.importing import import_reviews
 from builder.reviewing.sampling import Design
-from builder.reviews import CRITERIA, corrections, decisions, human_evaluation, read_record
-from builder.scenarios import load_catalogue
+from builder.reviews import CRITERIA, content_hash, corrections, decisions, human_evaluation, read_record
+from builder.scenarios import Catalogue, load_catalogue
 from builder.schemas import read_yaml
 from builder.signature import derived_random
 from builder.splitting import split_of
@@ -234,3 +235,30 @@ def test_a_decision_on_a_text_that_is_another_now_is_named_and_not_taken(
 def test_a_release_without_reviews_says_nothing_of_them(builds: tuple[Path, Path]) -> None:
     assert json.loads((builds[1] / "manifest.json").read_text())["reviews"] is None
     assert "raters" not in (builds[1] / "README.md").read_text()
+
+
+def test_where_the_one_of_two_duplicates_that_stays_is_removed_the_other_one_takes_its_place(
+    catalogue: Catalogue, prompts: Prompts, tmp_path: Path
+) -> None:
+    seed = catalogue[17].seed
+    assert seed
+    # The same dialogue but for a word, as scenario 19: of the two the test split's, 019, stays.
+    opening = replace(seed.turns[0], text=seed.turns[0].text.replace("Fifty-two", "Fifty-three"))
+    other = replace(seed, turns=(opening, *seed.turns[1:]))
+    doubled = replace(catalogue, scenarios=(*catalogue.scenarios, replace(catalogue[17], number=19, slug="other", seed=other)))
+    build(load_configuration(demo_file(tmp_path, report={"bootstrap": 10})), tmp_path / "b", doubled, prompts)
+    content = content_hash({"role": turn.role, "text": turn.text} for turn in other.turns)
+    source = "0" * 64
+    review = f"s1-{source}"
+    settings = dict.fromkeys(("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "seed"), 0)
+    judged = vote("019-seed", 1, "remove", content=content)
+    judged |= {"review": review, "item": "a" * 12, "comment": "", "form": "page", "source": source}
+    record = {
+        "format": 1, "reviews": {review: {"release": {"name": "r", "version": "0.1.0", "seal": review}, "settings": settings}},
+        "sources": {source: {"file": "f.json", "form": "page", "review": review, "rater": "rater-01", "judgements": 1}},
+        "judgements": [judged], "replaced": [],
+    }  # fmt: skip
+    (tmp_path / "reviews.json").write_text(json.dumps(record))
+    made = release(tmp_path / "b", tmp_path / "r", "0.2.0", reviews=tmp_path / "reviews.json")
+    assert made.manifest["duplicates"] == {}
+    assert {row["dialogue_id"] for row in table(tmp_path / "r", "dialogues")} == {"003-seed", "007-seed", "017-seed"}

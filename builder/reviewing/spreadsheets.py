@@ -16,7 +16,8 @@ from builder.reviews import CRITERIA
 SHOWN = ("item", "kind", "turn", "scenario", "situation", "context", "role", "text", "strategy")
 FILLED = (*CRITERIA, "decision", "reason", "tag", "right_strategy", "comment")
 COLUMNS = (*SHOWN, *FILLED, "rater", "review")
-WIDTHS = {"situation": 40, "context": 60, "text": 60, "strategy": 26, "reason": 30, "right_strategy": 26, "comment": 30, "review": 12}
+WIDTHS = {"situation": 40, "context": 60, "text": 60, "strategy": 26, "reason": 30, "right_strategy": 26, "comment": 30}
+HIDDEN = {"rater", "review"}
 # What a spreadsheet program takes for the start of a formula; some take the full-width forms too.
 FORMULA = tuple("=+-@'＝＋－＠")
 # Characters that XML cannot hold, and texts that look like the code for one (ECMA-376, ST_Xstring).
@@ -101,7 +102,7 @@ def _workbook(sheet: dict[str, Any]) -> Any:
     page.freeze_panes = "B2"
     for place, name in enumerate(COLUMNS):
         column = page.column_dimensions[_letter(place)]
-        column.width = WIDTHS.get(name, 14)
+        column.width, column.hidden = WIDTHS.get(name, 14), name in HIDDEN
         if name in FILLED:
             column.fill, column.alignment = PatternFill("solid", fgColor="FFF8E1"), Alignment(wrap_text=True, vertical="top")
     _add_choices(page, len(sheet["strategies"]))
