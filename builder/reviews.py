@@ -64,14 +64,23 @@ def read_record(path: Path) -> dict[str, Any]:
     Raises:
         InputError: if it is missing, not JSON, or not valid.
     """
+    return read_json(path, "reviews", "name the file that review import wrote, or import the raters' files anew into another")
+
+
+def read_json(path: Path, name: str, fix: str) -> dict[str, Any]:
+    """The content of a JSON file that is valid under the schema of that name; ``fix`` says what to do where it cannot be read.
+
+    Raises:
+        InputError: if it is missing, not JSON, or not valid.
+    """
     try:
-        record: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise input_error(path, f"cannot be read: {error.strerror}", "name the file that review import wrote") from error
+        raise input_error(path, f"cannot be read: {error.strerror}", fix) from error
     except ValueError as error:
-        raise input_error(path, f"is not JSON: {error}", "restore it, or import the raters' files anew into another record") from error
-    check(record, "reviews", path)
-    return record
+        raise input_error(path, f"is not JSON: {error}", fix) from error
+    check(value, name, path)
+    return value
 
 
 def content_hash(turns: Iterable[Mapping[str, Any]]) -> str:

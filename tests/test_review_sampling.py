@@ -232,6 +232,13 @@ def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Pa
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(review)).read_bytes(), path
 
 
+def test_a_review_that_is_out_is_never_replaced_by_another(drawn: Path, review: Path) -> None:
+    before = (review / "key.json").read_bytes()
+    with pytest.raises(InputError, match="holds another review, whose key would be lost"):
+        export_review(drawn, review, Design(raters=12, cells=6, seed=1))
+    assert (review / "key.json").read_bytes() == before
+
+
 @pytest.mark.parametrize(
     ("design", "said"),
     [

@@ -16,12 +16,11 @@ from builder.reviewing.page import guidance, page
 from builder.reviewing.sampling import Design, Sample, sample
 from builder.reviewing.sheets import make_review
 from builder.reviewing.spreadsheets import write_csv, write_xlsx
+from builder.reviews import read_json
 from builder.schemas import check
 from builder.templates import environment
 
 KEY, RATERS = "key.json", "raters"
-# Every dialogue of a small release is reviewed unless a number is given, and so many of a large one.
-DIALOGUES = 100
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,8 @@ def export_review(
     ``progress`` is called with each rater that is done.
 
     Raises:
-        InputError: if the folder is no release, nothing is drawn, there are too few raters, or rejected texts are asked for and not there.
+        InputError: if the folder is no release, nothing is drawn, there are too few raters, rejected texts are asked for and not there, or
+            ``out`` holds another review.
     """
     design = design or Design()
     for name in ("raters", "per_item"):
@@ -70,6 +70,8 @@ def export_review(
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues or --cells")
     review = make_review(release_dir, manifest, drawn, design)
     check(review.key, "review_key", KEY)
+    if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
+        raise input_error(out, "holds another review, whose key would be lost", "name another folder with --out")
     loads: dict[str, int] = {}
     with whole_folder(out, made_by=KEY) as folder:
         for sheet in review.sheets:

@@ -13,7 +13,7 @@ from builder.files import write_whole
 from builder.reviewing.exporting import KEY, read_manifest
 from builder.reviewing.reading import Answers, read_answers
 from builder.reviewing.sheets import text_hash
-from builder.reviews import read_record, write_tables
+from builder.reviews import read_json, read_record, write_tables
 from builder.schemas import check
 
 Judgement = dict[str, Any]
@@ -67,15 +67,7 @@ def read_key(path: Path, release_dir: Path) -> dict[str, Any]:
     Raises:
         InputError: if it is missing, not valid, or the key of another release.
     """
-    try:
-        key: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise input_error(path, f"cannot be read: {error.strerror}", f"give the {KEY} that review export wrote") from error
-    except ValueError as error:
-        raise input_error(
-            path, f"is not JSON: {error}", "export the review again with the same settings: the key comes out the same"
-        ) from error
-    check(key, "review_key", path)
+    key = read_json(path, "review_key", f"give the {KEY} of the export; the same export again makes the same key")
     if key["release"]["seal"] != read_manifest(release_dir)["seal"]:
         of = f"{key['release']['name']} {key['release']['version']}"
         raise input_error(path, f"is the key of another release ({of})", "name the release that was sent out, or its own key")
