@@ -120,7 +120,7 @@ def rating_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
         if one["kind"] == "variant":
             name = f"{one['pair_id']}:{one['variant']}" + (f":rejected-{one['attempt']}" if "attempt" in one else "")
             for criterion in CRITERIA:
-                yield {"item": name, "rater": one["rater"], "criterion": criterion, "rating": one[criterion]}
+                yield {"item": name, "rater": _rater(record, one), "criterion": criterion, "rating": one[criterion]}
 
 
 def decision_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -128,7 +128,12 @@ def decision_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for one in record["judgements"]:
         if one["kind"] == "dialogue":
             kept = int(one["decision"] == "keep")
-            yield {"item": one["dialogue_id"], "rater": one["rater"], "criterion": "decision", "rating": kept}
+            yield {"item": one["dialogue_id"], "rater": _rater(record, one), "criterion": "decision", "rating": kept}
+
+
+def _rater(record: dict[str, Any], one: Judgement) -> str:
+    """The pseudonym, with the review where the record has several: ``rater-01`` of another review is somebody else."""
+    return str(one["rater"]) if len(record["reviews"]) == 1 else f"{one['rater']}@{one['review'][3:11]}"
 
 
 def tag_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -23,7 +23,7 @@ from builder.releasing import manifest_text, release, sealed
 from builder.reviewing.exporting import export_review
 from builder.reviewing.importing import import_reviews
 from builder.reviewing.sampling import Design
-from builder.reviews import CRITERIA, content_hash, corrections, decisions, human_evaluation, read_record
+from builder.reviews import CRITERIA, content_hash, corrections, decisions, human_evaluation, rating_rows, read_record
 from builder.scenarios import Catalogue, load_catalogue
 from builder.schemas import read_yaml
 from builder.signature import derived_random
@@ -94,6 +94,14 @@ def test_intervals_are_the_same_for_the_same_seed_and_shrink_with_pairs() -> Non
 
     # Twenty-five times the pairs: a fifth of the width.
     assert width(500) == pytest.approx(width(20) / 5, rel=0.35)
+
+
+def test_the_same_pseudonym_in_two_reviews_is_two_raters() -> None:
+    judgements = [rating("017-seed-t03", "apathetic", 1, 1, review=f"s1-{sign * 64}") for sign in "ab"]
+    raters = [
+        {row["rater"] for row in rating_rows({"judgements": judgements, "reviews": reviews})} for reviews in ({"a": 0}, {"a": 0, "b": 0})
+    ]
+    assert raters == [{"rater-01"}, {"rater-01@aaaaaaaa", "rater-01@bbbbbbbb"}]
 
 
 @pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ('{"format": 1}', 'misses "reviews"'), (None, "cannot be read")])
@@ -201,6 +209,7 @@ def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(
     card, changelog = ((later / name).read_text() for name in ("README.md", "CHANGELOG.md"))
     assert "Removed by review: dialogue `025-seed` (2 of 3 raters; `it 'wanders' off`; `it 'wanders' off`)" in changelog
     assert "`017-seed` (3 of 3; " in card
+    assert "said so: 2 (`017-seed`" in card
     empathy = next(row for row in reviews["ratings"] if (row["variant"], row["criterion"]) == ("apathetic", "empathy"))
     assert f"| apathetic | empathy | {empathy['mean']:.2f} [{empathy['low']:.2f}, {empathy['high']:.2f}] | 10 | 480 | 1440 | 1.08 |" in card
     assert reviews["signature"] in card
