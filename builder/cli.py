@@ -8,10 +8,10 @@ import sys
 from collections.abc import Sequence
 
 from builder import __version__
-from builder.commands import agree, build, diff, ledger, preview, publish, release, report, score, verify
+from builder.commands import agree, build, diff, ledger, preview, publish, release, report, review, score, verify
 from builder.errors import EmpathyEvalError
 
-VERBS = (preview, build, release, report, score, verify, diff, publish, agree, ledger)
+VERBS = (preview, build, release, report, score, verify, diff, review, agree, publish, ledger)
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:
   empathy-eval build release/demo.yaml --out build/demo

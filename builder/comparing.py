@@ -40,6 +40,7 @@ class Diff:
     changed: tuple[str, ...]
     moved: tuple[str, ...]
     withdrawn: tuple[str, ...]
+    by_review: tuple[str, ...]
     columns: dict[str, list[str]]
     figures: tuple[Figure, ...]
     made_by: dict[str, Any]
@@ -52,9 +53,9 @@ class Diff:
         lines = [f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
-        for name in ("added", "removed", "changed", "withdrawn"):
+        for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
-            lines.append(f"{name:<10}{len(ids):>7}  {_some(ids)}".rstrip())
+            lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         lines.append(f"{'metric':<14}{'empathetic - apathetic before':>32}{'after':>32}")
         for figure in self.figures:
@@ -73,7 +74,7 @@ def diff(before: Path, after: Path) -> Diff:
     manifests = tuple(map(_manifest, (before, after)))
     old, new = _dialogues(before), _dialogues(after)
     kept = sorted(old.keys() & new.keys())
-    withdrawn = {one["dialogue_id"] for one in manifests[1]["withdrawn"]} - {one["dialogue_id"] for one in manifests[0]["withdrawn"]}
+    withdrawn, by_review = (_named(manifests[1], name) - _named(manifests[0], name) for name in ("withdrawn", "reviews"))
     return Diff(
         (manifests[0]["version"], manifests[1]["version"]),
         tuple(sorted(new.keys() - old.keys())),
@@ -81,6 +82,7 @@ def diff(before: Path, after: Path) -> Diff:
         tuple(name for name in kept if old[name][1] != new[name][1]),
         tuple(name for name in kept if old[name][0] != new[name][0]),
         tuple(sorted(withdrawn)),
+        tuple(sorted(by_review)),
         _columns(before, after),
         _figures(before, after),
         {path: values for name in MADE_BY for path, values in _changes(name, manifests[0].get(name), manifests[1].get(name))},
@@ -93,6 +95,12 @@ def _manifest(folder: Path) -> dict[str, Any]:
         raise input_error(folder, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
     value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return value
+
+
+def _named(manifest: dict[str, Any], name: str) -> set[str]:
+    """The dialogues that a manifest names as withdrawn, or as removed by review."""
+    named = manifest[name] if name == "withdrawn" else (manifest.get("reviews") or {}).get("removed", [])
+    return {one["dialogue_id"] for one in named}
 
 
 def _dialogues(folder: Path) -> dict[str, tuple[str, str]]:

@@ -24,6 +24,7 @@ from builder.files import data_folder, whole_folder, write_whole
 from builder.pipeline import BUILD, OUTCOMES
 from builder.records import Outcome
 from builder.reporting import MANIFEST, Report, write_report
+from builder.reviews import content_hash, review_facts
 from builder.rows import CANDIDATES, COLUMNS, PROVENANCE, Row, candidate_rows, provenance_rows, rows
 from builder.schemas import check
 from builder.signature import digest, digest_file
@@ -54,12 +55,14 @@ class Released:
     report: Report
 
 
-def release(build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False) -> Released:
-    """Writes a release folder, whole or not at all.
+def release(
+    build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None
+) -> Released:
+    """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
     Raises:
         InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
-            ``partial``) or nothing to release.
+            ``partial``) or nothing to release, or the record is not valid.
     """
     if not VERSION.fullmatch(version):
         raise input_error("--version", f'"{version}" is not a version', "write it as X.Y.Z, such as 1.0.0")
@@ -70,13 +73,14 @@ def release(build_dir: Path, out: Path, version: str, *, date: str | None = None
     if summary["missing"] and not partial:
         fix = "run the same build again to ask for them, or give --partial to release without them"
         raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
-    selection = _select(build_dir, header)
+    reviewed = _reviewed(build_dir, header, reviews) if reviews else None
+    selection = _select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
         raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
         report = write_report(folder, folder / "report", header["configuration"])
-        facts = {**_facts(header, version, date, selection, counts), "partial": bool(summary["missing"])}
+        facts = {**_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         write_card(folder, facts, report)
         write_changelog(folder, facts)
         write_croissant(folder, facts)
@@ -125,8 +129,22 @@ def accepted(build_dir: Path) -> Iterator[Outcome]:
                 yield Outcome.from_json(value)
 
 
-def _select(build_dir: Path, header: dict[str, Any]) -> Selection:
-    hashes = {one.dialogue_id: shingle_hashes(turn.text for turn in one.dialogue.turns) for one in accepted(build_dir) if one.dialogue}
+def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[str, Any]:
+    """What the record of reviews says of the dialogues of this build."""
+    contents = {
+        one.dialogue_id: content_hash({"role": turn.role, "text": turn.text} for turn in one.dialogue.turns)
+        for one in accepted(build_dir)
+        if one.dialogue
+    }
+    return review_facts(reviews, contents, header["configuration"]["report"]["bootstrap"], header["configuration"]["seed"])
+
+
+def _select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
+    hashes = {
+        one.dialogue_id: shingle_hashes(turn.text for turn in one.dialogue.turns)
+        for one in accepted(build_dir)
+        if one.dialogue and one.dialogue_id not in removed
+    }
     duplicates = near_duplicates(hashes)
     room = {int(number): scenario["quota"] for number, scenario in header["scenarios"].items()}
     chosen: list[str] = []

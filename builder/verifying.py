@@ -89,7 +89,8 @@ def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 def _rows(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """Rows are valid, ids unique, splits as the ids say, and what the configs say of one turn is the same in all of them."""
     seen: dict[tuple[str, str], str] = {}
-    withdrawn = {one["dialogue_id"] for one in manifest["withdrawn"]} | set(manifest["duplicates"])
+    removed = (manifest.get("reviews") or {}).get("removed", [])
+    withdrawn = {one["dialogue_id"] for one in [*manifest["withdrawn"], *removed]} | set(manifest["duplicates"])
     for split in SPLITS:
         dialogues = {row["dialogue_id"]: row for _, row in _read(folder, "dialogues", split)}
         pairs: dict[str, Row] = {}

@@ -20,6 +20,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the release folder")
     verb.add_argument("--version", required=True, metavar="X.Y.Z", help="the version of the release")
     verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; no clock is read")
+    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: what raters removed is left out and named")
     verb.add_argument("--partial", action="store_true", help="release although items are missing")
     verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
     verb.set_defaults(run=run)
@@ -30,7 +31,7 @@ def run(options: argparse.Namespace) -> int:
     from builder.releasing import release
     from builder.reporting import inversion_table
 
-    released = release(options.build, options.out, options.version, date=options.date, partial=options.partial)
+    released = release(options.build, options.out, options.version, date=options.date, partial=options.partial, reviews=options.reviews)
     if options.json:
         print(json.dumps(released.manifest, indent=2, ensure_ascii=False))
         return 0

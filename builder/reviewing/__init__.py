@@ -1,1 +1,1 @@
-"""Review by people: what a rater gets, what they send back, and what follows from it; one file a concern."""
+"""Review by people: a seeded, blind sample is sent out; what comes back is checked, merged and recorded. A leaf: only verbs use it."""

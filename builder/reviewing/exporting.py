@@ -1,0 +1,95 @@
+"""Exporting: a release sent out for review, one folder a rater, and the key that stays behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from builder.errors import input_error
+from builder.files import data_folder, whole_folder, write_whole
+from builder.reporting import MANIFEST
+from builder.reviewing.label_studio import write_projects
+from builder.reviewing.page import guidance, page
+from builder.reviewing.sampling import Design, Sample, sample
+from builder.reviewing.sheets import make_review
+from builder.reviewing.spreadsheets import write_csv, write_xlsx
+from builder.reviews import read_json
+from builder.schemas import check
+from builder.templates import environment
+
+KEY, RATERS = "key.json", "raters"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A review that was written: its key, what was drawn, and how many items each rater has."""
+
+    key: dict[str, Any]
+    sample: Sample
+    loads: dict[str, int]
+
+
+def read_manifest(release_dir: Path) -> dict[str, Any]:
+    """The manifest of a release.
+
+    Raises:
+        InputError: if the folder is no release.
+    """
+    path = release_dir / MANIFEST
+    if not path.is_file():
+        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
+    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    check(manifest, "manifest", path)
+    return manifest
+
+
+def export_review(
+    release_dir: Path, out: Path, design: Design | None = None, progress: Callable[[str], None] = lambda rater: None
+) -> Exported:
+    """Writes ``raters/<rater>/`` for each rater, ``key.json`` and a README into ``out``, whole or not at all; the same bytes every time.
+
+    ``progress`` is called with each rater that is done.
+
+    Raises:
+        InputError: if the folder is no release, nothing is drawn, there are too few raters, rejected texts are asked for and not there, or
+            ``out`` holds another review.
+    """
+    design = design or Design()
+    for name in ("raters", "per_item"):
+        if getattr(design, name) < 1:
+            raise input_error(f"--{name.replace('_', '-')}", f'"{getattr(design, name)}" is too few', "give 1 or more")
+    for name in ("pairs", "dialogues", "cells", "rejected", "seed"):
+        if getattr(design, name) < 0:
+            raise input_error(f"--{name}", f'"{getattr(design, name)}" is negative', "give 0 or more")
+    manifest = read_manifest(release_dir)
+    drawn = sample(release_dir, design)
+    if not drawn.units:
+        raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues or --cells")
+    review = make_review(release_dir, manifest, drawn, design)
+    check(review.key, "review_key", KEY)
+    if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
+        raise input_error(out, "holds another review, whose key would be lost", "name another folder with --out")
+    loads: dict[str, int] = {}
+    with whole_folder(out, made_by=KEY) as folder:
+        for sheet in review.sheets:
+            _write_rater(folder / RATERS / sheet["rater"], sheet)
+            loads[sheet["rater"]] = len(sheet["items"])
+            progress(sheet["rater"])
+        write_whole(folder / KEY, json.dumps(review.key, indent=1, ensure_ascii=False) + "\n")
+        readme = environment(data_folder("review")).get_template("export.md.j2")
+        write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")
+    return Exported(review.key, drawn, loads)
+
+
+def _write_rater(folder: Path, sheet: dict[str, Any]) -> None:
+    """All forms of one rater's sheet."""
+    check(sheet, "review_sheet", folder)
+    folder.mkdir(parents=True)
+    write_whole(folder / "review.html", page(sheet))
+    write_whole(folder / "guidance.md", guidance())
+    write_csv(sheet, folder / "review.csv")
+    write_xlsx(sheet, folder / "review.xlsx")
+    write_projects(sheet, folder / "label-studio")

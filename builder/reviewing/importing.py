@@ -1,0 +1,173 @@
+"""Importing: judgements checked against the key, un-blinded, and merged into the record of reviews."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from builder.errors import InputError, Problem, input_error
+from builder.files import write_whole
+from builder.reviewing.exporting import KEY, read_manifest
+from builder.reviewing.reading import Answers, read_answers
+from builder.reviewing.sheets import text_hash
+from builder.reviews import read_json, read_record, write_tables
+from builder.schemas import check
+
+Judgement = dict[str, Any]
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import did: judgements that are new, known already, replaced; and the whole record."""
+
+    new: int
+    known: int
+    replaced: int
+    record: dict[str, Any]
+
+
+def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, record_file: Path, *, replace: bool = False) -> Imported:
+    """Checks the files that raters sent back and merges them into the record. Nothing is written unless every file is good.
+
+    The same judgement again changes nothing. With ``replace`` a different judgement takes the place of an earlier one of the same rater on
+    the same item, which is kept under ``replaced``.
+
+    Raises:
+        InputError: with all problems of all files, if a file cannot be read, is not of this review, breaks the schema, has an unknown or
+            another rater's item, a judgement twice, texts that are not beside their item, or contradicts the record without ``replace``.
+    """
+    key = read_key(key_file, release_dir)
+    record = (
+        read_record(record_file) if record_file.exists() else {"format": 1, "reviews": {}, "sources": {}, "judgements": [], "replaced": []}
+    )
+    answers, problems = [], []
+    for path in files:
+        try:
+            answers.append(read_answers(path))
+            problems += answers[-1].problems or list(_problems(answers[-1], key, key_file))
+        except InputError as error:
+            problems += error.problems
+    if not problems:
+        imported, problems = _merged(record, answers, key, replace=replace)
+    if problems:
+        raise InputError(problems)
+    check(imported.record, "reviews", record_file)
+    write_whole(record_file, json.dumps(imported.record, indent=1, ensure_ascii=False) + "\n")
+    write_tables(imported.record, record_file)
+    return imported
+
+
+def read_key(path: Path, release_dir: Path) -> dict[str, Any]:
+    """The key of a review of this release.
+
+    Raises:
+        InputError: if it is missing, not valid, or the key of another release.
+    """
+    key = read_json(path, "review_key", f"give the {KEY} of the export; the same export again makes the same key")
+    if key["release"]["seal"] != read_manifest(release_dir)["seal"]:
+        of = f"{key['release']['name']} {key['release']['version']}"
+        raise input_error(path, f"is the key of another release ({of})", "name the release that was sent out, or its own key")
+    return key
+
+
+def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable[Problem]:
+    """What is wrong with valid answers in the light of the key."""
+    value, path = answers.value, answers.path
+    if value["review"] != key["review"]:
+        yield Problem(
+            str(path), f'belongs to the review "{value["review"][:15]}…"', f"import it with its own key; {key_file} is of another"
+        )
+        return
+    seen: dict[str, str] = {}
+    for place, one in zip(answers.places, value["judgements"], strict=True):
+        where, known = f"{path}: {place}", key["items"].get(one["item"])
+        if first := seen.get(one["item"]):
+            yield Problem(where, f'judges "{one["item"]}" again, as {first} does', "keep one of the two")
+        seen[one["item"]] = place
+        if known is None or known["kind"] != one["kind"]:
+            what = "is not in this review" if known is None else f"is a {known['kind']}, not a {one['kind']}"
+            yield Problem(where, f'"{one["item"]}" {what}', "leave the item codes as they were sent")
+        elif known["rater"] != value["rater"]:
+            what = f'"{one["item"]}" was sent to {known["rater"]}, not to "{value["rater"]}"'
+            yield Problem(where, what, "ask who filled in the file; codes are each rater's own")
+        else:
+            yield from _tag_problems(where, one, known)
+    for (item, turn), (place, text) in answers.texts.items():
+        known = key["items"].get(item, {})
+        sent = known.get("turns", {}).get(turn, {}).get("text") if turn else known.get("text")
+        if sent and sent != text_hash(text):
+            fix = "put the rows back together: the file was sorted by some of its columns only, or saved in another encoding"
+            yield Problem(f"{path}: {place}", f'"{text[:40]}…" is not the text that was sent as "{item}"', fix)
+
+
+def _tag_problems(where: str, one: Judgement, known: dict[str, Any]) -> Iterable[Problem]:
+    """Tags are of helper turns, each once, and a wrong one is not corrected to itself."""
+    turns = [tag["turn"] for tag in one.get("tags", [])]
+    for turn in sorted({turn for turn in turns if turns.count(turn) > 1}):
+        yield Problem(where, f"judges the strategy of turn {turn} twice", "keep one of the two")
+    for tag in one.get("tags", []):
+        turn = known["turns"].get(str(tag["turn"]))
+        if turn is None:
+            yield Problem(where, f"turn {tag['turn']} is no helper turn of this dialogue", "judge the strategies of helper turns")
+        elif tag.get("strategy") == turn["strategy"]:
+            what = f'turn {tag["turn"]} is said to be wrong, and to be "{tag["strategy"]}" as it is'
+            yield Problem(where, what, "say that it is right, or choose another strategy")
+
+
+def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *, replace: bool) -> tuple[Imported, list[Problem]]:
+    """The record with the judgements of the files, and the contradictions that stand against it."""
+    by_item: dict[Place, Judgement] = {(one["review"], one["item"]): one for one in record["judgements"]}
+    replaced, sources, problems = list(record["replaced"]), dict(record["sources"]), list[Problem]()
+    new = known = 0
+    for answers in files:
+        fresh = 0
+        for place, answer in zip(answers.places, answers.value["judgements"], strict=True):
+            one = _unblinded(answer, answers, key)
+            before = by_item.get((one["review"], one["item"]))
+            # What was replaced once stays replaced when its file is imported again.
+            if (before and _said(before) == _said(one)) or one in replaced:
+                known += 1
+                continue
+            if before and not replace:
+                what = f'judges "{one["item"]}" otherwise than {sources[before["source"]]["file"]} did, which is in the record'
+                problems.append(Problem(f"{answers.path}: {place}", what, "ask the rater which counts; --replace takes the later one"))
+            elif before:
+                replaced.append(before)
+            by_item[one["review"], one["item"]] = one
+            fresh += 1
+        if fresh:
+            new += fresh
+            sources[answers.source] = _source(answers)
+    reviews = {**record["reviews"], key["review"]: {name: key[name] for name in ("release", "settings")}}
+    judgements = sorted(by_item.values(), key=lambda one: (one["review"], one["rater"], one["item"]))
+    whole = {"format": 1, "reviews": reviews, "sources": sources, "judgements": judgements, "replaced": replaced}
+    return Imported(new, known, len(replaced) - len(record["replaced"]), whole), problems
+
+
+def _source(answers: Answers) -> dict[str, Any]:
+    value = answers.value
+    training = {"training": value["training"]} if "training" in value else {}
+    about = {name: value[name] for name in ("form", "review", "rater")}
+    return {"file": answers.path.name, **about, "judgements": len(value["judgements"]), **training}
+
+
+def _unblinded(answer: Judgement, answers: Answers, key: dict[str, Any]) -> Judgement:
+    """A judgement with what its code stands for."""
+    stands_for = {name: value for name, value in key["items"][answer["item"]].items() if name not in ("text", "turns")}
+    about = {"review": key["review"], "item": answer["item"], **stands_for}
+    end = {"comment": answer.get("comment", ""), "form": answers.value["form"], "source": answers.source}
+    if answer["kind"] == "variant":
+        return {**about, **{name: answer[name] for name in ("coherence", "helpfulness", "empathy")}, **end}
+    turns = key["items"][answer["item"]]["turns"]
+    tags = [{"turn": one["turn"], "tag": turns[str(one["turn"])]["strategy"], **one} for one in answer.get("tags", [])]
+    tags.sort(key=lambda one: int(one["turn"]))
+    return {**about, "decision": answer["decision"], "reason": answer.get("reason", ""), "tags": tags, **end}
+
+
+def _said(one: Judgement) -> Judgement:
+    """A judgement without the way it came."""
+    return {name: value for name, value in one.items() if name not in ("form", "source")}

@@ -1,0 +1,181 @@
+"""The forms of a sheet: texts stay texts, in every program, and come back unchanged."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import subprocess
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from label_studio_sdk.label_interface.interface import LabelInterface
+from openpyxl import load_workbook
+
+from builder.errors import InputError
+from builder.reviewing.label_studio import labelling_configuration, write_projects
+from builder.reviewing.spreadsheets import COLUMNS, read_rows, rows_of, shielded, unshielded, write_csv, write_xlsx
+from builder.taxonomy import load_taxonomy
+
+HOSTILE = (
+    '=HYPERLINK("http://localhost/")', "+1+1", "-2+3", "@SUM(1;2)", "\t=1", "\r=1", "  =cmd|' /C calc'!A0", "'=quoted", "''twice", "＝1+1",
+    "<script>alert(1)</script>", '<img src=x onerror="alert(1)">', "{{ 7*7 }} {% raw %} ${x}", "</script></View><!--", "a\r\nb\rc\nd",
+    "_x0041_ stays, _x000D_ too", "\x01\x02 bell \x07", "\u202ertl\u202c ümlaut 😀", "1/2", "TRUE", "5E3",
+    '"quoted", with; semicolon\tand tab', "$situation", "  spaces kept  ", "not a character: \ufffe",
+)  # fmt: skip
+LATER = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
+
+
+def sheet_of(texts: tuple[str, ...] | list[str]) -> dict[str, Any]:
+    """A sheet with a reply for each text, and a dialogue of them all."""
+    replies = [
+        {"item": f"a{place:011x}", "kind": "variant", "context": [{"role": "seeker", "text": text}]}
+        | dict.fromkeys(("scenario", "situation", "text"), text)
+        for place, text in enumerate(texts)
+    ]
+    turns = [
+        {"role": "helper" if place % 2 else "seeker", "text": text, "strategy": "Clarification" if place % 2 else None}
+        for place, text in enumerate(texts)
+    ]
+    dialogue = {"item": "b" * 12, "kind": "dialogue", "scenario": "s", "situation": texts[0], "flags": [], "turns": turns}
+    return {
+        "format": 1, "review": f"s1-{'0' * 64}", "release": {"name": "r", "version": "1.0.0"}, "rater": "rater-01",
+        "items": [*replies, dialogue], "strategies": LATER,
+    }  # fmt: skip
+
+
+@given(st.text())
+def test_any_text_is_shielded_reversibly(text: str) -> None:
+    assert unshielded(shielded(text)) == text
+
+
+@pytest.mark.parametrize("text", ["'tis well said", "- cold", "= the same", "' ", ""])
+def test_what_a_rater_types_is_taken_as_typed(text: str) -> None:
+    assert unshielded(text) == text
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_no_cell_of_the_csv_begins_as_a_formula_does(text: str) -> None:
+    assert not shielded(text).lstrip().startswith(("=", "+", "-", "@", "＝", "＋", "－", "＠"))
+    assert shielded(text)[:1] not in {"\t", "\r"}
+
+
+@pytest.mark.parametrize(("write", "name"), [(write_csv, "s.csv"), (write_xlsx, "s.xlsx")])
+def test_hostile_texts_come_back_unchanged(write: Any, name: str, tmp_path: Path) -> None:
+    sheet = sheet_of(HOSTILE)
+    write(sheet, tmp_path / name)
+    assert [row for _, row in read_rows(tmp_path / name)] == list(rows_of(sheet))
+
+
+@settings(max_examples=20, deadline=None)
+@given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1, max_size=4))
+def test_any_texts_come_back_unchanged_from_both_kinds_of_spreadsheet(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
+    sheet, folder = sheet_of(texts), tmp_path_factory.mktemp("any")
+    write_csv(sheet, folder / "s.csv")
+    write_xlsx(sheet, folder / "s.xlsx")
+    for name in ("s.csv", "s.xlsx"):
+        assert [row for _, row in read_rows(folder / name)] == list(rows_of(sheet))
+
+
+def test_the_xlsx_holds_text_cells_only_and_lists_to_choose_from(tmp_path: Path) -> None:
+    write_xlsx(sheet_of(HOSTILE), tmp_path / "s.xlsx")
+    page = load_workbook(tmp_path / "s.xlsx")["review"]
+    cells = [cell for row in page.iter_rows(min_row=2) for cell in row if cell.value is not None]
+    assert {cell.data_type for cell in cells} == {"s"}
+    assert all(cell.quotePrefix for cell in cells)
+    lists = {str(one.sqref).split("2:")[0]: one.formula1 for one in page.data_validations.dataValidation}
+    column = {name: chr(ord("A") + COLUMNS.index(name)) for name in COLUMNS}
+    assert {lists[column[name]] for name in ("coherence", "helpfulness", "empathy")} == {'"1,2,3"'}
+    assert (lists[column["decision"]], lists[column["tag"]]) == ('"keep,remove"', '"right,wrong"')
+    assert lists[column["right_strategy"]] == "strategies!$A$2:$A$16"
+
+
+def test_no_time_of_day_is_in_the_xlsx(tmp_path: Path) -> None:
+    write_xlsx(sheet_of(HOSTILE), tmp_path / "s.xlsx")
+    with zipfile.ZipFile(tmp_path / "s.xlsx") as book:
+        assert {one.date_time for one in book.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+        assert not [name for name in book.namelist() if b"T00:" in book.read(name) or b"created" in book.read(name)]
+
+
+def test_a_text_that_no_spreadsheet_cell_holds_is_an_error_and_never_cut(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has 32768 characters, a spreadsheet cell holds 32767"):
+        write_xlsx(sheet_of(["x" * 32_768]), tmp_path / "s.xlsx")
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t"])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig"])
+def test_a_csv_is_read_as_spreadsheets_save_it(delimiter: str, encoding: str, tmp_path: Path) -> None:
+    write_csv(sheet_of(HOSTILE), tmp_path / "s.csv")
+    with (tmp_path / "s.csv").open(encoding="utf-8-sig", newline="") as stream:
+        rows = list(csv.reader(stream))
+    with (tmp_path / "again.csv").open("w", encoding=encoding, newline="") as stream:
+        csv.writer(stream, delimiter=delimiter, quoting=csv.QUOTE_NONNUMERIC).writerows(rows)
+    assert list(read_rows(tmp_path / "again.csv")) == list(read_rows(tmp_path / "s.csv"))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("s.csv", "item,kind\n".encode("utf-16"), "is not UTF-8"),
+        ("s.csv", b"item,kind\n", 'row 1: misses the columns "turn"'),
+        ("s.csv", b"", "misses the columns"),
+        ("s.xlsx", b"PK no", "is not XLSX"),
+    ],
+)
+def test_a_file_that_is_no_spreadsheet_of_ours_is_named(name: str, content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError, match=said):
+        list(read_rows(tmp_path / name))
+
+
+OFFICE = shutil.which("soffice")
+
+
+@pytest.mark.skipif(OFFICE is None, reason="LibreOffice (soffice) is not installed")
+def test_libreoffice_opens_the_xlsx_with_the_same_texts_and_saves_it_so(tmp_path: Path) -> None:
+    # LibreOffice makes one kind of line end of all, drops control characters, and does not code again what looks like a code.
+    texts = [text for text in HOSTILE if "_x0041_" not in text and not any(char < " " and char not in "\t\n" for char in text)]
+    sheet = sheet_of(texts)
+    write_xlsx(sheet, tmp_path / "s.xlsx")
+    profile = f"-env:UserInstallation=file://{tmp_path}/profile"
+    target = ["--convert-to", "xlsx:Calc MS Excel 2007 XML", "--outdir", str(tmp_path / "out"), str(tmp_path / "s.xlsx")]
+    done = subprocess.run([str(OFFICE), "--headless", profile, *target], capture_output=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert [row for _, row in read_rows(tmp_path / "out" / "s.xlsx")] == list(rows_of(sheet))
+    assert not [cell for row in load_workbook(tmp_path / "out" / "s.xlsx")["review"].iter_rows() for cell in row if cell.data_type == "f"]
+
+
+# The tags that our configurations use, as Label Studio documents them: its SDK lets unknown ones pass.
+TAGS = {"View", "Header", "Text", "Paragraphs", "ParagraphLabels", "Label", "Rating", "TextArea", "Choices", "Choice"}
+
+
+@pytest.mark.parametrize("kind", ["variant", "dialogue"])
+def test_label_studio_accepts_the_configuration_and_its_tags_are_on_the_list(kind: str) -> None:
+    import xml.etree.ElementTree as ElementTree
+
+    text = labelling_configuration(kind, LATER)
+    interface: Any = LabelInterface(text)
+    interface.validate()
+    assert {element.tag for element in ElementTree.fromstring(text).iter()} <= TAGS
+
+
+def test_label_studio_accepts_every_task_hostile_ones_too_and_they_hold_the_texts(tmp_path: Path) -> None:
+    sheet = sheet_of(HOSTILE)
+    write_projects(sheet, tmp_path)
+    for name, count in (("replies", len(HOSTILE)), ("dialogues", 1)):
+        interface: Any = LabelInterface((tmp_path / name / "config.xml").read_text())
+        tasks = json.loads((tmp_path / name / "tasks.json").read_text(encoding="utf-8"))
+        assert len(tasks) == count
+        assert all(interface.validate_task(task) for task in tasks)
+        assert [task["data"]["item"] for task in tasks] == [
+            one["item"] for one in sheet["items"] if (name == "replies") == (one["kind"] == "variant")
+        ]
+        if name == "replies":
+            assert [task["data"]["text"] for task in tasks] == list(HOSTILE)
+            assert not interface.validate_task({"data": {"text": "only"}}), "the SDK does look at tasks"
+        else:
+            assert [turn["text"] for turn in tasks[0]["data"]["turns"]] == list(HOSTILE)

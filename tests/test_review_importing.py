@@ -1,0 +1,271 @@
+"""What comes back: every form, every kind of mistake, and a record that says who judged what."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builder.errors import InputError
+from builder.releasing import Released
+from builder.reviewing.exporting import export_review
+from builder.reviewing.importing import Imported, import_reviews
+from builder.reviewing.sampling import Design
+from builder.reviewing.spreadsheets import COLUMNS
+from tests.raters import FORMS, fill, items_of, key_of, kind_and_cold, written
+
+TABLES = ("reviews.json", "reviews.ratings.csv", "reviews.decisions.csv", "reviews.tags.csv")
+
+
+@pytest.fixture(scope="module")
+def sent(released: tuple[Path, Released], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A release, and the review of it that was sent out."""
+    folder = tmp_path_factory.mktemp("sent") / "review"
+    export_review(released[0], folder, Design(pairs=12, raters=6))
+    return released[0], folder
+
+
+Take = Callable[..., Imported]
+
+
+@pytest.fixture
+def take(sent: tuple[Path, Path], tmp_path: Path) -> Take:
+    """Imports files into the record of this test."""
+
+    def done(*files: Path, **options: Any) -> Imported:
+        return import_reviews(sent[0], files, sent[1] / "key.json", tmp_path / "reviews.json", **options)
+
+    return done
+
+
+def thorough(code: str, entry: dict[str, Any]) -> dict[str, Any]:
+    """Judgements that use everything there is: comments that a spreadsheet would run, a wrong tag, a removal with its reason."""
+    said = {**kind_and_cold(code, entry), "comment": f"- seen {code}"}
+    if entry["kind"] == "dialogue":
+        said |= {"decision": "remove", "reason": "=too much\nfor me"}
+        turn, tag = int(next(iter(entry["turns"]))), next(iter(entry["turns"].values()))["strategy"]
+        said["tags"] = [
+            {"turn": turn, "right": False, "strategy": "Offer Hope" if tag != "Offer Hope" else "Clarification"},
+            *said["tags"][1:],
+        ]
+    return said
+
+
+def meaning(record: dict[str, Any]) -> list[dict[str, Any]]:
+    return [{name: value for name, value in one.items() if name not in ("form", "source")} for one in record["judgements"]]
+
+
+def test_every_form_brings_the_same_judgements(sent: tuple[Path, Path], tmp_path: Path) -> None:
+    found = []
+    for form in FORMS:
+        files = fill(sent[1], "rater-01", form, thorough, tmp_path / form)
+        record = import_reviews(sent[0], files, sent[1] / "key.json", tmp_path / form / "reviews.json").record
+        assert {one["form"] for one in record["judgements"]} == {form}
+        found.append(meaning(record))
+    assert found[0] == found[1] == found[2] == found[3]
+    items = items_of(key_of(sent[1]), "rater-01")
+    assert len(found[0]) == len(items)
+    for one in found[0]:
+        entry = items[one["item"]]
+        assert {name: one[name] for name in entry if name not in ("text", "turns")} == {
+            name: value for name, value in entry.items() if name not in ("text", "turns")
+        }
+        assert one["comment"] == f"- seen {one['item']}"
+        if one["kind"] == "dialogue":
+            assert (one["decision"], one["reason"]) == ("remove", "=too much\nfor me")
+            assert [tag["turn"] for tag in one["tags"]] == sorted(map(int, entry["turns"]))
+            assert [tag["right"] for tag in one["tags"]] == [False] + [True] * (len(one["tags"]) - 1)
+            assert all(tag["tag"] == entry["turns"][str(tag["turn"])]["strategy"] for tag in one["tags"])
+
+
+def test_importing_again_changes_nothing_byte_for_byte(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    files = [
+        path
+        for form, rater in zip(FORMS, ("rater-01", "rater-02", "rater-03", "rater-04"), strict=True)
+        for path in fill(sent[1], rater, form, kind_and_cold, tmp_path / "in")
+    ]
+    first = take(*files)
+    before = {name: (tmp_path / name).read_bytes() for name in TABLES}
+    second = take(*files)
+    assert {name: (tmp_path / name).read_bytes() for name in TABLES} == before
+    assert (second.new, second.known, second.replaced) == (0, first.new, 0)
+    take(files[0], replace=True)
+    assert {name: (tmp_path / name).read_bytes() for name in TABLES} == before
+
+
+def test_the_same_judgements_in_another_file_add_no_source(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    take(*fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in"))
+    before = (tmp_path / "reviews.json").read_bytes()
+    take(*fill(sent[1], "rater-01", "csv", kind_and_cold, tmp_path / "in"))
+    assert (tmp_path / "reviews.json").read_bytes() == before
+
+
+def test_a_file_that_is_filled_in_by_half_is_taken_and_the_rest_later(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    (whole,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
+    value = json.loads(whole.read_text())
+    half = written(tmp_path / "half.json", json.dumps({**value, "judgements": value["judgements"][:5]}))
+    assert take(half).new == 5
+    done = take(whole)
+    assert (done.new, done.known) == (len(value["judgements"]) - 5, 5)
+    assert {one["file"]: one["judgements"] for one in done.record["sources"].values()} == {
+        "half.json": 5,
+        "rater-01.json": len(value["judgements"]),
+    }
+
+
+def colder(code: str, entry: dict[str, Any]) -> dict[str, Any]:
+    return {"coherence": 1, "helpfulness": 1, "empathy": 1} if entry["kind"] == "variant" else kind_and_cold(code, entry)
+
+
+def test_a_different_judgement_is_a_named_conflict_and_replaces_only_when_told_to(
+    sent: tuple[Path, Path], take: Take, tmp_path: Path
+) -> None:
+    (first,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "a")
+    (later,) = fill(sent[1], "rater-01", "csv", colder, tmp_path / "b")
+    take(first)
+    before = (tmp_path / "reviews.json").read_bytes()
+    with pytest.raises(InputError, match=r"rater-01.csv: row \d+: judges \"\w{12}\" otherwise than rater-01.json did") as raised:
+        take(later)
+    variants = [entry for entry in items_of(key_of(sent[1]), "rater-01").values() if entry["kind"] == "variant"]
+    assert len(raised.value.problems) == len(variants), "each of them is named"
+    assert (tmp_path / "reviews.json").read_bytes() == before
+    done = take(later, replace=True)
+    assert done.replaced == len(variants) == len(done.record["replaced"])
+    assert all(one["empathy"] == 1 for one in done.record["judgements"] if one["kind"] == "variant")
+    after = (tmp_path / "reviews.json").read_bytes()
+    take(first, later, replace=True)
+    assert (tmp_path / "reviews.json").read_bytes() == after
+
+
+def page_with(change: Callable[[dict[str, Any]], object]) -> Callable[[Path, Path], Path]:
+    """A page's file with a change of its content."""
+
+    def made(review: Path, out: Path) -> Path:
+        (path,) = fill(review, "rater-01", "page", kind_and_cold, out)
+        value = json.loads(path.read_text())
+        change(value)
+        return written(path, json.dumps(value))
+
+    return made
+
+
+def csv_with(pattern: str, repl: str) -> Callable[[Path, Path], Path]:
+    """A CSV file with its first match of a pattern replaced."""
+
+    def made(review: Path, out: Path) -> Path:
+        (path,) = fill(review, "rater-01", "csv", kind_and_cold, out)
+        text, count = re.subn(pattern, repl, path.read_text(), count=1)
+        assert count
+        return written(path, text)
+
+    return made
+
+
+def of_kind(value: dict[str, Any], kind: str) -> dict[str, Any]:
+    return next(one for one in value["judgements"] if one["kind"] == kind)
+
+
+def swapped_texts(review: Path, out: Path) -> Path:
+    """A spreadsheet of which only some columns were sorted: codes stand beside the texts of others."""
+    import csv
+
+    (path,) = fill(review, "rater-01", "csv", kind_and_cold, out)
+    with path.open(newline="") as stream:
+        rows = list(csv.reader(stream))
+    place = COLUMNS.index("text")
+    rows[1][place], rows[2][place] = rows[2][place], rows[1][place]
+    with path.open("w", newline="") as stream:
+        csv.writer(stream).writerows(rows)
+    return path
+
+
+MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
+    (page_with(lambda value: of_kind(value, "variant").update(empathy=4)), r"judgement \d+: empathy: 4 is out of range .*\n.*write 1, 2"),
+    (page_with(lambda value: of_kind(value, "variant").update(empathy=2.5)), r"empathy: 2.5 is not of type integer"),
+    (page_with(lambda value: of_kind(value, "variant").pop("empathy")), r'misses "empathy"'),
+    (page_with(lambda value: of_kind(value, "variant").update(item="abcdefabcdef")), r'"abcdefabcdef" is not in this review'),
+    (page_with(lambda value: of_kind(value, "variant").update(item="=1+1")), r"item: \"=1\+1\" does not match"),
+    (page_with(lambda value: of_kind(value, "dialogue").update(item=of_kind(value, "variant")["item"])), r"is a variant, not a dialogue"),
+    (page_with(lambda value: of_kind(value, "dialogue").update(decision="remove")), r"reason: \"\" does not match .*\n.*say why"),
+    (page_with(lambda value: of_kind(value, "dialogue").update(decision="delete")), r'decision: "delete" is not known'),
+    (page_with(lambda value: of_kind(value, "dialogue")["tags"].append({"turn": 0, "right": True})), r"turn 0 is no helper turn"),
+    (page_with(lambda value: of_kind(value, "dialogue")["tags"].append({"turn": 1, "right": True})), r"strategy of turn 1 twice"),
+    (page_with(lambda value: of_kind(value, "dialogue")["tags"][0].update(right=False)), r'misses "strategy"'),
+    (page_with(lambda value: value["judgements"].append(value["judgements"][0])), r'judges "\w+" again, as judgement 1 does'),
+    (page_with(lambda value: value.update(rater="rater-02")), r'was sent to rater-01, not to "rater-02"'),
+    (page_with(lambda value: value.update(review=f"s1-{'0' * 64}")), r'belongs to the review "s1-000000000000…"'),
+    (page_with(lambda value: value.update(format=2)), r"format: 2 is not known"),
+    (page_with(lambda value: value.update(rating=[])), r'has unknown "rating"'),
+    (csv_with(r",3,3,3,", ",3,,3,"), r'row \d+: misses "helpfulness"'),
+    (csv_with(r",3,3,3,", ",3,three,3,"), r'helpfulness: "three" is not of type integer'),
+    (csv_with(r",3,3,3,", ",3,3,3,keep"), r'row \d+: has "keep" under decision'),
+    (csv_with(r",right,", ",wrong,"), r'misses "strategy"'),
+    (csv_with(r",right,", ",maybe,"), r'"maybe" is not of type boolean'),
+    (csv_with(r",keep,", ",,"), r'misses "decision"'),
+    (csv_with(r",rater-01,", ",rater-02,"), r"holds rows of 2 raters"),
+    (swapped_texts, r'row 2: "[^"]+…" is not the text that was sent'),
+    (lambda review, out: written(out.with_suffix(".json"), "{"), r"is not JSON"),
+    (lambda review, out: written(out.with_suffix(".json"), "[1]"), r"1 is not of type object"),
+    (lambda review, out: written(out.with_suffix(".json"), "7"), r"7 is not of type object"),
+    (page_with(lambda value: value.update(judgements=7)), r"judgements: 7 is not of type array"),
+    (page_with(lambda value: value.update(judgements=[7])), r"judgement 1: 7 is not of type object"),
+    (lambda review, out: written(out.with_suffix(".docx"), ""), r'".docx" is no form of a review'),
+    (lambda review, out: out / "not-there.csv", r"not-there.csv: cannot be read"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("made", "said"), MISTAKES, ids=[said for _, said in MISTAKES])
+def test_every_mistake_is_named_and_nothing_is_taken_from_any_file(
+    made: Callable[[Path, Path], Path], said: str, sent: tuple[Path, Path], take: Take, tmp_path: Path
+) -> None:
+    good = fill(sent[1], "rater-02", "page", kind_and_cold, tmp_path / "good")
+    with pytest.raises(InputError, match=said):
+        take(*good, made(sent[1], tmp_path / "in"))
+    assert not (tmp_path / "reviews.json").exists()
+
+
+def test_all_problems_of_all_files_are_told_at_once(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    def both(value: dict[str, Any]) -> None:
+        for one, rating in zip((one for one in value["judgements"] if one["kind"] == "variant"), (0, 9), strict=False):
+            one["coherence"] = rating
+
+    with pytest.raises(InputError) as raised:
+        take(page_with(both)(sent[1], tmp_path / "a"), csv_with(r",3,3,3,", ",3,7,3,")(sent[1], tmp_path / "b"))
+    assert [re.search(r"(0|9|7) is out of range", str(problem)) is not None for problem in raised.value.problems] == [True] * 3
+
+
+def test_the_key_of_another_release_is_refused(sent: tuple[Path, Path], tmp_path: Path) -> None:
+    other = Path(shutil.copytree(sent[0], tmp_path / "other"))
+    manifest = json.loads((other / "manifest.json").read_text())
+    (other / "manifest.json").write_text(json.dumps({**manifest, "seal": f"s1-{'1' * 64}"}))
+    files = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
+    with pytest.raises(InputError, match="is the key of another release"):
+        import_reviews(other, files, sent[1] / "key.json", tmp_path / "reviews.json")
+
+
+def test_two_annotations_of_a_label_studio_task_are_refused_and_cancelled_ones_passed_over(
+    sent: tuple[Path, Path], take: Take, tmp_path: Path
+) -> None:
+    path = next(one for one in fill(sent[1], "rater-01", "label-studio", kind_and_cold, tmp_path / "in") if "replies" in one.name)
+    tasks = json.loads(path.read_text())
+    tasks[0]["annotations"] *= 2
+    with pytest.raises(InputError, match="task 1: has 2 annotations"):
+        take(written(path, json.dumps(tasks)))
+    tasks[0]["annotations"][0] = {**tasks[0]["annotations"][0], "was_cancelled": True}
+    assert take(written(path, json.dumps(tasks))).new == len(tasks)
+
+
+def test_the_record_names_the_source_of_every_judgement_and_the_training(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    training = {"done": True, "test_right": 4, "test_of": 5}
+    record = take(page_with(lambda value: value.update(training=training))(sent[1], tmp_path / "in")).record
+    ((source, about),) = record["sources"].items()
+    assert about == {
+        "file": "rater-01.json", "form": "page", "review": key_of(sent[1])["review"], "rater": "rater-01",
+        "judgements": len(record["judgements"]), "training": training,
+    }  # fmt: skip
+    assert {one["source"] for one in record["judgements"]} == {source}
