@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from builder.agreement import Measure, Table, agree
 from builder.errors import input_error
 from builder.files import data_folder, write_whole
 from builder.schemas import check, read_yaml
@@ -187,7 +188,13 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
         "removed": [one.to_json() for one in leaving if contents[one.dialogue_id] == one.content],
         "changed_since": [one.dialogue_id for one in leaving if contents[one.dialogue_id] != one.content],
         "ratings": list(human_evaluation(record, paper, resamples, seed)),
-        "kappa": {criterion: {"ours": kappa(record, criterion), "paper": paper["kappa"][criterion]} for criterion in CRITERIA},
+        "kappa": {
+            criterion: {
+                **{name: getattr(one, name) for name in ("value", "low", "high", "items", "why", "signature")},
+                "paper": paper["kappa"][criterion],
+            }
+            for criterion, one in _kappa(record, resamples, seed).items()
+        },
         "signature": signature_line(
             mean="ratings", interval="percentile", level=LEVEL, resamples=resamples, seed=seed, unit="pair", numpy=np.__version__
         ),
@@ -232,6 +239,7 @@ def _mean(ratings: list[tuple[str, int]], resamples: int, parts: tuple[object, .
     }
 
 
-def kappa(record: dict[str, Any], criterion: str) -> float | None:
-    """TO BE JOINED with ``builder.agreement``: the agreement on a criterion over ``rating_rows(record)``. Until then not measured."""
-    return None
+def _kappa(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Measure]:
+    """Fleiss' kappa of each criterion over the rated variants, with its interval; none where nothing was rated."""
+    rows = [(one["item"], one["rater"], one["rating"], one["criterion"]) for one in rating_rows(record)]
+    return {one.criterion: one.fleiss for one in agree(Table.of(rows), resamples=resamples, seed=seed).criteria} if rows else {}
