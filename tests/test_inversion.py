@@ -1,4 +1,6 @@
-"""The measurement of differences: fractions by hand, and the bootstrap's behaviour."""
+"""Differences, rankings and their chance: fractions by hand, other programs, and simulated sets with a known answer."""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -7,81 +9,207 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy import stats
+from sklearn.metrics import roc_auc_score
 
-from builder.inversion import Difference, Resampling, Texts, measure
+from builder.clusters import Clusters
+from builder.contrasts import PAIRS, TWO_BY_TWO
+from builder.inversion import Chance, Difference, Row, corrected, diversity_row, row
 from builder.metrics.bleu import Bleu
 from builder.metrics.diversity import Dist
-from builder.metrics.protocol import MeanMetric, Segments
+from builder.metrics.protocol import MeanMetric, Segments, with_count
 from builder.metrics.rouge import RougeL
+from builder.ranking import area, holm, wins
 
-CONTRAST = {"difference": ("empathetic", "apathetic")}
-
-
-class Length(MeanMetric):
-    """A metric that can be followed by hand: the number of words."""
-
-    name, signature, reads = "words", "unit:word", ()
-
-    def score(self, text: str) -> float:
-        return len(text.split())
+CHANCE = Chance(resamples=200, exchanges=199, seed=1)
 
 
-def texts(dialogues: Sequence[str], scenarios: Sequence[int], apathetic: Sequence[str], empathetic: Sequence[str]) -> Texts:
-    return Texts(dialogues, scenarios, ["a b c d"] * len(dialogues), {"apathetic": apathetic, "empathetic": empathetic})
+class Number(MeanMetric):
+    """A metric whose texts are their own scores."""
+
+    name, signature = "number", "unit:number"
+
+    def score(self, text: str, reference: str) -> float:
+        return float(text)
 
 
-def test_means_and_differences_by_hand() -> None:
-    table = texts(["x", "x", "y"], [1, 1, 2], ["a", "a b", "a"], ["a b c", "a", "a b c d e"])
-    (row,) = measure(table, [Length()], [], CONTRAST, 200, 1)
-    assert row.scores == pytest.approx({"apathetic": float(Fraction(4, 3)), "empathetic": 3.0}, abs=1e-6)
-    assert row.differences["difference"].value == pytest.approx(float(Fraction(5, 3)), abs=1e-6)
+def measured(dialogues: Sequence[str], scenarios: Sequence[int], chance: Chance = CHANCE, **variants: Sequence[float]) -> Row:
+    statistics = {name: with_count(values) for name, values in variants.items()}
+    contrasts = PAIRS if len(variants) == 2 else TWO_BY_TWO
+    return row(Number(), statistics, Clusters.of(dialogues, scenarios), contrasts, chance)
+
+
+def difference(*arguments: object, **variants: Sequence[float]) -> Difference:
+    return measured(*arguments, **variants).differences["empathetic - apathetic"]  # type: ignore[arg-type]
+
+
+def test_means_differences_accuracy_and_area_by_hand() -> None:
+    found = measured(["x", "x", "y"], [1, 1, 2], apathetic=[1, 2, 4], empathetic=[3, 2, 1])
+    assert found.scores == {"apathetic": pytest.approx(7 / 3, abs=1e-6), "empathetic": 2.0}
+    one = found.differences["empathetic - apathetic"]
+    assert one.value == pytest.approx(float(Fraction(-1, 3)), abs=1e-6)
+    # won, tied, lost
+    assert one.accuracy and one.accuracy.value == pytest.approx(float(Fraction(1, 2)), abs=1e-6)
+    # 3 beats 1 and 2; 2 beats 1 and ties 2; 1 ties 1: (2 + 3/2 + 1/2) of 9
+    assert one.auc and one.auc.value == pytest.approx(float(Fraction(4, 9)), abs=1e-6)
+    assert found.pairs == 3 and one.forced
+
+
+def test_the_two_by_two_by_hand() -> None:
+    cells = {"near_empathetic": [8.0, 6], "apathetic": [6.0, 4], "empathetic": [3.0, 3], "far_apathetic": [2.0, 2]}
+    found = measured(["x", "y"], [1, 1], **cells).differences  # type: ignore[arg-type]
+    assert {name: one.value for name, one in found.items()} == {
+        "stance": 1.5,  # (7 - 5 + 3 - 2) / 2
+        "stance, near": 2.0,
+        "stance, far": 1.0,
+        "closeness": 3.5,  # (7 + 5 - 3 - 2) / 2
+        "interaction": 1.0,
+    }
+    assert [name for name, one in found.items() if one.forced] == ["closeness"]
+    assert {name for name, one in found.items() if one.accuracy} == {"stance, near", "stance, far"}
+
+
+def test_where_lower_is_better_the_ranking_is_turned_round() -> None:
+    metric = Number()
+    metric.higher_is_better = False
+    statistics = {"apathetic": with_count([2, 2]), "empathetic": with_count([1, 3])}
+    one = row(metric, statistics, Clusters.of(["x", "y"], [1, 1]), PAIRS, CHANCE).differences["empathetic - apathetic"]
+    assert one.accuracy and one.accuracy.value == 0.5
+    assert Difference(-0.2, -0.3, -0.1, higher_is_better=False).prefers == "empathetic"
+
+
+def test_an_interval_that_holds_zero_decides_nothing_and_a_length_is_no_preference() -> None:
+    assert (Difference(0.1, -0.1, 0.3).prefers, Difference(-0.2, -0.3, -0.1).prefers) == ("neither", "apathetic")
+    assert Difference(2.0, 1.0, 3.0, higher_is_better=None).prefers == "more in empathetic"
+
+
+def test_one_dialogue_has_no_valid_interval() -> None:
+    one = difference(["x", "x"], [1, 1], apathetic=[1, 1], empathetic=[2, 2])
+    assert (one.value, one.low, one.high) == (1.0, None, None) and one.prefers == "empathetic (no interval)"
+
+
+def test_the_exact_p_value_of_few_dialogues() -> None:
+    # Of the 2^4 exchanges of four dialogues with equal differences two are as extreme: p tends to 1/8.
+    one = difference(list("abcd"), [1] * 4, Chance(50, 20_000, 1), apathetic=[0] * 4, empathetic=[1] * 4)
+    assert one.p == pytest.approx(1 / 8, abs=0.01)
+
+
+def test_the_same_seed_gives_the_same_interval_whatever_the_order_of_others() -> None:
+    def values(seed: int) -> Difference:
+        return difference(list("abcd"), [1] * 4, Chance(20, 19, seed), apathetic=[0] * 4, empathetic=[1, 2, 3, 5])
+
+    assert values(1) == values(1) != values(2)
+
+
+def test_resamples_keep_their_strata_and_single_dialogues_are_one() -> None:
+    clusters = Clusters.of(list("abcde"), [1, 1, 2, 3, 3])
+    drawn = clusters.bootstrapped(np.eye(5), 300, 1)
+    assert np.allclose(drawn[:, :2].sum(axis=1), 2) and np.allclose(drawn[:, 3:].sum(axis=1), 2)
+    assert (drawn[:, 2] == 1).all(), "the only single one is always in"
+    pooled = Clusters.of(list("abc"), [1, 2, 3]).bootstrapped(np.eye(3), 300, 1)
+    assert np.allclose(pooled.sum(axis=1), 3) and pooled.std(axis=0).min() > 0
+
+
+def test_resamples_do_not_depend_on_how_many_are_drawn_at_once() -> None:
+    clusters = Clusters.of([str(n) for n in range(30)], [1] * 30)
+    many = clusters.bootstrapped(np.eye(30), 120, 1)
+    assert np.array_equal(clusters.bootstrapped(np.eye(30), 50, 1), many[:50])
+
+
+def simulated(seed: int, effect: float) -> Difference:
+    """Eight scenarios of five dialogues of four pairs; scores vary by scenario, dialogue, pair."""
+    rng = np.random.default_rng(seed)
+    scenarios = np.repeat(np.arange(8), 20)
+    dialogues = np.repeat(np.arange(40), 4)
+    drift = rng.normal(0, 0.3, 40)[dialogues] + np.linspace(-1, 1, 8)[scenarios]
+    base = rng.normal(0, 1, 160)
+    changed = base + effect + drift + rng.normal(0, 0.5, 160)
+    chance = Chance(400, 199, seed)
+    return difference([str(one) for one in dialogues], scenarios.tolist(), chance, apathetic=base, empathetic=changed)
+
+
+def test_the_interval_covers_a_known_difference_in_92_to_98_of_100_sets() -> None:
+    found = [simulated(seed, 0.25) for seed in range(500)]
+    covered = np.mean([one.low <= 0.25 <= one.high for one in found if one.low is not None and one.high is not None])
+    assert 0.92 <= covered <= 0.98, covered
+
+
+def test_p_values_are_uniform_where_there_is_no_difference() -> None:
+    def without(seed: int) -> float:
+        rng = np.random.default_rng(seed)
+        dialogues = np.repeat(np.arange(30), 4)
+        one, other = rng.normal(0, 1, (2, 120)) + rng.normal(0, 1, (2, 30))[:, dialogues]
+        found = difference([str(name) for name in dialogues], [1] * 120, Chance(10, 199, seed), apathetic=one, empathetic=other)
+        return found.p or 0.0
+
+    assert stats.kstest([without(seed) for seed in range(500)], "uniform").pvalue > 0.01
+
+
+def test_the_clustered_error_of_the_area_is_that_of_repeated_sets() -> None:
+    def one_set(seed: int) -> tuple[float, float]:
+        rng = np.random.default_rng(seed)
+        members = np.repeat(np.arange(40), 4)
+        shift = rng.normal(0, 1, 40)[members]
+        value, error = area(shift + rng.normal(0.5, 1, 160), shift + rng.normal(0, 1, 160), members)
+        return value, error or 0.0
+
+    values, errors = zip(*(one_set(seed) for seed in range(300)), strict=True)
+    assert np.mean(errors) == pytest.approx(np.std(values), rel=0.1)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=30))
+def test_the_area_is_scikit_learns(scores: list[tuple[int, int]]) -> None:
+    one, other = (np.array(side, dtype=np.float64) for side in zip(*scores, strict=True))
+    labels = [1] * len(one) + [0] * len(other)
+    value, _ = area(one, other, np.arange(len(one)))
+    assert value == pytest.approx(roc_auc_score(labels, [*one, *other]), abs=1e-12)
+
+
+def test_ties_count_half() -> None:
+    assert wins(np.array([1.0, 2, 3]), np.array([1.0, 3, 2])).tolist() == [0.5, 0, 1]
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_is_that_of_statsmodels(values: list[float]) -> None:
+    from statsmodels.stats.multitest import multipletests
+
+    assert holm(values) == pytest.approx(multipletests(values, method="holm")[1].tolist(), abs=1e-12)
+
+
+def test_correction_is_over_all_contrasts_that_stand_together() -> None:
+    rows = [
+        measured([str(n) for n in range(20)], [1] * 20, apathetic=[0.0] * 20, empathetic=list(range(shift, shift + 20)))
+        for shift in (3, -10)
+    ]
+    before = [one.differences["empathetic - apathetic"].p or 0.0 for one in rows]
+    after = [one.differences["empathetic - apathetic"].holm for one in corrected(rows)]
+    assert after == pytest.approx(holm(before), abs=1e-6)
+
+
+def test_dist_by_hand_on_as_many_words_of_each_variant() -> None:
+    texts = {"apathetic": ["a A b", "a b", "a b c"], "empathetic": ["c d e", "f g", "h i j"]}
+    one, two, four = (Dist(order).measure(texts, ["x", "x", "x"], 1)[0] for order in (1, 2, 4))
+    # a a b | a b | a b c: 3 of 8 words; (a a) (a b) (b c) of 5 pairs; no run of four
+    assert (one["apathetic"][0], two["apathetic"][0], four["apathetic"][0]) == (3 / 8, 3 / 5, 0.0)
+    assert one["empathetic"][0] == 1.0
+
+
+def test_dist_leaves_each_dialogue_out_and_measures_as_many_words_without_it() -> None:
+    rng = np.random.default_rng(1)
+    texts = [" ".join(rng.choice(list("abcdefgh"), 12)) for _ in range(30)]
+    dialogues = [str(number // 3) for number in range(30)]
+    values, words = Dist(2, budget=60).measure({"apathetic": texts}, dialogues, 1)
+    # Three texts of 12 words and their ends a dialogue: 39; without any one of three dialogues there are 78, of two 39.
+    assert words == 60 and len(values["apathetic"]) == 1 + 3
+    made = diversity_row(Dist(2, budget=60), {"apathetic": texts, "empathetic": texts[::-1]}, dialogues, PAIRS, 1)
+    one = made.differences["empathetic - apathetic"]
+    assert one.low is not None and one.low <= one.value <= (one.high or 0) and one.accuracy is None and one.p is None
+    assert "words:60" in made.signature
 
 
 def test_rouge_l_by_hand() -> None:
     # "a x c": longest common subsequence a, c; precision 2/3, recall 2/4
-    table = texts(["x"], [1], ["a x c"], ["q"])
-    (row,) = measure(table, [RougeL()], [], CONTRAST, 10, 1)
-    assert row.scores == {"apathetic": pytest.approx(float(Fraction(4, 7)), abs=1e-6), "empathetic": 0.0}
-
-
-def test_dist_by_hand_and_without_an_interval() -> None:
-    table = texts(["x", "y"], [1, 2], ["a A b", "a b"], ["c", ""])
-    rows = measure(table, [], [Dist(1), Dist(2), Dist(4)], CONTRAST, 10, 1)
-    # a a b | a b: 2 of 5 words, (a a) (a b) of 3 pairs, no run of four
-    assert [row.scores["apathetic"] for row in rows] == pytest.approx([2 / 5, 2 / 3, 0.0], abs=1e-6)
-    assert all(row.differences["difference"].low is None and row.interval_signature is None for row in rows)
-
-
-def test_scenarios_with_several_dialogues_are_strata_and_single_ones_are_pooled() -> None:
-    sample = Resampling.of(texts(list("abcde"), [1, 1, 2, 3, 3], [""] * 5, [""] * 5), 300, 1)
-    assert (sample.counts[:, :2].sum(axis=1) == 2).all() and (sample.counts[:, 3:].sum(axis=1) == 2).all()
-    assert (sample.counts[:, 2] == 1).all(), "the only single one is a stratum of its own"
-    pooled = Resampling.of(texts(list("abc"), [1, 2, 3], [""] * 3, [""] * 3), 300, 1)
-    assert (pooled.counts.sum(axis=1) == 3).all() and pooled.counts.std(axis=0).min() > 0
-
-
-def test_one_dialogue_has_no_valid_interval() -> None:
-    (row,) = measure(texts(["x", "x"], [1, 1], ["a", "b"], ["a b", "b c"]), [Length()], [], CONTRAST, 50, 1)
-    assert row.differences["difference"] == Difference(1.0, None, None)
-    assert row.differences["difference"].prefers == "empathetic (no interval)"
-
-
-def test_an_interval_is_that_of_resampled_dialogues() -> None:
-    lengths = list(range(1, 41))
-    table = texts([str(n) for n in lengths], [1] * 40, ["a"] * 40, [" ".join("a" * n) for n in lengths])
-    found = measure(table, [Length()], [], CONTRAST, 4000, 1)[0].differences["difference"]
-    half = 1.96 * np.std(lengths) / np.sqrt(40)
-    assert found.low == pytest.approx(19.5 - half, rel=0.05) and found.high == pytest.approx(19.5 + half, rel=0.05)
-
-
-def test_the_same_seed_gives_the_same_interval_and_another_does_not() -> None:
-    table = texts(list("abcd"), [1] * 4, ["a"] * 4, ["a", "a b", "a b c", "a b c d e"])
-    first, same, other = (measure(table, [Length()], [], CONTRAST, 20, seed)[0].differences["difference"] for seed in (1, 1, 2))
-    assert first == same != other
-
-
-def test_an_interval_that_holds_zero_decides_nothing() -> None:
-    assert (Difference(0.1, -0.1, 0.3).prefers, Difference(-0.2, -0.3, -0.1).prefers) == ("neither", "apathetic")
+    assert RougeL().statistics(Segments(["a x c"], ["a b c d"]))[0, 0] == pytest.approx(float(Fraction(4, 7)), abs=1e-12)
 
 
 @given(st.lists(st.tuples(st.text("ab c.", max_size=30), st.text("ab c.", min_size=1, max_size=30)), min_size=1, max_size=5))
