@@ -66,7 +66,8 @@ class Stand:
     def measured(self) -> Measured:
         """All tables."""
         texts = {name: dict(self._scored(pairs)) for name, pairs in self._texts().items()}
-        faults = {one.metric: one for found in texts.values() for one in found.values() if isinstance(one, MetricFault)}
+        # The first fault of each metric is told.
+        faults = {one.metric: one for found in reversed(texts.values()) for one in found.values() if isinstance(one, MetricFault)}
         sound = [metric for metric in self.found.metrics if metric.name not in faults]
         pairs = {metric.name: _rows(texts["pairs"][metric.name]) for metric in sound}
         place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}

@@ -125,7 +125,7 @@ def simulated(seed: int, effect: float) -> Difference:
     base = rng.normal(0, 1, 160)
     changed = base + effect + drift + rng.normal(0, 0.5, 160)
     chance = Chance(400, 199, seed)
-    return difference([str(one) for one in dialogues], scenarios.tolist(), chance, apathetic=base, empathetic=changed)
+    return difference([str(one) for one in dialogues], scenarios.tolist(), chance, apathetic=base.tolist(), empathetic=changed.tolist())
 
 
 def test_the_interval_covers_a_known_difference_in_92_to_98_of_100_sets() -> None:
@@ -139,7 +139,9 @@ def test_p_values_are_uniform_where_there_is_no_difference() -> None:
         rng = np.random.default_rng(seed)
         dialogues = np.repeat(np.arange(30), 4)
         one, other = rng.normal(0, 1, (2, 120)) + rng.normal(0, 1, (2, 30))[:, dialogues]
-        found = difference([str(name) for name in dialogues], [1] * 120, Chance(10, 199, seed), apathetic=one, empathetic=other)
+        found = difference(
+            [str(name) for name in dialogues], [1] * 120, Chance(10, 199, seed), apathetic=one.tolist(), empathetic=other.tolist()
+        )
         return found.p or 0.0
 
     assert stats.kstest([without(seed) for seed in range(500)], "uniform").pvalue > 0.01

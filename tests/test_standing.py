@@ -1,0 +1,246 @@
+"""Any metric, and scores from elsewhere, on the stand of the report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import builder
+from builder.cli import main
+from builder.contrasts import CELLS, PAIR_VARIANTS
+from builder.corpus import before_contrast, read_corpus
+from builder.errors import InputError
+from builder.inversion import Row
+from builder.releasing import Released
+from builder.rows import CANDIDATES
+from builder.standing import score, score_csv, score_table, tables
+from builder.text import words
+from tests.test_registry import install
+
+METRICS = """\
+from builder.metrics.protocol import MeanMetric
+
+class Letters(MeanMetric):
+    name, signature = "letters", "unit:letter"
+    reads = ()
+    def score(self, text):
+        return float(len(text))
+
+class Raises(Letters):
+    name = "raises"
+    def score(self, text):
+        if "%s" in text:
+            raise ValueError("no such text")
+        return 1.0
+
+class Few(Letters):
+    name = "few"
+    def score_all(self, segments):
+        return [1.0]
+
+class Nan(Letters):
+    name = "nan"
+    def score(self, text):
+        return float("nan")
+"""
+
+
+@pytest.fixture
+def strange(released: tuple[Path, Released], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a module of metrics; one of them does not bear the first apathetic text."""
+    text = read_corpus(released[0], "pairs", PAIR_VARIANTS).variants["apathetic"][0]
+    (tmp_path / "strange_metrics.py").write_text(METRICS % text[:40].replace('"', '\\"'))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+    return tmp_path
+
+
+def row_of(rows: Sequence[Row], name: str) -> Row:
+    (found,) = (one for one in rows if one.metric == name)
+    return found
+
+
+def write_scores(path: Path, rows: Sequence[Sequence[object]], header: str = "pair_id,variant,score") -> Path:
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+def letters(folder: Path, config: str = "pairs", variants: Sequence[str] = PAIR_VARIANTS) -> list[list[object]]:
+    corpus = read_corpus(folder, config, variants)
+    return [[pair, name, len(corpus.variants[name][row])] for row, pair in enumerate(corpus.pair_ids) for name in variants]
+
+
+def test_a_metric_by_module_and_name_is_measured_like_any_other(released: tuple[Path, Released], strange: Path) -> None:
+    measured = score(released[0], ["strange_metrics:Letters", "rouge-l"])
+    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+    made = row_of(measured.inversion, "letters")
+    for name in PAIR_VARIANTS:
+        lengths = [len(text) for text in corpus.variants[name]]
+        assert made.scores[name] == pytest.approx(sum(lengths) / len(lengths), abs=1e-6)
+    one = made.differences["empathetic - apathetic"]
+    won = [(len(b) > len(a)) + (len(b) == len(a)) / 2 for a, b in zip(*(corpus.variants[name] for name in PAIR_VARIANTS), strict=True)]
+    assert one.accuracy and one.accuracy.value == pytest.approx(sum(won) / len(won), abs=1e-6) and not one.forced
+    assert row_of(measured.inversion, "ROUGE-L").differences["empathetic - apathetic"].forced
+    assert set(measured.groups) == {"scenario", "phase", "strategy"}
+    assert sum(rows[0].pairs for rows in measured.groups["phase"].values()) == len(corpus)
+
+
+def test_scores_from_a_file_stand_as_the_metric_that_gave_them(released: tuple[Path, Released], strange: Path) -> None:
+    rows = letters(released[0]) + letters(released[0], "controls", [name for name in CELLS if name not in PAIR_VARIANTS])
+    given = score(released[0], (), write_scores(strange / "judge.csv", rows))
+    own = score(released[0], ["strange_metrics:Letters"])
+    for (table, group, one), (same_table, same_group, other) in zip(tables(given), tables(own), strict=True):
+        assert (table, group, one.scores, one.differences) == (same_table, same_group, other.scores, other.differences)
+    assert row_of(given.inversion, "judge").signature.startswith("file:")
+
+
+def test_pairs_of_equal_length_are_those_whose_texts_differ_by_a_tenth_at_most(released: tuple[Path, Released], strange: Path) -> None:
+    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+    lengths = [sorted(len(words(corpus.variants[name][row])) for name in PAIR_VARIANTS) for row in range(len(corpus))]
+    (made,) = score(released[0], ["strange_metrics:Letters"]).matched["empathetic - apathetic"]
+    assert made.pairs == sum(longer - shorter <= longer / 10 for shorter, longer in lengths) > 0
+
+
+def test_one_split_alone_can_be_scored_and_part_of_the_pairs(released: tuple[Path, Released], strange: Path) -> None:
+    train = read_corpus(released[0], "pairs", PAIR_VARIANTS, splits=("train",))
+    assert score(released[0], ["strange_metrics:Letters"], split="train").inversion[0].pairs == len(train)
+    part = write_scores(strange / "part.csv", letters(released[0])[:20])
+    assert score(released[0], (), part).inversion[0].pairs == 10
+    with pytest.raises(InputError, match="holds no pairs in validation"):
+        score(released[0], ["length"], split="validation")
+
+
+def test_where_lower_scores_are_better_they_prefer_the_other(released: tuple[Path, Released], strange: Path) -> None:
+    path = write_scores(strange / "harm.csv", [[pair, name, int(name == "apathetic")] for pair, name, _ in letters(released[0])])
+    (made,) = score(released[0], (), path, lower_is_better=True).inversion
+    one = made.differences["empathetic - apathetic"]
+    assert one.value == -1 and one.prefers == "empathetic" and one.accuracy and one.accuracy.value == 1
+
+
+def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(released: tuple[Path, Released], strange: Path) -> None:
+    rows = letters(released[0])
+    rows[0][2] = "warm"
+    rows[3][0] = "059-00001-t03"
+    rows[4][1] = "kind"
+    rows[6][2] = "nan"
+    rows.append(list(rows[10]))
+    with pytest.raises(InputError) as found:
+        score(released[0], (), write_scores(strange / "bad.csv", rows))
+    said = str(found.value)
+    for fault in (
+        'line 2: score: "warm"', '"059-00001-t03" is no pair of this release', 'line 6: variant: "kind"', 'line 8: score: "nan"',
+        f'"{rows[10][0]}", {rows[10][1]} was scored before', f'"{rows[2][0]}" has no score of empathetic',
+    ):  # fmt: skip
+        assert fault in said, (fault, said)
+    for text, fault in (
+        ("pair_id,score\n", "has no column variant"),
+        ("pair_id,variant,score\n", "holds no score"),
+        ("\xff", "is no CSV in UTF-8"),
+    ):
+        (strange / "bad.csv").write_text(text, encoding="latin-1")
+        with pytest.raises(InputError, match=fault):
+            score(released[0], (), strange / "bad.csv")
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("Raises", 'raised ValueError: "no such text"'), ("Few", "gave statistics of shape"), ("Nan", "gave nan")]
+)
+def test_a_metric_that_fails_names_the_pair_and_the_rest_stands(
+    name: str, what: str, released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", str(released[0]), "--metric", f"strange_metrics:{name}", "--metric", "length"]) == 1
+    said = capsys.readouterr().out
+    first = read_corpus(released[0], "pairs", PAIR_VARIANTS).pair_ids[0]
+    assert f"metric {name.lower()}: {first}" in said and what in said
+    assert "length, pairs, " in said
+
+
+def test_text_json_and_csv_say_the_same(released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["score", str(released[0]), "--metric", "rouge-l"]
+    assert main(base) == main([*base, "--json"]) == main([*base, "--csv"]) == 0
+    said = capsys.readouterr().out
+    measured = score(released[0], ["rouge-l"])
+    assert score_table(measured) in said and score_csv(measured) in said
+    assert json.dumps(measured.to_json(), indent=2, ensure_ascii=False) in said
+    lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
+    (one,) = (line for line in lines if line["table"] == "pairs")
+    assert float(one["value"]) == measured.inversion[0].differences["empathetic - apathetic"].value and one["forced"] == "True"
+
+
+def test_nothing_to_score_with_is_said(released: tuple[Path, Released], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", str(released[0])]) == 2
+    assert "give --metric NAME, --scores FILE or both" in capsys.readouterr().err
+
+
+def test_a_second_score_asks_a_costly_metric_for_nothing(released: tuple[Path, Released], strange: Path) -> None:
+    from builder.metrics.kept import ScoreCache
+
+    (strange / "costly.py").write_text(
+        METRICS.split("class Raises")[0].replace("reads = ()", "reads = ()\n    keep = True\n    asked = 0").replace(
+            "def score(self, text):", "def score(self, text):\n        Letters.asked += 1"
+        )
+    )  # fmt: skip
+    cache = ScoreCache(strange / "scores.sqlite")
+    first = score(released[0], ["costly:Letters"], cache=cache)
+    import costly  # type: ignore[import-not-found]
+
+    asked = costly.Letters.asked
+    assert asked > 0 and score(released[0], ["costly:Letters"], cache=cache) == first and costly.Letters.asked == asked
+
+
+def with_candidates(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    pq.write_table(pa.Table.from_pylist(rows, schema=CANDIDATES), folder / "candidates.parquet")
+    return folder
+
+
+def test_before_the_contrast_checks_the_first_text_that_only_they_refused_counts(released: tuple[Path, Released], strange: Path) -> None:
+    folder = Path(shutil.copytree(released[0], strange / "release"))
+    corpus = read_corpus(folder, "pairs", PAIR_VARIANTS)
+    one, two = corpus.pair_ids[0], corpus.pair_ids[1]
+    assert before_contrast(folder, corpus) is None
+    refused = [
+        {"pair_id": one, "variant": "empathetic", "attempt": 1, "text": "unsafe", "reasons": ["overlap_high", "unsafe_diagnosis"]},
+        {"pair_id": one, "variant": "empathetic", "attempt": 2, "text": "too near", "reasons": ["overlap_high"]},
+        {"pair_id": one, "variant": "empathetic", "attempt": 3, "text": "nearer", "reasons": ["overlap_high"]},
+        {"pair_id": two, "variant": "apathetic", "attempt": 1, "text": "other words", "reasons": ["edit_ratio_high"]},
+    ]
+    found = before_contrast(with_candidates(folder, refused), corpus)
+    assert found is not None and found.corpus.pair_ids == sorted([one, two])
+    texts = dict(zip(found.corpus.pair_ids, zip(*(found.corpus.variants[name] for name in PAIR_VARIANTS), strict=True), strict=True))
+    assert texts == {one: (corpus.variants["apathetic"][0], "too near"), two: ("other words", corpus.variants["empathetic"][1])}
+    assert len(found.same) == len(corpus) - 2
+    (made,) = score(folder, ["strange_metrics:Letters"]).candidates
+    lengths = [len(text) for text in corpus.variants["empathetic"][1:]] + [len("too near")]
+    assert made.scores["empathetic"] == pytest.approx(sum(lengths) / len(lengths), abs=1e-6)
+
+
+def test_a_strangers_package_shows_up_in_score_and_in_the_report(released: tuple[Path, Released], tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(install(tmp_path, "stranger")), str(Path(builder.__file__).parent.parent)]),
+    }
+
+    def run(*arguments: str) -> Any:
+        command = [sys.executable, "-m", "builder", *arguments, "--no-cache", "--json"]
+        return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+
+    assert run("score", str(released[0]), "--metric", "warmth")["inversion"][0]["metric"] == "Warmth"
+    folder = Path(shutil.copytree(released[0], tmp_path / "release"))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["configuration"]["report"] = {"metrics": ["rouge-l", "warmth"], "bootstrap": 20}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    made = run("report", str(folder), "--out", str(tmp_path / "report"))
+    assert [row["metric"] for row in made["controls"]] == ["ROUGE-L", "Warmth"]
+    assert "Warmth" in (tmp_path / "report" / "index.html").read_text()
