@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,8 +35,26 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument("--budget-usd", type=float, metavar="USD", help="spend no more than this, counting what the ledger has spent")
     verb.add_argument("--budget-tokens", type=int, metavar="N", help="use no more tokens than this, counting what the ledger has used")
+    verb.add_argument(
+        "--slice",
+        type=part,
+        metavar="K/N",
+        help="only fill the ledger, with the K-th of N disjoint parts of the plan; `ledger merge` and one build make it whole",
+    )
     verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
     verb.set_defaults(run=run)
+
+
+def part(text: str) -> tuple[int, int]:
+    """``3/16`` as two numbers.
+
+    Raises:
+        argparse.ArgumentTypeError: for anything else, and for a part that there is not.
+    """
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise argparse.ArgumentTypeError(f'"{text}" is no part; write K/N with K from 1 to N, such as 3/16')
+    return int(found[1]), int(found[2])
 
 
 def run(options: argparse.Namespace) -> int:
@@ -51,7 +70,10 @@ def run(options: argparse.Namespace) -> int:
             bar.set_postfix(summary.short(), refresh=False)
             bar.update()
 
-        run = Run(options.ledger, options.offline, options.budget_usd, options.budget_tokens, progress=show)
+        run = Run(options.ledger, options.offline, options.budget_usd, options.budget_tokens, options.slice, progress=show)
         summary = build(config, options.out, catalogue, prompts, run)
     print(json.dumps(summary.to_json(), indent=2) if options.json else summary)
+    if options.slice and not options.json:
+        ledger = options.ledger or options.out / "ledger.sqlite"
+        print(f"only the ledger was filled: {ledger}; bring all parts together with `ledger merge`, then build without --slice")
     return 1 if summary.missing else 0
