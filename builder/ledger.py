@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from builder.errors import JobError, input_error, job_error
 from builder.records import About, Completion, Usage
@@ -119,14 +120,28 @@ class Ledger:
             JobError: if the row is damaged.
         """
         try:
-            row = self._connection.execute(
-                "SELECT model, finish, input_tokens, cached_tokens, output_tokens, body FROM completions WHERE key = ?", (key,)
-            ).fetchone()
-            if row is None:
-                return None
-            return Completion(zlib.decompress(row[5]).decode(), row[1], row[0], Usage(*row[2:5]))
-        except (sqlite3.DatabaseError, zlib.error, UnicodeDecodeError) as error:
+            row = self._connection.execute("SELECT * FROM completions WHERE key = ?", (key,)).fetchone()
+        except sqlite3.DatabaseError as error:
             raise self._damaged(f"row {key}: {error}") from error
+        return None if row is None else self._completion(row)
+
+    def rows(self) -> Iterator[tuple[tuple[Any, ...], Completion]]:
+        """All rows of the table ``completions`` by key, each with the completion it holds.
+
+        Raises:
+            JobError: at a row that is damaged.
+        """
+        try:
+            for row in self._connection.execute("SELECT * FROM completions ORDER BY key"):
+                yield row, self._completion(row)
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from error
+
+    def _completion(self, row: tuple[Any, ...]) -> Completion:
+        try:
+            return Completion(zlib.decompress(row[11]).decode(), row[5], row[4], Usage(*row[6:9]))
+        except (zlib.error, UnicodeDecodeError) as error:
+            raise self._damaged(f"row {row[0]}: {error}") from error
 
     def put(self, *entries: Entry) -> None:
         """Stores completions in one commit. The first answer of a request stays.
@@ -134,18 +149,28 @@ class Ledger:
         Raises:
             JobError: if they cannot be written (a full disk); none of them is stored then.
         """
+        self.write((INSERT, map(_row, entries)))
+
+    def write(self, *statements: tuple[str, Iterable[Sequence[object]]]) -> int:
+        """Runs statements, each over its rows, in one commit; returns how many rows changed.
+
+        Raises:
+            JobError: if they cannot be written (a full disk); nothing is changed then.
+        """
+        before = self._connection.total_changes
         try:
-            if len(entries) == 1:
-                self._connection.execute(INSERT, _row(entries[0]))  # commits by itself
-            else:
-                self._connection.execute("BEGIN")
-                self._connection.executemany(INSERT, map(_row, entries))
-                self._connection.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
+            self._connection.execute("BEGIN")
+            for sql, rows in statements:
+                self._connection.executemany(sql, rows)
+            self._connection.execute("COMMIT")
+        except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            if not isinstance(error, sqlite3.DatabaseError):
+                raise
             fix = "make room, then run the same command: what is stored is not asked for again"
             raise job_error(self.path, f"cannot be written: {error}", fix) from error
+        return self._connection.total_changes - before
 
     def reserve(self, token: str, model: str, worst: Usage) -> None:
         """Notes the worst case of a request that is about to be sent."""

@@ -8,7 +8,7 @@ import builder
 LAYERS = (
     {"errors", "text", "signature", "files", "schemas", "templates"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
-    {"ledger", "budget", "spending", "models", "asking"},
+    {"ledger", "merging", "budget", "spending", "models", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "inversion"},
     {"summary", "estimating", "pipeline", "rows", "reporting", "figures", "cards", "releasing", "verifying", "comparing", "publishing"},

@@ -1,4 +1,4 @@
-"""``ledger``: look into a ledger."""
+"""``ledger``: look into a ledger, and bring answers together in one."""
 
 from __future__ import annotations
 
@@ -13,13 +13,23 @@ from builder.config import load_configuration
 
 def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
-    verb = verbs.add_parser("ledger", help="look into a ledger", description="Works on the file that holds every answer.")
+    verb = verbs.add_parser("ledger", help="look into, merge and fill ledgers", description="Works on the file that holds every answer.")
     inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
     show = inner.add_parser("show", help="requests, tokens and spend by model, kind and finish reason")
     show.add_argument("ledger", type=Path, metavar="PATH", help="the ledger, such as build/demo/ledger.sqlite")
     show.add_argument("--config", type=Path, metavar="CONFIG", help="a configuration with prices, to show what was spent")
     show.add_argument("--json", action="store_true", help="print the rows as JSON")
     show.set_defaults(run=_show)
+    merge = inner.add_parser(
+        "merge",
+        help="add the answers of other ledgers to one",
+        description="Adds the answers of other ledgers to one: all of them or, if anything goes wrong, none. Where two ledgers answer one "
+        "request differently, the answer with the smaller hash stays, so that the order of merging makes no difference.",
+    )
+    merge.add_argument("into", type=Path, metavar="INTO", help="the ledger that gets the answers; it is made if it is not there")
+    merge.add_argument("sources", type=Path, nargs="+", metavar="FROM", help="a ledger to read; its answers are not changed")
+    merge.add_argument("--json", action="store_true", help="print the counts and the conflicts as JSON")
+    merge.set_defaults(run=_merge)
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -30,4 +40,21 @@ def _show(options: argparse.Namespace) -> int:
     with Ledger(options.ledger, create=False) as ledger:
         rows = spending(ledger, config)
     print(json.dumps([asdict(row) for row in rows], indent=2) if options.json else spending_table(rows))
+    return 0
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from builder.merging import merge
+
+    merged = merge(options.into, options.sources)
+    if options.json:
+        print(json.dumps([asdict(one) for one in merged], indent=2))
+        return 0
+    for one in merged:
+        print(f"{one.ledger}: {one.answers:,} answers, {one.added:,} new, {one.same:,} there already, {one.conflicts:,} in conflict")
+        for two in one.told:
+            about = f"{two.dialogue_id} {two.kind}" + ("" if two.turn is None else f" turn {two.turn}")
+            print(f"  {about}: the answer of {two.ledger} stays ({two.model}, {two.finish}, {two.delivery})")
+        if one.conflicts > len(one.told):
+            print(f"  and {one.conflicts - len(one.told):,} more")
     return 0
