@@ -33,6 +33,24 @@ CREATE TABLE completions (
 """
 # Worst cases of requests that were sent under a budget and have no known outcome yet.
 RESERVATIONS = "CREATE TABLE reservations (token TEXT PRIMARY KEY, model TEXT NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL)"
+# Requests that were given out of hand, in a file, and have no known answer yet; ``batches`` says which files were submitted.
+NOTED = """
+CREATE TABLE IF NOT EXISTS noted (
+    key TEXT PRIMARY KEY, dialogue_id TEXT NOT NULL, kind TEXT NOT NULL, turn INTEGER,
+    model TEXT NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, file TEXT NOT NULL
+)
+"""
+BATCHES = """
+CREATE TABLE IF NOT EXISTS batches (
+    file TEXT NOT NULL, endpoint TEXT NOT NULL, build TEXT NOT NULL, round INTEGER NOT NULL, id TEXT, taken INTEGER NOT NULL
+)
+"""
+RESERVED = """
+SELECT model, sum(input), sum(output) FROM (
+    SELECT model, input, output FROM reservations UNION ALL
+    SELECT model, input, output FROM noted WHERE file IN (SELECT file FROM batches WHERE NOT taken)
+) GROUP BY model ORDER BY model
+"""
 INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -108,6 +126,9 @@ class Ledger:
             raise self._damaged(str(error)) from error
         if verdict != "ok":
             raise self._damaged(verdict)
+        # Ledgers of before there were these tables get them.
+        self._connection.execute(NOTED)
+        self._connection.execute(BATCHES)
 
     def _damaged(self, what: str) -> JobError:
         fix = "restore it from a copy; sqlite3's .recover command saves the rows that are whole"
@@ -149,7 +170,7 @@ class Ledger:
         Raises:
             JobError: if they cannot be written (a full disk); none of them is stored then.
         """
-        self.write((INSERT, map(_row, entries)))
+        self.write((INSERT, map(row_of, entries)))
 
     def write(self, *statements: tuple[str, Iterable[Sequence[object]]]) -> int:
         """Runs statements, each over its rows, in one commit; returns how many rows changed.
@@ -181,9 +202,8 @@ class Ledger:
         self._connection.execute("DELETE FROM reservations WHERE token = ?", (token,))
 
     def reserved(self) -> list[tuple[str, Usage]]:
-        """The open reservations, by model."""
-        rows = self._connection.execute("SELECT model, sum(input), sum(output) FROM reservations GROUP BY model ORDER BY model")
-        return [(model, Usage(worst_in, 0, worst_out)) for model, worst_in, worst_out in rows]
+        """The open reservations and the worst cases of what is under way in batches, by model."""
+        return [(model, Usage(worst_in, 0, worst_out)) for model, worst_in, worst_out in self._connection.execute(RESERVED)]
 
     def spent(self) -> list[tuple[str, Usage]]:
         """The tokens of all answers, by model."""
@@ -193,7 +213,7 @@ class Ledger:
         return [(model, Usage(*tokens)) for model, *tokens in rows]
 
     def query(self, sql: str, parameters: Iterable[object] = ()) -> Iterator[tuple[object, ...]]:
-        """Rows of a reading query over the table ``completions``, for summaries."""
+        """Rows of a reading query."""
         yield from self._connection.execute(sql, tuple(parameters))
 
     def __len__(self) -> int:
@@ -210,7 +230,8 @@ class Ledger:
         self.close()
 
 
-def _row(entry: Entry) -> tuple[object, ...]:
+def row_of(entry: Entry) -> tuple[object, ...]:
+    """The row of the table ``completions`` that an entry is stored as."""
     about, completion, usage = entry.about, entry.completion, entry.completion.usage
     body = zlib.compress(completion.text.encode(), 6)
     tokens = (usage.input_tokens, usage.cached_tokens, usage.output_tokens)

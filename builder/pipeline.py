@@ -23,7 +23,9 @@ from builder.files import data_folder, whole_file, write_whole
 from builder.generation import generate
 from builder.ledger import Ledger
 from builder.models import make_models
+from builder.models.noting import Notes
 from builder.models.protocol import NoAnswer
+from builder.outstanding import under_way
 from builder.planning import part_of, plans, quotas
 from builder.prompts import Prompts
 from builder.records import Outcome, Plan
@@ -49,6 +51,8 @@ class Run:
     budget_tokens: int | None = None
     # A part of the plan, as (3, 16): every sixteenth item from the third on. A part only fills the ledger; outcomes need all of it.
     part: tuple[int, int] | None = None
+    # With notes nothing is sent: unanswered requests are written down, and outcomes are written only if there are none.
+    notes: Notes | None = None
     window: int = WINDOW
     progress: Callable[[Summary], None] = lambda summary: None
 
@@ -99,7 +103,7 @@ async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WIND
 def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run | None = None) -> Summary:
     """Builds into a folder: asks for what the ledger does not have, and writes the outcomes whole or not at all.
 
-    With a ``part`` of the plan only the ledger is filled: no outcomes are written.
+    With a ``part`` of the plan only the ledger is filled: no outcomes are written. With ``notes`` nothing is sent.
 
     Raises:
         InputError: if the folder holds another configuration's build, or a scorer, a model or a price cannot be had.
@@ -109,6 +113,9 @@ def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Promp
     run = run or Run()
     _claim(out, config)
     with Ledger(run.ledger or out / LEDGER, create=not run.offline) as ledger:
+        if not run.offline and (waiting := len(under_way(ledger, config.identity))):
+            fix = "run it with --batch, which takes them in"
+            raise input_error(ledger.path, f"{waiting} batches of this build are under way: their requests would be paid for twice", fix)
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
         write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
         # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
@@ -132,6 +139,7 @@ async def _build(
     config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run, ledger: Ledger, budget: Budget
 ) -> Summary:
     models = make_models(config, catalogue, budget)
+    models = run.notes.stand_ins(models, config) if run.notes is not None else models
     toxicity = Toxicity(config.checks.toxicity, ledger, offline=run.offline)
     asker = Asker(ledger, models, prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
     items = list(part_of(plans(config, catalogue), *run.part or (1, 1)))
@@ -145,13 +153,13 @@ async def _build(
                     run.progress(summary)
             if run.offline and summary.missing:
                 raise _unanswered(summary, ledger.path)
-            if run.part:
+            if run.part or run.notes:
                 raise _OnlyFilled
             (out / BUILD).unlink(missing_ok=True)
     finally:
         for model in set(models.values()):
             await model.close()
-    if run.part:
+    if run.part or run.notes:
         return summary
     header = {**provenance(config, catalogue, prompts, toxicity), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
     write_whole(out / BUILD, json.dumps(header, indent=2, ensure_ascii=False) + "\n")

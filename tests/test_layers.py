@@ -8,10 +8,23 @@ import builder
 LAYERS = (
     {"errors", "text", "signature", "files", "schemas", "templates"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
-    {"ledger", "merging", "budget", "spending", "models", "asking"},
+    {"ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "inversion"},
-    {"summary", "estimating", "pipeline", "rows", "reporting", "figures", "cards", "releasing", "verifying", "comparing", "publishing"},
+    {
+        "summary",
+        "estimating",
+        "pipeline",
+        "handing",
+        "rows",
+        "reporting",
+        "figures",
+        "cards",
+        "releasing",
+        "verifying",
+        "comparing",
+        "publishing",
+    },
     {"commands", "cli", "__main__"},
 )
 PACKAGE = Path(builder.__file__).parent

@@ -63,4 +63,4 @@ def test_the_command_says_what_to_do_with_a_part(tmp_path: Path, capsys: pytest.
     arguments = ["build", str(demo_file(tmp_path)), "--out", str(tmp_path / "b"), "--scenarios", str(world), "--slice", "3/3"]
     assert main(arguments) == 0
     said = capsys.readouterr().out
-    assert "1 planned: 1 accepted" in said and f"only the ledger was filled: {tmp_path / 'b' / 'ledger.sqlite'}" in said
+    assert "1 planned: 1 accepted" in said and "only the ledger was filled" in said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import re
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,8 +31,14 @@ def add(verbs: Any) -> None:
     add_inputs(verb)
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the build folder; it belongs to one configuration")
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
-    verb.add_argument(
-        "--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it"
+    way = verb.add_mutually_exclusive_group()
+    way.add_argument("--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it")
+    way.add_argument(
+        "--requests-to",
+        type=Path,
+        metavar="FILE",
+        help="send nothing: write the unanswered requests in the batch form of providers (JSON lines) and stop; `ledger import` takes the "
+        "answers, and the same command again goes on, until nothing is unanswered",
     )
     verb.add_argument("--budget-usd", type=float, metavar="USD", help="spend no more than this, counting what the ledger has spent")
     verb.add_argument("--budget-tokens", type=int, metavar="N", help="use no more tokens than this, counting what the ledger has used")
@@ -61,6 +68,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     config = load_configuration(options.config, model=options.model, base_url=options.base_url)
     catalogue, prompts = load_catalogue(options.scenarios), load_prompts(options.templates)
+    from builder.handing import Handed, hand_out
     from builder.pipeline import Run, build
 
     with tqdm(unit="item", desc="build", disable=None) as bar:
@@ -71,9 +79,27 @@ def run(options: argparse.Namespace) -> int:
             bar.update()
 
         run = Run(options.ledger, options.offline, options.budget_usd, options.budget_tokens, options.slice, progress=show)
-        summary = build(config, options.out, catalogue, prompts, run)
-    print(json.dumps(summary.to_json(), indent=2) if options.json else summary)
-    if options.slice and not options.json:
-        ledger = options.ledger or options.out / "ledger.sqlite"
-        print(f"only the ledger was filled: {ledger}; bring all parts together with `ledger merge`, then build without --slice")
-    return 1 if summary.missing else 0
+        if options.requests_to:
+            handed = hand_out(config, options.out, catalogue, prompts, options.requests_to, run)
+        else:
+            handed = Handed(build(config, options.out, catalogue, prompts, run), {})
+    if options.json:
+        print(json.dumps({**handed.summary.to_json(), "requests": handed.requests}, indent=2))
+    elif handed.requests:
+        print(_next_step(options, handed.requests))
+    else:
+        print(handed.summary)
+        if options.slice:
+            print("only the ledger was filled: bring the parts together with `ledger merge`, then build without --slice")
+    return 1 if handed.summary.missing and not handed.requests else 0
+
+
+def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:
+    """What was given out, and what to do now."""
+    ledger = options.ledger or options.out / "ledger.sqlite"
+    files = [f"  {name}: {count:,} requests" for name, count in requests.items()]
+    return "\n".join(
+        [f"{sum(requests.values()):,} requests are written, nothing was sent:", *files]
+        + ["have them answered, take the answers in and run this command again (naming another file), until nothing is unanswered:"]
+        + [f"  empathy-eval ledger import {ledger} ANSWERS.jsonl"]
+    )

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 from builder.config import load_configuration
+
+# Lines that did not fit and are shown one by one.
+SHOWN = 10
 
 
 def add(verbs: Any) -> None:
@@ -30,6 +34,16 @@ def add(verbs: Any) -> None:
     merge.add_argument("sources", type=Path, nargs="+", metavar="FROM", help="a ledger to read; its answers are not changed")
     merge.add_argument("--json", action="store_true", help="print the counts and the conflicts as JSON")
     merge.set_defaults(run=_merge)
+    taking = inner.add_parser(
+        "import",
+        help="take in answers to requests that `build --requests-to` wrote",
+        description="Takes in files of answers in the output form of batches (one JSON object a line: custom_id, response, error). Every "
+        "answer must belong to a request that was given out and is stored once; errors and what does not fit are told.",
+    )
+    taking.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger of the build that wrote the requests")
+    taking.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a file of answers")
+    taking.add_argument("--json", action="store_true", help="print the counts and what did not fit as JSON")
+    taking.set_defaults(run=_import)
 
 
 def _show(options: argparse.Namespace) -> int:
@@ -58,3 +72,20 @@ def _merge(options: argparse.Namespace) -> int:
         if one.conflicts > len(one.told):
             print(f"  and {one.conflicts - len(one.told):,} more")
     return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    from builder.answers import as_json, import_answers
+
+    report = import_answers(options.ledger, options.files)
+    if options.json:
+        print(json.dumps({path: as_json(taken) for path, taken in report.items()}, indent=2))
+    for path, taken in {} if options.json else report.items():
+        print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} there already, {taken.unanswered.total():,} without an answer")
+        for reason, count in sorted(taken.unanswered.items()):
+            print(f"  {reason} ({count:,})")
+        for problem in taken.problems[:SHOWN]:
+            print(problem, file=sys.stderr)
+        if len(taken.problems) > SHOWN:
+            print(f"and {len(taken.problems) - SHOWN:,} more that did not fit; --json tells them all", file=sys.stderr)
+    return 1 if any(taken.problems for taken in report.values()) else 0

@@ -158,9 +158,13 @@ class OpenAIEndpoint:
 
 def _reason(error: openai.APIStatusError) -> str:
     """The provider's own words, in one short line; never a header, so never a key."""
-    body = error.body if isinstance(error.body, dict) else {}
-    said = " ".join(str(body[name]) for name in ("code", "message") if body.get(name)) or error.message
-    return " ".join(said.split())[:200]
+    return said(error.body) or " ".join(error.message.split())[:200]
+
+
+def said(error: Any) -> str:
+    """Code and message of a provider's error object, in one short line; empty for anything else."""
+    values = error if isinstance(error, dict) else {}
+    return " ".join(" ".join(str(values[name]) for name in ("code", "message") if values.get(name)).split())[:200]
 
 
 def _cause(error: Exception) -> str:
@@ -182,5 +186,10 @@ def completion_of(answer: Any, model: str, worst: Usage) -> Completion:
         return Completion("", "empty", model, tokens)
     message = choices[0].get("message") or {}
     if message.get("refusal"):
-        return Completion(message["refusal"], "refusal", model, tokens)
-    return Completion(message.get("content") or "", choices[0].get("finish_reason") or "stop", model, tokens)
+        return Completion(_text(message["refusal"]), "refusal", model, tokens)
+    return Completion(_text(message.get("content") or ""), choices[0].get("finish_reason") or "stop", model, tokens)
+
+
+def _text(text: str) -> str:
+    """A text that UTF-8 can hold: half of a surrogate pair, which JSON can write, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()
