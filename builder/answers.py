@@ -12,12 +12,11 @@ from typing import Any
 
 from builder.errors import Problem, input_error
 from builder.ledger import INSERT, Entry, Ledger, row_of
-from builder.models.openai_endpoint import completion_of, said
+from builder.models.openai_endpoint import BATCH_URL, completion_of, said
 from builder.outstanding import ANSWERED, wanted
 from builder.schemas import violations
 from builder.signature import SCHEME
 
-URL = "/v1/chat/completions"
 # Lines that are stored in one commit.
 TOGETHER = 500
 
@@ -40,7 +39,7 @@ def custom_id(key: str) -> str:
 
 def request_line(key: str, body: bytes) -> bytes:
     """A request in the providers' input form; ``body`` is its canonical JSON."""
-    return b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}\n' % (custom_id(key).encode(), URL.encode(), body)
+    return b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}\n' % (custom_id(key).encode(), BATCH_URL.encode(), body)
 
 
 def take(ledger: Ledger, source: str, lines: Iterable[bytes], delivery: str) -> Taken:

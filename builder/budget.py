@@ -77,7 +77,7 @@ class Budget:
             return
         while not self._fits(self._of(model, worst)):
             if not self._open:
-                raise self._used_up()
+                raise self.used_up()
             self._changed.clear()
             await self._changed.wait()
         self.reserved += self._of(model, worst)
@@ -96,13 +96,21 @@ class Budget:
             self._ledger.release(token)
         self._changed.set()
 
+    def take(self, model: str, worst: Usage) -> bool:
+        """Sets the worst case of a request of a batch aside, if there is room; the ledger keeps it with what is under way."""
+        room = self._fits(self._of(model, worst))
+        if room:
+            self.reserved += self._of(model, worst)
+        return room
+
     def _fits(self, more: Spent) -> bool:
         total = self.spent + self.reserved + more
         # Sums of dollars are compared with room for their rounding.
         within_dollars = self.dollars is None or total.dollars <= self.dollars + 1e-9
         return within_dollars and (self.tokens is None or total.tokens <= self.tokens)
 
-    def _used_up(self) -> JobError:
+    def used_up(self) -> JobError:
+        """The error that says so."""
         of = f"${self.dollars:.2f}" if self.dollars is not None else f"{self.tokens} tokens"
         used = f"${self.spent.dollars:.4f}" if self.dollars is not None else f"{self.spent.tokens} tokens"
         what = f"the budget of {of} has no room for another request: {used} are spent, the rest is reserved"

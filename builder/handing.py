@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -34,10 +35,14 @@ class RequestFile:
 
 @dataclass(frozen=True)
 class Handed:
-    """What a replay left to be answered elsewhere; ``requests`` counts them by file or batch. None: the build is done."""
+    """What is to be answered elsewhere: ``requests`` by file or batch; none, and the build is done.
 
-    summary: Summary
+    ``summary`` is None where nothing was replayed; ``reasons`` counts requests of batches that came back without an answer.
+    """
+
+    summary: Summary | None
     requests: dict[str, int]
+    reasons: Counter[str] = field(default_factory=Counter)
 
 
 def request_files(noted: Iterable[Noted], config: Configuration, name: Callable[[int], Path]) -> Iterator[RequestFile]:

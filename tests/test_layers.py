@@ -16,6 +16,7 @@ LAYERS = (
         "estimating",
         "pipeline",
         "handing",
+        "batching",
         "rows",
         "reporting",
         "figures",

@@ -13,10 +13,12 @@ from tqdm import tqdm
 
 from builder.commands.inputs import add_inputs
 from builder.config import load_configuration
+from builder.errors import input_error
 from builder.prompts import load_prompts
 from builder.scenarios import load_catalogue
 
 if TYPE_CHECKING:
+    from builder.handing import Handed
     from builder.summary import Summary
 
 
@@ -40,6 +42,12 @@ def add(verbs: Any) -> None:
         help="send nothing: write the unanswered requests in the batch form of providers (JSON lines) and stop; `ledger import` takes the "
         "answers, and the same command again goes on, until nothing is unanswered",
     )
+    way.add_argument(
+        "--batch",
+        action="store_true",
+        help="send requests through the batches of the endpoint, which cost less and take up to a day, in a few rounds",
+    )
+    verb.add_argument("--no-wait", action="store_true", help="with --batch: return while batches are under way; run it again to go on")
     verb.add_argument("--budget-usd", type=float, metavar="USD", help="spend no more than this, counting what the ledger has spent")
     verb.add_argument("--budget-tokens", type=int, metavar="N", help="use no more tokens than this, counting what the ledger has used")
     verb.add_argument(
@@ -66,40 +74,60 @@ def part(text: str) -> tuple[int, int]:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
+    if options.no_wait and not options.batch:
+        raise input_error("--no-wait", "belongs to --batch", "add --batch, or leave it out")
+    handed = _built(options)
+    summary = handed.summary
+    if options.json:
+        print(json.dumps({**(summary.to_json() if summary else {}), "requests": handed.requests, "reasons": handed.reasons}, indent=2))
+    else:
+        for reason, count in sorted(handed.reasons.items()):
+            print(f"came back from batches without an answer: {reason} ({count:,})")
+        print(_next_step(options, handed.requests) if handed.requests else summary)
+        if options.slice and not handed.requests:
+            print("only the ledger was filled: bring the parts together with `ledger merge`, then build without --slice")
+    return 1 if summary and summary.missing and not handed.requests else 0
+
+
+def _built(options: argparse.Namespace) -> Handed:
+    """Builds in the way that is asked for."""
     config = load_configuration(options.config, model=options.model, base_url=options.base_url)
-    catalogue, prompts = load_catalogue(options.scenarios), load_prompts(options.templates)
+    inputs = (config, options.out, load_catalogue(options.scenarios), load_prompts(options.templates))
     from builder.handing import Handed, hand_out
     from builder.pipeline import Run, build
 
-    with tqdm(unit="item", desc="build", disable=None) as bar:
+    with (
+        tqdm(unit="item", desc="build", disable=None) as bar,
+        tqdm(unit="request", desc="batch", disable=None if options.batch else True) as waiting,
+    ):
 
         def show(summary: Summary) -> None:
-            bar.total = summary.total
+            bar.total, bar.n = summary.total, summary.status.total() - 1
             bar.set_postfix(summary.short(), refresh=False)
             bar.update()
 
+        def watch(done: int, total: int) -> None:
+            waiting.total, waiting.n = total, done
+            waiting.refresh()
+
         run = Run(options.ledger, options.offline, options.budget_usd, options.budget_tokens, options.slice, progress=show)
         if options.requests_to:
-            handed = hand_out(config, options.out, catalogue, prompts, options.requests_to, run)
-        else:
-            handed = Handed(build(config, options.out, catalogue, prompts, run), {})
-    if options.json:
-        print(json.dumps({**handed.summary.to_json(), "requests": handed.requests}, indent=2))
-    elif handed.requests:
-        print(_next_step(options, handed.requests))
-    else:
-        print(handed.summary)
-        if options.slice:
-            print("only the ledger was filled: bring the parts together with `ledger merge`, then build without --slice")
-    return 1 if handed.summary.missing and not handed.requests else 0
+            return hand_out(*inputs, options.requests_to, run)
+        if options.batch:
+            from builder.batching import build_by_batch
+
+            return build_by_batch(*inputs, run, wait=not options.no_wait, watch=watch)
+        return Handed(build(*inputs, run), {})
 
 
 def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:
     """What was given out, and what to do now."""
+    given = [f"  {name}: {count:,} requests" for name, count in requests.items()]
+    if options.batch:
+        return "\n".join(["batches are under way:", *given, "run the same command to take them in and go on, until nothing is unanswered"])
     ledger = options.ledger or options.out / "ledger.sqlite"
-    files = [f"  {name}: {count:,} requests" for name, count in requests.items()]
     return "\n".join(
-        [f"{sum(requests.values()):,} requests are written, nothing was sent:", *files]
+        [f"{sum(requests.values()):,} requests are written, nothing was sent:", *given]
         + ["have them answered, take the answers in and run this command again (naming another file), until nothing is unanswered:"]
         + [f"  empathy-eval ledger import {ledger} ANSWERS.jsonl"]
     )
