@@ -43,6 +43,8 @@ class BatchServer(Server):
     steps: Counter[str] = field(default_factory=Counter)
     hook: Callable[[str], None] = lambda step: None
     looks: int = 1
+    # How often each request was answered and charged, by its id.
+    charged: Counter[str] = field(default_factory=Counter)
     # Every third call of each kind fails: "503", or "lost" where it is done all the same.
     call_fault: str | None = None
 
@@ -125,6 +127,7 @@ class BatchServer(Server):
             else:
                 status, body = (500, {}) if fate == "errors" and number % 3 == 0 else reply(self, request["body"])
                 given["response"] = {"status_code": status, "request_id": "q", "body": body}
+                self.charged[request["custom_id"]] += status == 200
             good = given["response"] and given["response"]["status_code"] == 200
             (answers if good else errors).append(json.dumps(given).encode() + b"\n")
         for kind, lines in (("output", answers), ("error", errors)):
