@@ -79,7 +79,9 @@ class Rounds:
         with TemporaryDirectory() as folder:
             for file in state.files:
                 path = Path(folder) / "answers.jsonl"
-                self._desks[batch.endpoint].fetch(file, path)
+                if not self._desks[batch.endpoint].fetch(file, path):
+                    self.reasons[f"{file} of {batch.id} is gone"] += 1
+                    continue
                 with path.open("rb") as stream:
                     taken = take(ledger, f"{batch.id} {file}", stream, "batch")
                 self.brought += taken.stored + taken.already

@@ -32,11 +32,12 @@ LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_secon
 
 @dataclass(frozen=True)
 class Prices:
-    """Dollars per million tokens."""
+    """Dollars per million tokens; ``batch`` is what a batch costs as a share of them."""
 
     input: float
     output: float
     cached_input: float | None = None
+    batch: float = 1.0
 
 
 @dataclass(frozen=True)

@@ -46,10 +46,12 @@ CREATE TABLE IF NOT EXISTS batches (
 )
 """
 RESERVED = """
-SELECT model, sum(input), sum(output) FROM (
-    SELECT model, input, output FROM reservations UNION ALL
-    SELECT model, input, output FROM noted WHERE file IN (SELECT file FROM batches WHERE NOT taken)
-) GROUP BY model ORDER BY model
+SELECT model, 'live', sum(input), sum(output) FROM reservations GROUP BY model UNION ALL
+SELECT model, 'batch', sum(input), sum(output) FROM noted WHERE file IN (SELECT file FROM batches WHERE NOT taken) GROUP BY model
+"""
+SPENT = """
+SELECT model, delivery, sum(input_tokens), sum(cached_tokens), sum(output_tokens) FROM completions
+GROUP BY model, delivery ORDER BY model, delivery
 """
 INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
@@ -201,16 +203,13 @@ class Ledger:
         """Takes a reservation back whose outcome is known."""
         self._connection.execute("DELETE FROM reservations WHERE token = ?", (token,))
 
-    def reserved(self) -> list[tuple[str, Usage]]:
-        """The open reservations and the worst cases of what is under way in batches, by model."""
-        return [(model, Usage(worst_in, 0, worst_out)) for model, worst_in, worst_out in self._connection.execute(RESERVED)]
+    def reserved(self) -> list[tuple[str, str, Usage]]:
+        """The open reservations and the worst cases of what is under way in batches, by model and delivery."""
+        return [(model, delivery, Usage(read, 0, written)) for model, delivery, read, written in self._connection.execute(RESERVED)]
 
-    def spent(self) -> list[tuple[str, Usage]]:
-        """The tokens of all answers, by model."""
-        rows = self._connection.execute(
-            "SELECT model, sum(input_tokens), sum(cached_tokens), sum(output_tokens) FROM completions GROUP BY model ORDER BY model"
-        )
-        return [(model, Usage(*tokens)) for model, *tokens in rows]
+    def spent(self) -> list[tuple[str, str, Usage]]:
+        """The tokens of all answers, by model and delivery."""
+        return [(model, delivery, Usage(*tokens)) for model, delivery, *tokens in self._connection.execute(SPENT)]
 
     def query(self, sql: str, parameters: Iterable[object] = ()) -> Iterator[tuple[object, ...]]:
         """Rows of a reading query."""

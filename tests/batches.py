@@ -137,7 +137,9 @@ class BatchServer(Server):
         batch["request_counts"] |= {"completed": len(answers), "failed": len(errors)}
 
     async def _fetch(self, request: web.Request) -> web.StreamResponse:
-        content = self.files[request.match_info["name"]]
+        content = self.files.get(request.match_info["name"])
+        if content is None:
+            return self._error(404, "no such file")
         response = web.StreamResponse(headers={"Content-Length": str(len(content))})
         await response.prepare(request)
         await response.write(content[: len(content) // 2])

@@ -99,7 +99,7 @@ def test_a_build_in_batches_has_the_bytes_of_the_plain_one_and_asks_nothing_twic
 @pytest.mark.parametrize("fate", [*FATES, "all"])
 def test_what_a_batch_leaves_unanswered_goes_into_the_next_round(fate: str, office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
     office.server.fates = deque(
-        ["whole", "half", "failed", "expired", "errors", "whole", "none"] if fate == "all" else ["whole", fate, "whole", fate]
+        ["whole", "half", "failed", "expired", "errors", "none"] if fate == "all" else ["whole", fate, "whole", fate]
     )
     handed = office.build()
     assert handed.summary and dict(handed.summary.status) == {"accepted": 4}
@@ -136,6 +136,18 @@ def test_a_round_that_brings_nothing_stops_with_the_providers_reason_and_the_nex
     assert caught.value.exit_code == 1
     office.build()
     whole(office, plain)
+
+
+def test_answers_that_the_provider_has_no_more_are_asked_for_again(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
+    office.build(wait=False)
+
+    def lose(step: str) -> None:
+        office.server.files.pop("batch-0-output", None)
+
+    office.server.hook = lose
+    handed = office.build()
+    assert dict(handed.reasons) == {"batch-0-output of batch-0 is gone": 1}
+    assert office.bytes() == plain[0]
 
 
 def test_without_waiting_each_run_goes_one_step(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
@@ -191,7 +203,7 @@ def test_parts_in_batches_merge_to_the_bytes_of_the_whole(office: Office, plain:
 def test_a_budget_is_never_exceeded_at_the_server_and_the_next_run_goes_on(
     unit: str, office: Office, plain: tuple[tuple[bytes, ...], int]
 ) -> None:
-    config = office.config({"prices": {"input": 1.0, "output": 4.0}})
+    config = office.config({"prices": {"input": 2.0, "output": 8.0, "batch": 0.5}})
 
     def used() -> float:
         tokens = office.server.tokens

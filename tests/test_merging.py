@@ -93,7 +93,7 @@ def test_open_reservations_go_on_counting_after_a_merge(tmp_path: Path) -> None:
     for _ in range(2):
         merge(tmp_path / "into", [tmp_path / "a"])
     with Ledger(tmp_path / "into") as ledger:
-        assert ledger.reserved() == [("m", Usage(5, 0, 6))]
+        assert ledger.reserved() == [("m", "live", Usage(5, 0, 6))]
 
 
 def test_what_is_no_ledger_is_refused_all_at_once_and_nothing_is_made(tmp_path: Path) -> None:

@@ -66,14 +66,18 @@ class Batches:
         reason = f"{name} {batch.status}" + "".join(f": {one}" for one in reasons[:1])
         return State(batch.status, counts.completed + counts.failed if counts else 0, counts.total if counts else 0, files, reason)
 
-    def fetch(self, file_id: str, path: Path) -> None:
-        """Writes a file of answers to ``path``."""
+    def fetch(self, file_id: str, path: Path) -> bool:
+        """Writes a file of answers to ``path``; returns whether the provider has it still."""
 
-        def download() -> None:
-            with self._client.files.with_streaming_response.content(file_id) as response:
-                response.stream_to_file(path)
+        def download() -> bool:
+            try:
+                with self._client.files.with_streaming_response.content(file_id) as response:
+                    response.stream_to_file(path)
+            except openai.NotFoundError:
+                return False
+            return True
 
-        self._patiently(download)
+        return self._patiently(download)
 
     def _find(self, file: str, known: Collection[str]) -> str | None:
         for batch in self._client.batches.list(limit=100):
