@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from builder.errors import Problem, input_error
+from builder.errors import InputError, Problem
 from builder.ledger import INSERT, Entry, Ledger, row_of
 from builder.models.openai_endpoint import BATCH_URL, completion_of, said
 from builder.outstanding import ANSWERED, wanted
@@ -95,9 +95,9 @@ def import_answers(ledger_path: Path, files: Sequence[Path]) -> dict[str, Taken]
     Raises:
         InputError: if the ledger cannot be opened, or a file cannot be read; nothing is taken from any file then.
     """
-    for path in files:
-        if not path.is_file():
-            raise input_error(path, "there is no such file", "name the files of answers")
+    absent = [Problem(str(path), "there is no such file", "name the files of answers") for path in files if not path.is_file()]
+    if absent:
+        raise InputError(absent)
     with Ledger(ledger_path, create=False) as ledger:
         report = {}
         for path in files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
@@ -29,7 +30,6 @@ class RequestFile:
     path: Path
     digest: str
     endpoint: str
-    model: str
     requests: tuple[Noted, ...]
 
 
@@ -52,13 +52,13 @@ def request_files(noted: Iterable[Noted], config: Configuration, name: Callable[
     """
     settings = {one.endpoint: one for one in config.models.values()}
     number = 0
-    for (endpoint, model), group in groupby(noted, key=lambda one: (one.endpoint, one.model)):
+    for (endpoint, _), group in groupby(noted, key=lambda one: (one.endpoint, one.model)):
         left = next(group, None)
         while left is not None:
             number += 1
             with whole_file(name(number)) as partial:
                 digest, requests, left = _fill(partial, left, group, settings[endpoint])  # noqa: B031  # what is left of it
-                yield RequestFile(partial, digest, endpoint, model, requests)
+                yield RequestFile(partial, digest, endpoint, requests)
 
 
 def _fill(path: Path, first: Noted, others: Iterator[Noted], limits: ModelConfig) -> tuple[str, tuple[Noted, ...], Noted | None]:
@@ -88,12 +88,9 @@ def hand_out(config: Configuration, out: Path, catalogue: Catalogue, prompts: Pr
     run = run or Run()
     if run.budget_dollars is not None or run.budget_tokens is not None:
         raise input_error("--requests-to", "a budget cannot hold what is sent by hand", "leave the budget out")
-    there = sorted({path, *path.parent.glob(f"{path.stem}-[0-9]*{path.suffix}")})
-    problems = [
-        Problem(str(one), "is there already", "take its answers in and move it away, or name another file for each round")
-        for one in there
-        if one.exists()
-    ]
+    there = {path, *path.parent.glob(glob.escape(f"{path.stem}-") + "[0-9]*" + glob.escape(path.suffix))}
+    fix = "take its answers in and move it away, or name another file for each round"
+    problems = [Problem(str(one), "is there already", fix) for one in sorted(there) if one.exists()]
     if problems:
         raise InputError(problems)
     notes = Notes()

@@ -174,13 +174,12 @@ class Ledger:
         """
         self.write((INSERT, map(row_of, entries)))
 
-    def write(self, *statements: tuple[str, Iterable[Sequence[object]]]) -> int:
-        """Runs statements, each over its rows, in one commit; returns how many rows changed.
+    def write(self, *statements: tuple[str, Iterable[Sequence[object]]]) -> None:
+        """Runs statements, each over its rows, in one commit.
 
         Raises:
             JobError: if they cannot be written (a full disk); nothing is changed then.
         """
-        before = self._connection.total_changes
         try:
             self._connection.execute("BEGIN")
             for sql, rows in statements:
@@ -193,7 +192,6 @@ class Ledger:
                 raise
             fix = "make room, then run the same command: what is stored is not asked for again"
             raise job_error(self.path, f"cannot be written: {error}", fix) from error
-        return self._connection.total_changes - before
 
     def reserve(self, token: str, model: str, worst: Usage) -> None:
         """Notes the worst case of a request that is about to be sent."""

@@ -40,6 +40,7 @@ class BatchServer(Server):
     fates: deque[str] = field(default_factory=deque)
     files: dict[str, bytes] = field(default_factory=dict)
     batches: dict[str, dict[str, Any]] = field(default_factory=dict)
+    results: dict[str, dict[str, Any]] = field(default_factory=dict)
     steps: Counter[str] = field(default_factory=Counter)
     hook: Callable[[str], None] = lambda step: None
     looks: int = 1
@@ -90,8 +91,10 @@ class BatchServer(Server):
         self.batches[name] = {
             "id": name, "object": "batch", "endpoint": asked["endpoint"], "input_file_id": asked["input_file_id"], "created_at": 0,
             "completion_window": asked["completion_window"], "metadata": asked["metadata"], "status": "validating",
-            "request_counts": counts, "fate": self.fates.popleft() if self.fates else "whole", "looks": 0,
+            "request_counts": counts, "looks": 0,
         }  # fmt: skip
+        # It is worked on and charged whether anyone ever looks at it or not.
+        self.results[name] = self._work(self.batches[name], self.fates.popleft() if self.fates else "whole")
         return web.json_response(self.batches[name])
 
     async def _list(self, request: web.Request) -> web.Response:
@@ -108,17 +111,17 @@ class BatchServer(Server):
             return self._error(404, "no such batch")
         batch["looks"] += 1
         if batch["looks"] > self.looks and batch["status"] in ("validating", "in_progress"):
-            self._work(batch)
+            batch |= self.results[batch["id"]]
         elif batch["status"] == "validating":
             batch["status"] = "in_progress"
         return web.json_response(batch)
 
-    def _work(self, batch: dict[str, Any]) -> None:
-        fate, answers, errors = batch["fate"], list[bytes](), list[bytes]()
-        batch["status"] = fate if fate in ("failed", "expired") else "completed"
+    def _work(self, batch: dict[str, Any], fate: str) -> dict[str, Any]:
+        """What will be said of a batch when it has ended."""
+        ended: dict[str, Any] = {"status": fate if fate in ("failed", "expired") else "completed"}
+        answers, errors = list[bytes](), list[bytes]()
         if fate == "failed":
-            batch["errors"] = {"object": "list", "data": [{"code": "token_limit_exceeded", "message": "too much is queued"}]}
-            return
+            return {**ended, "errors": {"object": "list", "data": [{"code": "token_limit_exceeded", "message": "too much is queued"}]}}
         for number, line in enumerate(self.files[batch["input_file_id"]].splitlines()):
             request = json.loads(line)
             given: dict[str, Any] = {"id": f"r{number}", "custom_id": request["custom_id"], "response": None, "error": None}
@@ -132,9 +135,9 @@ class BatchServer(Server):
             (answers if good else errors).append(json.dumps(given).encode() + b"\n")
         for kind, lines in (("output", answers), ("error", errors)):
             if lines:
-                batch[f"{kind}_file_id"] = f"{batch['id']}-{kind}"
+                ended[f"{kind}_file_id"] = f"{batch['id']}-{kind}"
                 self.files[f"{batch['id']}-{kind}"] = b"".join(reversed(lines))
-        batch["request_counts"] |= {"completed": len(answers), "failed": len(errors)}
+        return {**ended, "request_counts": batch["request_counts"] | {"completed": len(answers), "failed": len(errors)}}
 
     async def _fetch(self, request: web.Request) -> web.StreamResponse:
         content = self.files.get(request.match_info["name"])

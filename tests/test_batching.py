@@ -18,7 +18,7 @@ from builder.batching import build_by_batch
 from builder.cli import main
 from builder.config import Configuration, load_configuration
 from builder.errors import InputError, JobError
-from builder.handing import Handed
+from builder.handing import Handed, hand_out
 from builder.ledger import Ledger
 from builder.models import batches
 from builder.pipeline import Run, build
@@ -162,9 +162,12 @@ def test_without_waiting_each_run_goes_one_step(office: Office, plain: tuple[tup
 
 def test_a_live_build_or_one_by_hand_does_not_ask_for_what_is_under_way(office: Office) -> None:
     office.build(wait=False)
+    before = office.server.seen.total()
     with pytest.raises(InputError, match="1 batches of this build are under way"):
         build(office.config(), office.folder / "b", office.catalogue, office.prompts)
-    assert office.server.seen.total() == 0
+    with pytest.raises(InputError, match="1 batches of this build are under way"):
+        hand_out(office.config(), office.folder / "b", office.catalogue, office.prompts, office.folder / "r.jsonl")
+    assert office.server.seen.total() == before
 
 
 @pytest.mark.parametrize("fault", ["503", "lost"])

@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import given
+from hypothesis import strategies as st
 
 from builder.answers import Taken, import_answers, request_line, take
 from builder.cli import main
@@ -17,11 +19,11 @@ from builder.config import Configuration, load_configuration
 from builder.errors import InputError
 from builder.handing import Handed, hand_out, numbered
 from builder.ledger import Ledger
-from builder.models.noting import Noted
+from builder.models.noting import Noted, Notes
 from builder.outstanding import note
 from builder.pipeline import Run, build
 from builder.prompts import Prompts
-from builder.records import About, Usage
+from builder.records import About, Request, Usage
 from builder.scenarios import Catalogue
 from tests.batches import reply
 from tests.conftest import copy_world
@@ -107,6 +109,17 @@ def test_the_same_replay_writes_the_same_bytes(hands: Hands) -> None:
     other.write(config, 2, window=3)
     for name in ("round1.jsonl", "round2.jsonl"):
         assert (other.folder / name).read_bytes() == (hands.folder / name).read_bytes()
+
+
+@given(st.permutations([(number, kind, turn) for number in range(3) for kind in ("far", "near") for turn in (None, 3, 11)]))
+def test_notes_come_out_by_place_in_the_plan_and_once_however_they_went_in(order: list[tuple[int, Any, int | None]]) -> None:
+    notes = Notes()
+    for number, kind, turn in order * 2:
+        notes.add(Request({"about": f"{number} {kind} {turn}"}, "e", About(f"001-{number:05d}", kind, turn)), "m", Usage())
+    assert [(int(one.about.dialogue_id[-5:]), one.about.kind, one.about.turn) for one in notes] == sorted(
+        order, key=lambda one: (one[0], one[1], -1 if one[2] is None else one[2])
+    )
+    assert len(notes) == len(order)
 
 
 def test_until_all_is_answered_no_outcomes_are_written(hands: Hands) -> None:
@@ -239,4 +252,6 @@ def test_the_commands_lead_from_round_to_round(hands: Hands, capsys: pytest.Capt
     assert main(["ledger", "import", str(ledger), str(hands.folder / "r1.jsonl"), str(hands.folder / "r1.answers"), "--json"]) == 1
     counts = json.loads(capsys.readouterr().out)
     assert counts[str(hands.folder / "r1.answers")] == {"stored": 0, "already_there": 12, "unanswered": {}, "problems": []}
-    assert main(["ledger", "import", str(ledger), str(hands.folder / "absent")]) == 2
+    assert main(["ledger", "import", str(ledger), str(hands.folder / "absent"), str(hands.folder / "gone")]) == 2
+    told = capsys.readouterr().err
+    assert "absent: there is no such file" in told and "gone: there is no such file" in told

@@ -38,7 +38,7 @@ class State:
 
 
 class Batches:
-    """The batches of one endpoint. No answer from it is waited out for ``patience_seconds``."""
+    """The batches of one endpoint. A call that gets no answer is made again until ``patience_seconds`` are over."""
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
@@ -105,7 +105,8 @@ class Batches:
             except openai.APIStatusError as error:
                 found = meaning(error, self._config)
                 if not isinstance(found, Refused):
-                    raise found if isinstance(found, EmpathyEvalError) else self._stop(f"a batch was {found}", "mend it") from error
+                    fix = "mend what it names, then run the same command to go on"
+                    raise found if isinstance(found, EmpathyEvalError) else self._stop(f"a call was {found}", fix) from error
                 reason, wait = str(found), found.wait
             except (openai.APIConnectionError, httpx2.HTTPError) as error:
                 reason, wait = f"no answer: {error}", None
