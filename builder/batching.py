@@ -18,7 +18,7 @@ from builder.answers import take
 from builder.budget import make_budget
 from builder.config import Configuration
 from builder.errors import JobError, job_error
-from builder.handing import Handed, request_files
+from builder.handing import request_files
 from builder.ledger import Ledger
 from builder.models.batches import Batches, State
 from builder.models.noting import Notes
@@ -26,6 +26,7 @@ from builder.outstanding import Batch, ended, named, next_round, note, taken_ids
 from builder.pipeline import LEDGER, Run, build
 from builder.prompts import Prompts
 from builder.scenarios import Catalogue
+from builder.summary import Handed
 
 # Seconds between two looks at batches that take hours.
 POLL = 30.0

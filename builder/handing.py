@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import glob
 import hashlib
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain, groupby
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from builder.outstanding import note
 from builder.pipeline import LEDGER, Run, build
 from builder.prompts import Prompts
 from builder.scenarios import Catalogue
-from builder.summary import Summary
+from builder.summary import Handed
 
 
 @dataclass(frozen=True)
@@ -31,18 +30,6 @@ class RequestFile:
     digest: str
     endpoint: str
     requests: tuple[Noted, ...]
-
-
-@dataclass(frozen=True)
-class Handed:
-    """What is to be answered elsewhere: ``requests`` by file or batch; none, and the build is done.
-
-    ``summary`` is None where nothing was replayed; ``reasons`` counts requests of batches that came back without an answer.
-    """
-
-    summary: Summary | None
-    requests: dict[str, int]
-    reasons: Counter[str] = field(default_factory=Counter)
 
 
 def request_files(noted: Iterable[Noted], config: Configuration, name: Callable[[int], Path]) -> Iterator[RequestFile]:

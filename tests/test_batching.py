@@ -18,12 +18,13 @@ from builder.batching import build_by_batch
 from builder.cli import main
 from builder.config import Configuration, load_configuration
 from builder.errors import InputError, JobError
-from builder.handing import Handed, hand_out
+from builder.handing import hand_out
 from builder.ledger import Ledger
 from builder.models import batches
 from builder.pipeline import Run, build
 from builder.prompts import Prompts, load_prompts
 from builder.scenarios import Catalogue, load_catalogue
+from builder.summary import Handed
 from tests.batches import FATES, BatchServer
 from tests.conftest import copy_world
 from tests.server import Behaviour, running

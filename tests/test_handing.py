@@ -17,7 +17,7 @@ from builder.answers import Taken, import_answers, request_line, take
 from builder.cli import main
 from builder.config import Configuration, load_configuration
 from builder.errors import InputError
-from builder.handing import Handed, hand_out, numbered
+from builder.handing import hand_out, numbered
 from builder.ledger import Ledger
 from builder.models.noting import Noted, Notes
 from builder.outstanding import note
@@ -25,6 +25,7 @@ from builder.pipeline import Run, build
 from builder.prompts import Prompts
 from builder.records import About, Request, Usage
 from builder.scenarios import Catalogue
+from builder.summary import Handed
 from tests.batches import reply
 from tests.conftest import copy_world
 from tests.server import Behaviour, Server, running

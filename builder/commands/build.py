@@ -18,8 +18,7 @@ from builder.prompts import load_prompts
 from builder.scenarios import load_catalogue
 
 if TYPE_CHECKING:
-    from builder.handing import Handed
-    from builder.summary import Summary
+    from builder.summary import Handed, Summary
 
 
 def add(verbs: Any) -> None:
@@ -93,8 +92,8 @@ def _built(options: argparse.Namespace) -> Handed:
     """Builds in the way that is asked for."""
     config = load_configuration(options.config, model=options.model, base_url=options.base_url)
     inputs = (config, options.out, load_catalogue(options.scenarios), load_prompts(options.templates))
-    from builder.handing import Handed, hand_out
     from builder.pipeline import Run, build
+    from builder.summary import Handed
 
     with (
         tqdm(unit="item", desc="build", disable=None) as bar,
@@ -112,6 +111,8 @@ def _built(options: argparse.Namespace) -> Handed:
 
         run = Run(options.ledger, options.offline, options.budget_usd, options.budget_tokens, options.slice, progress=show)
         if options.requests_to:
+            from builder.handing import hand_out
+
             return hand_out(*inputs, options.requests_to, run)
         if options.batch:
             from builder.batching import build_by_batch
