@@ -14,11 +14,12 @@ from builder.records import Usage
 MILLION = 1_000_000
 
 
-def cost(usage: Usage, prices: Prices) -> float:
-    """Dollars of a usage; cached input has its own price where there is one."""
+def cost(usage: Usage, prices: Prices, delivery: str = "live") -> float:
+    """Dollars of a usage; cached input has its own price where there is one, and so has what came in a batch."""
     cached_price = prices.input if prices.cached_input is None else prices.cached_input
     fresh = usage.input_tokens - usage.cached_tokens
-    return (fresh * prices.input + usage.cached_tokens * cached_price + usage.output_tokens * prices.output) / MILLION
+    dollars = (fresh * prices.input + usage.cached_tokens * cached_price + usage.output_tokens * prices.output) / MILLION
+    return dollars * prices.batch if delivery == "batch" else dollars
 
 
 @dataclass(frozen=True)
@@ -47,25 +48,25 @@ class Budget:
         self.dollars, self.tokens = dollars, tokens
         self.limited = dollars is not None or tokens is not None
         self.spent = Spent()
-        for model, usage in ledger.spent():
+        for model, delivery, usage in ledger.spent():
             if model in models:
-                self.spent += self._of(model, usage)
+                self.spent += self._of(model, usage, delivery)
         # What earlier runs reserved and never settled; in this run, what was reserved and is still open or stays unknown.
         self.reserved = Spent()
         self._open = 0
         self._changed = asyncio.Event()
         if self.limited:
-            for model, usage in ledger.reserved():
-                self.reserved += self._of(model, usage)
+            for model, delivery, usage in ledger.reserved():
+                self.reserved += self._of(model, usage, delivery)
 
     @property
     def priced(self) -> bool:
         """Whether dollars can be told."""
         return bool(self._prices)
 
-    def _of(self, model: str, usage: Usage) -> Spent:
+    def _of(self, model: str, usage: Usage, delivery: str = "live") -> Spent:
         prices = self._prices.get(model)
-        return Spent(usage.input_tokens + usage.output_tokens, cost(usage, prices) if prices else 0.0)
+        return Spent(usage.input_tokens + usage.output_tokens, cost(usage, prices, delivery) if prices else 0.0)
 
     async def reserve(self, token: str, model: str, worst: Usage) -> None:
         """Sets the worst case of a request aside; waits for open ones to settle where there is no room yet.
@@ -77,7 +78,7 @@ class Budget:
             return
         while not self._fits(self._of(model, worst)):
             if not self._open:
-                raise self._used_up()
+                raise self.used_up()
             self._changed.clear()
             await self._changed.wait()
         self.reserved += self._of(model, worst)
@@ -96,13 +97,22 @@ class Budget:
             self._ledger.release(token)
         self._changed.set()
 
+    def take(self, model: str, worst: Usage) -> bool:
+        """Sets the worst case of a request of a batch aside, if there is room; the ledger keeps it with what is under way."""
+        more = self._of(model, worst, "batch")
+        room = self._fits(more)
+        if room:
+            self.reserved += more
+        return room
+
     def _fits(self, more: Spent) -> bool:
         total = self.spent + self.reserved + more
         # Sums of dollars are compared with room for their rounding.
         within_dollars = self.dollars is None or total.dollars <= self.dollars + 1e-9
         return within_dollars and (self.tokens is None or total.tokens <= self.tokens)
 
-    def _used_up(self) -> JobError:
+    def used_up(self) -> JobError:
+        """The error that says so."""
         of = f"${self.dollars:.2f}" if self.dollars is not None else f"{self.tokens} tokens"
         used = f"${self.spent.dollars:.4f}" if self.dollars is not None else f"{self.spent.tokens} tokens"
         what = f"the budget of {of} has no room for another request: {used} are spent, the rest is reserved"

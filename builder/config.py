@@ -22,6 +22,8 @@ DELIVERY = (
     "tokens_per_minute",
     "timeout_seconds",
     "patience_seconds",
+    "batch_requests",
+    "batch_bytes",
     "prices",
 )
 # What models on one endpoint have in common.
@@ -30,11 +32,12 @@ LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_secon
 
 @dataclass(frozen=True)
 class Prices:
-    """Dollars per million tokens."""
+    """Dollars per million tokens; ``batch`` is what a batch costs as a share of them."""
 
     input: float
     output: float
     cached_input: float | None = None
+    batch: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,9 @@ class ModelConfig:
     tokens_per_minute: int | None = None
     timeout_seconds: float = 120.0
     patience_seconds: float = 900.0
+    # What a file of requests may hold: the limits of OpenAI's batches.
+    batch_requests: int = 50_000
+    batch_bytes: int = 200_000_000
 
 
 @dataclass(frozen=True)

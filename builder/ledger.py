@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 from builder.errors import JobError, input_error, job_error
 from builder.records import About, Completion, Usage
@@ -32,6 +33,26 @@ CREATE TABLE completions (
 """
 # Worst cases of requests that were sent under a budget and have no known outcome yet.
 RESERVATIONS = "CREATE TABLE reservations (token TEXT PRIMARY KEY, model TEXT NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL)"
+# Requests that were given out of hand, in a file, and have no known answer yet; ``batches`` says which files were submitted.
+NOTED = """
+CREATE TABLE IF NOT EXISTS noted (
+    key TEXT PRIMARY KEY, dialogue_id TEXT NOT NULL, kind TEXT NOT NULL, turn INTEGER,
+    model TEXT NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, file TEXT NOT NULL
+)
+"""
+BATCHES = """
+CREATE TABLE IF NOT EXISTS batches (
+    file TEXT NOT NULL, endpoint TEXT NOT NULL, build TEXT NOT NULL, round INTEGER NOT NULL, id TEXT, taken INTEGER NOT NULL
+)
+"""
+RESERVED = """
+SELECT model, 'live', sum(input), sum(output) FROM reservations GROUP BY model UNION ALL
+SELECT model, 'batch', sum(input), sum(output) FROM noted WHERE file IN (SELECT file FROM batches WHERE NOT taken) GROUP BY model
+"""
+SPENT = """
+SELECT model, delivery, sum(input_tokens), sum(cached_tokens), sum(output_tokens) FROM completions
+GROUP BY model, delivery ORDER BY model, delivery
+"""
 INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -107,6 +128,9 @@ class Ledger:
             raise self._damaged(str(error)) from error
         if verdict != "ok":
             raise self._damaged(verdict)
+        # Ledgers of before there were these tables get them.
+        self._connection.execute(NOTED)
+        self._connection.execute(BATCHES)
 
     def _damaged(self, what: str) -> JobError:
         fix = "restore it from a copy; sqlite3's .recover command saves the rows that are whole"
@@ -119,14 +143,28 @@ class Ledger:
             JobError: if the row is damaged.
         """
         try:
-            row = self._connection.execute(
-                "SELECT model, finish, input_tokens, cached_tokens, output_tokens, body FROM completions WHERE key = ?", (key,)
-            ).fetchone()
-            if row is None:
-                return None
-            return Completion(zlib.decompress(row[5]).decode(), row[1], row[0], Usage(*row[2:5]))
-        except (sqlite3.DatabaseError, zlib.error, UnicodeDecodeError) as error:
+            row = self._connection.execute("SELECT * FROM completions WHERE key = ?", (key,)).fetchone()
+        except sqlite3.DatabaseError as error:
             raise self._damaged(f"row {key}: {error}") from error
+        return None if row is None else self._completion(row)
+
+    def rows(self) -> Iterator[tuple[tuple[Any, ...], Completion]]:
+        """All rows of the table ``completions`` by key, each with the completion it holds.
+
+        Raises:
+            JobError: at a row that is damaged.
+        """
+        try:
+            for row in self._connection.execute("SELECT * FROM completions ORDER BY key"):
+                yield row, self._completion(row)
+        except sqlite3.DatabaseError as error:
+            raise self._damaged(str(error)) from error
+
+    def _completion(self, row: tuple[Any, ...]) -> Completion:
+        try:
+            return Completion(zlib.decompress(row[11]).decode(), row[5], row[4], Usage(*row[6:9]))
+        except (zlib.error, UnicodeDecodeError) as error:
+            raise self._damaged(f"row {row[0]}: {error}") from error
 
     def put(self, *entries: Entry) -> None:
         """Stores completions in one commit. The first answer of a request stays.
@@ -134,16 +172,24 @@ class Ledger:
         Raises:
             JobError: if they cannot be written (a full disk); none of them is stored then.
         """
+        self.write((INSERT, map(row_of, entries)))
+
+    def write(self, *statements: tuple[str, Iterable[Sequence[object]]]) -> None:
+        """Runs statements, each over its rows, in one commit.
+
+        Raises:
+            JobError: if they cannot be written (a full disk); nothing is changed then.
+        """
         try:
-            if len(entries) == 1:
-                self._connection.execute(INSERT, _row(entries[0]))  # commits by itself
-            else:
-                self._connection.execute("BEGIN")
-                self._connection.executemany(INSERT, map(_row, entries))
-                self._connection.execute("COMMIT")
-        except sqlite3.DatabaseError as error:
+            self._connection.execute("BEGIN")
+            for sql, rows in statements:
+                self._connection.executemany(sql, rows)
+            self._connection.execute("COMMIT")
+        except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
+            if not isinstance(error, sqlite3.DatabaseError):
+                raise
             fix = "make room, then run the same command: what is stored is not asked for again"
             raise job_error(self.path, f"cannot be written: {error}", fix) from error
 
@@ -155,20 +201,16 @@ class Ledger:
         """Takes a reservation back whose outcome is known."""
         self._connection.execute("DELETE FROM reservations WHERE token = ?", (token,))
 
-    def reserved(self) -> list[tuple[str, Usage]]:
-        """The open reservations, by model."""
-        rows = self._connection.execute("SELECT model, sum(input), sum(output) FROM reservations GROUP BY model ORDER BY model")
-        return [(model, Usage(worst_in, 0, worst_out)) for model, worst_in, worst_out in rows]
+    def reserved(self) -> list[tuple[str, str, Usage]]:
+        """The open reservations and the worst cases of what is under way in batches, by model and delivery."""
+        return [(model, delivery, Usage(read, 0, written)) for model, delivery, read, written in self._connection.execute(RESERVED)]
 
-    def spent(self) -> list[tuple[str, Usage]]:
-        """The tokens of all answers, by model."""
-        rows = self._connection.execute(
-            "SELECT model, sum(input_tokens), sum(cached_tokens), sum(output_tokens) FROM completions GROUP BY model ORDER BY model"
-        )
-        return [(model, Usage(*tokens)) for model, *tokens in rows]
+    def spent(self) -> list[tuple[str, str, Usage]]:
+        """The tokens of all answers, by model and delivery."""
+        return [(model, delivery, Usage(*tokens)) for model, delivery, *tokens in self._connection.execute(SPENT)]
 
     def query(self, sql: str, parameters: Iterable[object] = ()) -> Iterator[tuple[object, ...]]:
-        """Rows of a reading query over the table ``completions``, for summaries."""
+        """Rows of a reading query."""
         yield from self._connection.execute(sql, tuple(parameters))
 
     def __len__(self) -> int:
@@ -185,7 +227,8 @@ class Ledger:
         self.close()
 
 
-def _row(entry: Entry) -> tuple[object, ...]:
+def row_of(entry: Entry) -> tuple[object, ...]:
+    """The row of the table ``completions`` that an entry is stored as."""
     about, completion, usage = entry.about, entry.completion, entry.completion.usage
     body = zlib.compress(completion.text.encode(), 6)
     tokens = (usage.input_tokens, usage.cached_tokens, usage.output_tokens)

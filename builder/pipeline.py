@@ -23,8 +23,10 @@ from builder.files import data_folder, whole_file, write_whole
 from builder.generation import generate
 from builder.ledger import Ledger
 from builder.models import make_models
+from builder.models.noting import Notes
 from builder.models.protocol import NoAnswer
-from builder.planning import plans, quotas
+from builder.outstanding import under_way
+from builder.planning import part_of, plans, quotas
 from builder.prompts import Prompts
 from builder.records import Outcome, Plan
 from builder.rewriting import Rewriter
@@ -47,8 +49,16 @@ class Run:
     offline: bool = False
     budget_dollars: float | None = None
     budget_tokens: int | None = None
+    # A part of the plan, as (3, 16): every sixteenth item from the third on. A part only fills the ledger; outcomes need all of it.
+    part: tuple[int, int] | None = None
+    # With notes nothing is sent: unanswered requests are written down, and outcomes are written only if there are none.
+    notes: Notes | None = None
     window: int = WINDOW
     progress: Callable[[Summary], None] = lambda summary: None
+
+
+class _OnlyFilled(Exception):
+    """The ledger was filled, and the outcomes are not all of the build's: they are not kept."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +105,8 @@ async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WIND
 def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run | None = None) -> Summary:
     """Builds into a folder: asks for what the ledger does not have, and writes the outcomes whole or not at all.
 
+    With a ``part`` of the plan only the ledger is filled: no outcomes are written. With ``notes`` nothing is sent.
+
     Raises:
         InputError: if the folder holds another configuration's build, or a scorer, a model or a price cannot be had.
         JobError: if the ledger is damaged or full, an offline build lacks an answer, the endpoint refuses everything, or the
@@ -103,6 +115,9 @@ def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Promp
     run = run or Run()
     _claim(out, config)
     with Ledger(run.ledger or out / LEDGER, create=not run.offline) as ledger:
+        if not run.offline and (waiting := len(under_way(ledger, config.identity))):
+            fix = "run it with --batch, which takes them in"
+            raise input_error(ledger.path, f"{waiting} batches of this build are under way: their requests would be paid for twice", fix)
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
         write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
         # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
@@ -127,12 +142,13 @@ async def _build(
     config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run, ledger: Ledger, budget: Budget
 ) -> Summary:
     models = make_models(config, catalogue, budget)
+    models = run.notes.stand_ins(models, config) if run.notes is not None else models
     toxicity = Toxicity(config.checks.toxicity, ledger, offline=run.offline)
     asker = Asker(ledger, models, prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
-    items = list(plans(config, catalogue))
+    items = list(part_of(plans(config, catalogue), *run.part or (1, 1)))
     summary = Summary(len(items), budget)
     try:
-        with _stopped_by_interrupt(asker), whole_file(out / OUTCOMES) as partial:
+        with contextlib.suppress(_OnlyFilled), _stopped_by_interrupt(asker), whole_file(out / OUTCOMES) as partial:
             with partial.open("wb") as stream:
                 async for outcome in outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window):
                     stream.write(canonical_json(outcome.to_json()) + b"\n")
@@ -140,10 +156,14 @@ async def _build(
                     run.progress(summary)
             if run.offline and summary.missing:
                 raise _unanswered(summary, ledger.path)
+            if run.part or run.notes:
+                raise _OnlyFilled
             (out / BUILD).unlink(missing_ok=True)
     finally:
         for model in set(models.values()):
             await model.close()
+    if run.part or run.notes:
+        return summary
     header = {**provenance(config, catalogue, prompts, toxicity), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
     write_whole(out / BUILD, json.dumps(header, indent=2, ensure_ascii=False) + "\n")
     return summary

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
 
 from builder.config import Configuration
 from builder.errors import input_error
@@ -17,6 +19,7 @@ from builder.taxonomy import Taxonomy
 # How often a role speaks twice running, and how often an early action turn changes places with a comforting one.
 DOUBLE_TURN = 0.07
 INTERLEAVED = 0.35
+T = TypeVar("T")
 
 
 def apportion(total: int, shares: Sequence[float]) -> list[int]:
@@ -59,6 +62,11 @@ def plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
         for index in range(quota + math.ceil(quota * config.surplus)):
             share = _share_of(controls.get(number, 0), index, quota)
             yield drawn_plan(config.seed, number, index, catalogue.taxonomy, config.rules, share)
+
+
+def part_of(items: Iterable[T], number: int, parts: int) -> Iterator[T]:
+    """Every ``parts``-th item from the ``number``-th on, counted from 1: the parts of a plan are disjoint and even."""
+    return itertools.islice(items, number - 1, None, parts)
 
 
 def _share_of(total: int, index: int, quota: int) -> int:

@@ -97,7 +97,7 @@ def _what(error: ValidationError) -> str:
         case "pattern":
             return f"{_quoted(error.instance)} does not match {rule}"
         case "type":
-            return f"{_quoted(error.instance)} is not of type {rule}"
+            return f"{_quoted(error.instance)} is not of type {rule if isinstance(rule, str) else ' or '.join(rule)}"
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
             return f"{_quoted(error.instance)} is out of range ({error.validator} {rule})"
         case _:

@@ -1,9 +1,10 @@
-"""What a ledger holds and cost, by model, kind and finish reason."""
+"""What a ledger holds and cost, by model, kind, finish reason and delivery."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from builder.budget import cost
 from builder.config import Configuration
@@ -11,18 +12,19 @@ from builder.ledger import Ledger
 from builder.records import Usage
 
 QUERY = """
-SELECT model, kind, finish, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens)
-FROM completions GROUP BY model, kind, finish ORDER BY model, kind, finish
+SELECT model, kind, finish, delivery, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens)
+FROM completions GROUP BY model, kind, finish, delivery ORDER BY model, kind, finish, delivery
 """
 
 
 @dataclass(frozen=True)
 class Spending:
-    """Answers of one model, kind and finish reason; dollars are None without prices."""
+    """Answers of one model, kind, finish reason and delivery; dollars are None without prices."""
 
     model: str
     kind: str
     finish: str
+    delivery: str
     answers: int
     usage: Usage
     dollars: float | None
@@ -32,20 +34,23 @@ def spending(ledger: Ledger, config: Configuration | None = None) -> list[Spendi
     """Sums over the ledger, priced by the configuration's models."""
     prices = {one.model: one.prices for one in config.models.values() if one.prices} if config else {}
     found = []
-    for model, kind, finish, count, *tokens in ledger.query(QUERY):
-        usage, price = Usage(*(int(str(value)) for value in tokens)), prices.get(str(model))
-        found.append(Spending(str(model), str(kind), str(finish), int(str(count)), usage, cost(usage, price) if price else None))
+    rows: Any = ledger.query(QUERY)
+    for model, kind, finish, delivery, count, *tokens in rows:
+        usage, price = Usage(*tokens), prices.get(model)
+        found.append(Spending(model, kind, finish, delivery, count, usage, cost(usage, price, delivery) if price else None))
     return found
 
 
 def spending_table(rows: Sequence[Spending]) -> str:
     """The rows as lines of text, with their sum."""
-    lines = [f"{'model':<28}{'kind':<16}{'finish':<16}{'answers':>10}{'input':>13}{'cached':>13}{'output':>13}{'spent':>12}"]
+    lines = [
+        f"{'model':<28}{'kind':<16}{'finish':<16}{'delivery':<10}{'answers':>10}{'input':>13}{'cached':>13}{'output':>13}{'spent':>12}"
+    ]
     for row in rows:
         spent = "no prices" if row.dollars is None else f"${row.dollars:,.4f}"
         tokens = f"{row.usage.input_tokens:>13,}{row.usage.cached_tokens:>13,}{row.usage.output_tokens:>13,}"
-        lines.append(f"{row.model[:26]:<28}{row.kind:<16}{row.finish:<16}{row.answers:>10,}{tokens}{spent:>12}")
+        lines.append(f"{row.model[:26]:<28}{row.kind:<16}{row.finish:<16}{row.delivery:<10}{row.answers:>10,}{tokens}{spent:>12}")
     known = [row.dollars for row in rows if row.dollars is not None]
     total = f"${sum(known):,.4f}" if known else ""
-    lines.append(f"{'in all':<60}{sum(row.answers for row in rows):>10,}{'':>39}{total:>12}")
+    lines.append(f"{'in all':<70}{sum(row.answers for row in rows):>10,}{'':>39}{total:>12}")
     return "\n".join(lines)

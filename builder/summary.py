@@ -75,3 +75,15 @@ class Summary:
         if self.missing:
             lines.append(f"missing, asked for again by the same command; the first: {self.missing[0]}")
         return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What is to be answered elsewhere: ``requests`` by file or batch; none, and the build is done.
+
+    ``summary`` is None where nothing was replayed; ``reasons`` counts requests of batches that came back without an answer.
+    """
+
+    summary: Summary | None
+    requests: dict[str, int]
+    reasons: Counter[str] = field(default_factory=Counter)

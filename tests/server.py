@@ -87,6 +87,10 @@ class Server:
         finally:
             self._running -= 1
 
+    def routes(self) -> list[web.RouteDef]:
+        """What a server of more than chat completions serves beside them."""
+        return []
+
     def _fault(self, name: str, attempt: int) -> str | None:
         point = int.from_bytes(hashlib.sha256(f"{name}{attempt}".encode()).digest()[:8], "big") / 2**64
         for fault, share in self.behaviour.faults.items():
@@ -202,9 +206,9 @@ def spoilt(answer: dict[str, Any], fault: str) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def running(behaviour: Behaviour | None = None) -> Iterator[Server]:
+def running(behaviour: Behaviour | None = None, server: Server | None = None) -> Iterator[Server]:
     """A server in a thread of this process, on a free port of the loopback address."""
-    server, loop = Server(behaviour or Behaviour()), asyncio.new_event_loop()
+    server, loop = server or Server(behaviour or Behaviour()), asyncio.new_event_loop()
     started = threading.Event()
 
     async def start() -> None:
@@ -229,7 +233,7 @@ def running(behaviour: Behaviour | None = None) -> Iterator[Server]:
 async def serve(server: Server) -> None:
     """Listens on a free port and writes its address into the server."""
     app = web.Application(client_max_size=2**26)
-    app.router.add_post("/v1/chat/completions", server.handle)
+    app.add_routes([web.post("/v1/chat/completions", server.handle), *server.routes()])
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)

@@ -9,6 +9,8 @@ from builder.budget import Budget, Spent, cost
 from builder.config import Prices
 from builder.errors import JobError
 from builder.ledger import Entry, Ledger
+from builder.models.noting import Noted
+from builder.outstanding import Batch, note
 from builder.records import About, Completion, Usage
 
 PRICES = {"m": Prices(input=2.0, output=8.0, cached_input=0.5)}
@@ -56,3 +58,19 @@ def test_what_the_ledger_has_spent_on_these_models_counts(tmp_path: Path) -> Non
         ledger.put(Entry("s1-a", ABOUT, Completion("x", "stop", "m", Usage(100, 0, 10))))
         ledger.put(Entry("s1-b", ABOUT, Completion("x", "stop", "other", Usage(7, 0, 7))))
         assert Budget(ledger, PRICES, {"m"}, 1.0, None).spent == Spent(110, cost(Usage(100, 0, 10), PRICES["m"]))
+
+
+def test_what_came_in_batches_and_is_under_way_in_them_has_its_share_of_the_price(tmp_path: Path) -> None:
+    prices = {"m": Prices(input=2.0, output=8.0, batch=0.25)}
+    with Ledger(tmp_path / "l") as ledger:
+        for place, delivery in enumerate(("live", "batch", "by hand")):
+            ledger.put(Entry(f"s1-{place}", About("017-00001", "self_chat"), Completion("x", "stop", "m", Usage(1000, 0, 500)), delivery))
+        noted = Noted("s1-a", About("017-00001", "self_chat"), "e", "m", b"", Usage(2000, 0, 1000))
+        note(ledger, "f", [noted], Batch("f", "e", "b", 1))
+        note(ledger, "g", [Noted("s1-b", noted.about, "e", "m", b"", Usage(7, 0, 7))])
+        budget = Budget(ledger, prices, {"m"}, 1.0, None)
+        # 1,000 tokens read at $2 and 500 written at $8 a million are $0.006: twice whole and once a quarter of it.
+        assert budget.spent.dollars == pytest.approx(0.0135, abs=1e-12)
+        # What is under way is twice as much at a quarter; what was given out by hand is nobody's promise.
+        assert budget.reserved.tokens == 3000 and budget.reserved.dollars == pytest.approx(0.003, abs=1e-12)
+        assert budget.take("m", Usage(1000, 0, 500)) and budget.reserved.tokens == 4500

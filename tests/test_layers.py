@@ -8,7 +8,7 @@ import builder
 LAYERS = (
     {"errors", "text", "signature", "files", "schemas", "templates"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
-    {"ledger", "budget", "spending", "models", "asking"},
+    {"ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "clusters", "contrasts", "ranking", "inversion", "agreement"},
     {
@@ -23,6 +23,8 @@ LAYERS = (
         "reporting",
         "standing",
         "reviews",
+        "handing",
+        "batching",
         "cards",
         "releasing",
         "verifying",

@@ -8,7 +8,7 @@ import os
 import random
 import time
 import uuid
-from typing import Any
+from typing import Any, Final
 
 import httpx2
 import openai
@@ -25,6 +25,8 @@ from builder.schemas import schema
 # The longest and the first wait before a request is sent again, in seconds, where the endpoint does not say.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 QUOTA = ("insufficient_quota", "billing_hard_limit_reached", "insufficient_balance")
+# Where a request of a batch goes, in the words of providers.
+BATCH_URL: Final = "/v1/chat/completions"
 JSON_HEADERS = {"Content-Type": "application/json"}
 
 
@@ -123,44 +125,50 @@ class OpenAIEndpoint:
             self._pace.heed(response.headers.raw)
             answer = json.loads(response.content)
         except openai.APIStatusError as error:
-            raise self._meaning(error) from error
+            self._pace.heed(error.response.headers.raw)
+            raise meaning(error, self._config) from error
         except (openai.APIConnectionError, httpx2.HTTPError) as error:
             raise Refused(f"no answer: {_cause(error)}", known=False) from error
         except ValueError as error:
             raise Refused(f"the endpoint's answer is not JSON: {error}", known=False) from error
         return completion_of(answer, self.name, worst)
 
-    def _meaning(self, error: openai.APIStatusError) -> Exception:
-        """What a status means: come back later, not this request, or not at all."""
-        status, reason = error.status_code, _reason(error)
-        self._pace.heed(error.response.headers.raw)
-        if any(code in reason for code in QUOTA):
-            return self._stop(f"the quota is used up ({status}: {reason})", "add to the account's balance")
-        if status == 401:
-            return self._stop(f"the endpoint refuses the key in {self._config.api_key_env} (401)", f"set {self._config.api_key_env}")
-        if status == 403:
-            return self._stop(f"the key in {self._config.api_key_env} may not do this (403)", "give it access, or use another key")
-        if status == 404:
-            return self._stop(f'the endpoint does not have this (404: {reason}), model "{self.name}"', "mend the model's name or base_url")
-        if status in (408, 409, 429) or status >= 500:
-            wait = seconds(error.response.headers.get("retry-after"))
-            return Refused(f"{status}: {reason}", wait, pace=status == 429)
-        return NoAnswer(f"refused with {status}: {reason}")
-
-    def _stop(self, what: str, how: str) -> EmpathyEvalError:
-        fix = f"{how}, then run the same command to go on; every answer is in the ledger"
-        return job_error(f"models: {self.name}", what, fix)
-
     async def close(self) -> None:
         """Closes the connections."""
         await self._client.close()
 
 
+def meaning(error: openai.APIStatusError, config: ModelConfig) -> Refused | NoAnswer | EmpathyEvalError:
+    """What a status means: come back later, not this request, or not at all."""
+    status, reason, key = error.status_code, _reason(error), config.api_key_env
+    if any(code in reason for code in QUOTA):
+        return _stop(config, f"the quota is used up ({status}: {reason})", "add to the account's balance")
+    if status == 401:
+        return _stop(config, f"the endpoint refuses the key in {key} (401)", f"set {key}")
+    if status == 403:
+        return _stop(config, f"the key in {key} may not do this (403)", "give it access, or use another key")
+    if status == 404:
+        return _stop(
+            config, f'the endpoint does not have this (404: {reason}), model "{config.model}"', "mend the model's name or base_url"
+        )
+    if status in (408, 409, 429) or status >= 500:
+        return Refused(f"{status}: {reason}", seconds(error.response.headers.get("retry-after")), pace=status == 429)
+    return NoAnswer(f"refused with {status}: {reason}")
+
+
+def _stop(config: ModelConfig, what: str, how: str) -> EmpathyEvalError:
+    return job_error(f"models: {config.model}", what, f"{how}, then run the same command to go on; every answer is in the ledger")
+
+
 def _reason(error: openai.APIStatusError) -> str:
     """The provider's own words, in one short line; never a header, so never a key."""
-    body = error.body if isinstance(error.body, dict) else {}
-    said = " ".join(str(body[name]) for name in ("code", "message") if body.get(name)) or error.message
-    return " ".join(said.split())[:200]
+    return said(error.body) or " ".join(error.message.split())[:200]
+
+
+def said(error: Any) -> str:
+    """Code and message of a provider's error object, in one short line; empty for anything else."""
+    values = error if isinstance(error, dict) else {}
+    return " ".join(" ".join(str(values[name]) for name in ("code", "message") if values.get(name)).split())[:200]
 
 
 def _cause(error: Exception) -> str:
@@ -182,5 +190,10 @@ def completion_of(answer: Any, model: str, worst: Usage) -> Completion:
         return Completion("", "empty", model, tokens)
     message = choices[0].get("message") or {}
     if message.get("refusal"):
-        return Completion(message["refusal"], "refusal", model, tokens)
-    return Completion(message.get("content") or "", choices[0].get("finish_reason") or "stop", model, tokens)
+        return Completion(_text(message["refusal"]), "refusal", model, tokens)
+    return Completion(_text(message.get("content") or ""), choices[0].get("finish_reason") or "stop", model, tokens)
+
+
+def _text(text: str) -> str:
+    """A text that UTF-8 can hold: half of a surrogate pair, which JSON can write, becomes a question mark."""
+    return text.encode("utf-8", "replace").decode()

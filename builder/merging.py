@@ -1,0 +1,105 @@
+"""Merging ledgers: a union, in which of two different answers to one request the one with the smaller hash stays."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from builder.errors import InputError, Problem, input_error
+from builder.ledger import INSERT, Ledger
+from builder.records import Completion
+from builder.signature import digest
+
+REPLACE = INSERT.replace("INSERT OR IGNORE", "REPLACE")
+RESERVE = "INSERT OR IGNORE INTO reservations VALUES (?, ?, ?, ?)"
+# Conflicts that are told one by one; all of them are counted.
+TOLD = 100
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A request with two different answers; the rest is the provenance of the one that stays."""
+
+    key: str
+    dialogue_id: str
+    kind: str
+    turn: int | None
+    model: str
+    finish: str
+    delivery: str
+    ledger: str
+
+
+@dataclass
+class Merged:
+    """What one ledger brought: answers in it, new ones, ones that were there already, conflicts, and how many of those it won."""
+
+    ledger: str
+    answers: int = 0
+    added: int = 0
+    same: int = 0
+    conflicts: int = 0
+    won: int = 0
+    told: list[Conflict] = field(default_factory=list)
+
+
+def completion_hash(completion: Completion) -> str:
+    """The hash of all that is read back of an answer: text, finish, model and tokens."""
+    return digest(asdict(completion))
+
+
+def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
+    """Adds the answers and open reservations of other ledgers to a ledger, which is made if it is not there: all or nothing.
+
+    What is read back afterwards is the same in whatever order and however often ledgers are merged.
+
+    Raises:
+        InputError: if one of them is no ledger or is in use, with all such at once; or if one is named twice.
+        JobError: if one is damaged, or the disk is full. ``into`` is as it was then.
+    """
+    twice = [path for place, path in enumerate(sources) if path.resolve() in {one.resolve() for one in (into, *sources[:place])}]
+    if twice:
+        raise input_error(twice[0], "is named twice", "name each ledger once")
+    with contextlib.ExitStack() as stack:
+        opened, problems = [], list[Problem]()
+        for path in sources:
+            try:
+                opened.append(stack.enter_context(Ledger(path, create=False)))
+            except InputError as error:
+                problems += error.problems
+        if problems:
+            raise InputError(problems)
+        ledger = stack.enter_context(Ledger(into))
+        report = [Merged(str(path)) for path in sources]
+        reserved = (row for source in opened for row in source.query("SELECT * FROM reservations"))
+        ledger.write((REPLACE, _chosen(ledger, opened, report)), (RESERVE, reserved))
+        return report
+
+
+def _chosen(ledger: Ledger, sources: Sequence[Ledger], report: Sequence[Merged]) -> Iterator[tuple[Any, ...]]:
+    """The rows to be written; each is seen by the comparisons that follow."""
+    for source, merged in zip(sources, report, strict=True):
+        for row, completion in source.rows():
+            merged.answers += 1
+            found = ledger.get(row[0])
+            if found == completion:
+                merged.same += 1
+            elif found is None:
+                merged.added += 1
+                yield row
+            else:
+                merged.conflicts += 1
+                won = completion_hash(completion) < completion_hash(found)
+                merged.won += won
+                if len(merged.told) < TOLD:
+                    merged.told.append(_conflict(row[0], source if won else ledger))
+                if won:
+                    yield row
+
+
+def _conflict(key: str, stays: Ledger) -> Conflict:
+    row: tuple[Any, ...] = next(stays.query("SELECT * FROM completions WHERE key = ?", (key,)))
+    return Conflict(*(*row[:6], row[10], str(stays.path)))

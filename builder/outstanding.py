@@ -1,0 +1,72 @@
+"""What a ledger is waiting for: requests that were given out in a file, by hand or as a batch, and are not answered yet."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from builder.ledger import Ledger
+from builder.models.noting import Noted
+from builder.records import About, Usage
+
+NOTE = "REPLACE INTO noted VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+ANSWERED = "DELETE FROM noted WHERE key = ?"
+FORGET = "DELETE FROM noted WHERE file = ?"
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A file of requests on its way: ``id`` is the provider's name of the batch, None until it is known."""
+
+    file: str
+    endpoint: str
+    build: str
+    round: int
+    id: str | None = None
+
+
+def note(ledger: Ledger, file: str, requests: Iterable[Noted], batch: Batch | None = None) -> None:
+    """Notes what is about to be given out, so that its answers are known when they come."""
+    rows = (
+        (one.key, one.about.dialogue_id, one.about.kind, one.about.turn, one.model, one.worst.input_tokens, one.worst.output_tokens, file)
+        for one in requests
+    )
+    batches = [(batch.file, batch.endpoint, batch.build, batch.round, batch.id)] if batch else []
+    ledger.write((NOTE, rows), ("INSERT INTO batches VALUES (?, ?, ?, ?, ?, 0)", batches))
+
+
+def wanted(ledger: Ledger, key: str) -> tuple[About, str, Usage] | None:
+    """What a request is about, its model and its worst case; None if it was never given out."""
+    rows: Any = ledger.query("SELECT dialogue_id, kind, turn, model, input, output FROM noted WHERE key = ?", (key,))
+    for dialogue_id, kind, turn, model, read, written in rows:
+        return About(dialogue_id, kind, turn), model, Usage(read, 0, written)
+    return None
+
+
+def under_way(ledger: Ledger, build: str) -> list[Batch]:
+    """The batches of a build whose answers are not taken in yet, in the order they were noted."""
+    rows: Any = ledger.query("SELECT file, endpoint, build, round, id FROM batches WHERE build = ? AND NOT taken ORDER BY rowid", (build,))
+    return [Batch(*row) for row in rows]
+
+
+def taken_ids(ledger: Ledger) -> set[str]:
+    """The provider's names of all batches that this ledger knows."""
+    return {str(row[0]) for row in ledger.query("SELECT id FROM batches WHERE id IS NOT NULL")}
+
+
+def next_round(ledger: Ledger, build: str) -> int:
+    """The number of the next round of a build, from 1."""
+    return 1 + int(str(next(ledger.query("SELECT ifnull(max(round), 0) FROM batches WHERE build = ?", (build,)))[0]))
+
+
+def named(ledger: Ledger, batch: Batch, name: str) -> Batch:
+    """Notes the provider's name of a batch."""
+    ledger.write(("UPDATE batches SET id = ? WHERE file = ? AND NOT taken", [(name, batch.file)]))
+    return replace(batch, id=name)
+
+
+def ended(ledger: Ledger, batch: Batch) -> None:
+    """Notes that a batch brings nothing more; one that never had a name is forgotten."""
+    gone = "DELETE FROM batches WHERE file = ? AND NOT taken" if batch.id is None else "UPDATE batches SET taken = 1 WHERE file = ?"
+    ledger.write((FORGET, [(batch.file,)]), (gone, [(batch.file,)]))

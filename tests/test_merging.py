@@ -1,0 +1,152 @@
+"""Merging ledgers: a union that forgets no answer and does not depend on the order."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builder.cli import main
+from builder.config import Configuration
+from builder.errors import InputError, JobError
+from builder.ledger import Entry, Ledger
+from builder.merging import completion_hash, merge
+from builder.pipeline import Run, build
+from builder.prompts import Prompts
+from builder.records import About, Completion, Usage
+from builder.scenarios import Catalogue
+
+ABOUT = About("017-00001", "self_chat")
+Answers = dict[str, Completion]
+
+
+def filled(path: Path, answers: Answers, delivery: str = "live") -> Path:
+    with Ledger(path) as ledger:
+        ledger.put(*(Entry(key, ABOUT, one, delivery) for key, one in answers.items()))
+    return path
+
+
+def read(path: Path) -> Answers:
+    with Ledger(path, create=False) as ledger:
+        return {str(row[0]): completion for row, completion in ledger.rows()}
+
+
+def merged(folder: Path, name: str, *sources: Path) -> Path:
+    merge(folder / name, sources)
+    return folder / name
+
+
+completions = st.builds(
+    Completion, st.sampled_from("abc"), st.sampled_from(["stop", "length"]), st.just("m"), st.builds(Usage, st.integers(0, 1))
+)
+answers = st.dictionaries(st.sampled_from(["s1-1", "s1-2", "s1-3", "s1-4"]), completions)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.tuples(answers, answers, answers))
+def test_merging_is_commutative_associative_and_idempotent(three: Sequence[Answers]) -> None:
+    expected: Answers = {}
+    for key, one in (item for ledger in three for item in ledger.items()):
+        expected[key] = min(expected.get(key, one), one, key=completion_hash)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        a, b, c = (filled(folder / f"{place}", one) for place, one in enumerate(three))
+        for number, order in enumerate(itertools.permutations((a, b, c))):
+            assert read(merged(folder, f"all{number}", *order)) == expected
+        left = merged(folder, "left", merged(folder, "ab", a, b), c)
+        right = merged(folder, "right", a, merged(folder, "bc", b, c))
+        assert read(left) == read(right) == expected
+        assert read(merged(folder, "left", a, right)) == expected
+        assert [read(one) for one in (a, b, c)] == list(three)
+
+
+def test_conflicts_are_counted_and_told_with_the_provenance_of_what_stays(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    two = sorted((Completion("x", "stop", "m"), Completion("y", "stop", "m")), key=completion_hash)
+    small = filled(tmp_path / "small", {"s1-1": two[0], "s1-2": two[1]}, "batch")
+    large = filled(tmp_path / "large", {"s1-1": two[1], "s1-2": two[1], "s1-3": two[1]}, "by hand")
+    assert main(["ledger", "merge", str(tmp_path / "into"), str(large), str(small), "--json"]) == 0
+    first, second = json.loads(capsys.readouterr().out)
+    assert (first["answers"], first["added"], first["same"], first["conflicts"]) == (3, 3, 0, 0)
+    assert (second["answers"], second["added"], second["same"], second["conflicts"], second["won"]) == (2, 0, 1, 1, 1)
+    assert second["told"][0]["delivery"] == "batch" and second["told"][0]["ledger"] == str(small)
+    assert main(["ledger", "merge", str(tmp_path / "into"), str(large)]) == 0
+    assert "017-00001 self_chat: the answer of " + str(tmp_path / "into") + " stays (m, stop, batch)" in capsys.readouterr().out
+    with Ledger(tmp_path / "into") as ledger:
+        assert sorted(ledger.query("SELECT key, delivery FROM completions"), key=str) == [
+            ("s1-1", "batch"),
+            ("s1-2", "by hand"),
+            ("s1-3", "by hand"),
+        ]
+
+
+def test_open_reservations_go_on_counting_after_a_merge(tmp_path: Path) -> None:
+    with Ledger(tmp_path / "a") as ledger:
+        ledger.reserve("token", "m", Usage(5, 0, 6))
+    for _ in range(2):
+        merge(tmp_path / "into", [tmp_path / "a"])
+    with Ledger(tmp_path / "into") as ledger:
+        assert ledger.reserved() == [("m", "live", Usage(5, 0, 6))]
+
+
+def test_what_is_no_ledger_is_refused_all_at_once_and_nothing_is_made(tmp_path: Path) -> None:
+    good = filled(tmp_path / "good", {"s1-1": Completion("x", "stop", "m")})
+    (tmp_path / "text").write_text("notes " * 1000)
+    sqlite3.connect(tmp_path / "other").execute("CREATE TABLE t (x)").connection.close()
+    with pytest.raises(InputError) as caught:
+        merge(tmp_path / "into", [good, tmp_path / "text", tmp_path / "other", tmp_path / "absent"])
+    assert [problem.where for problem in caught.value.problems] == [str(tmp_path / name) for name in ("text", "other", "absent")]
+    assert not (tmp_path / "into").exists() and not (tmp_path / "absent").exists()
+
+
+def test_a_ledger_named_twice_is_refused(tmp_path: Path) -> None:
+    good = filled(tmp_path / "good", {})
+    for sources in ([good], [tmp_path / "x" / ".." / "good"]):
+        with pytest.raises(InputError, match="is named twice"):
+            merge(good, sources)
+
+
+def test_a_damaged_row_stops_the_merge_with_nothing_changed(tmp_path: Path) -> None:
+    into = filled(tmp_path / "into", {"s1-0": Completion("x", "stop", "m")})
+    good = filled(tmp_path / "good", {"s1-1": Completion("x", "stop", "m")})
+    bad = filled(tmp_path / "bad", {"s1-2": Completion("x", "stop", "m")})
+    sqlite3.connect(bad, isolation_level=None).execute("UPDATE completions SET body = x'789c00'").connection.close()
+    with pytest.raises(JobError, match="the ledger is damaged: row s1-2"):
+        merge(into, [good, bad])
+    assert list(read(into)) == ["s1-0"]
+
+
+def test_parts_merged_in_any_order_replay_to_the_bytes_of_the_whole_build(
+    demo: Configuration, built: Path, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
+) -> None:
+    for number in (3, 1, 2):
+        build(demo, tmp_path / f"b{number}", catalogue, prompts, Run(part=(number, 3)))
+    into = merged(tmp_path, "l", *(tmp_path / f"b{number}" / "ledger.sqlite" for number in (2, 3, 1)))
+    build(demo, tmp_path / "b", catalogue, prompts, Run(ledger=into, offline=True))
+    for name in ("outcomes.jsonl", "build.json", "configuration.json"):
+        assert (tmp_path / "b" / name).read_bytes() == (built / name).read_bytes()
+
+
+def test_a_killed_merge_leaves_the_ledger_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    into = filled(tmp_path / "into", {"s1-0": Completion("x", "stop", "m")})
+    source = filled(tmp_path / "a", {f"s1-{number}": Completion("x", "stop", "m") for number in range(1, 50)})
+    rows = Ledger.rows
+
+    def cut(self: Ledger):  # type: ignore[no-untyped-def]  # noqa: ANN202
+        yield from itertools.islice(rows(self), 20)
+        # What the disk holds at this moment is what a killed process would leave.
+        for path in tmp_path.glob("into*"):
+            shutil.copy(path, tmp_path / path.name.replace("into", "left"))
+        yield from itertools.islice(rows(self), 20, None)
+
+    monkeypatch.setattr(Ledger, "rows", cut)
+    merge(into, [source])
+    monkeypatch.undo()
+    assert list(read(tmp_path / "left")) == ["s1-0"] and len(read(into)) == 50
