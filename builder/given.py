@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import csv
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
 from builder.contrasts import CELLS, PAIR_VARIANTS
+from builder.delimited import csv_rows
 from builder.errors import InputError, Problem, input_error
 from builder.metrics.protocol import Array, MeanMetric, with_count
 from builder.metrics.scoring import Pairs
@@ -84,23 +85,19 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
 
 
 def _lines(path: Path) -> Iterator[_Line]:
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.DictReader(stream)
-            names = reader.fieldnames or []
-            if missing := [name for name in COLUMNS if name not in names]:
-                raise input_error(path, f"has no column {', '.join(missing)}", f"the first line names the columns: {','.join(COLUMNS)}")
-            for row in reader:
-                yield _Line(f"{path}: line {reader.line_num}", {name: _value(name, row[name]) for name in COLUMNS})
-    except OSError as error:
-        raise input_error(path, f"cannot be read: {error.strerror}", "check the path") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise input_error(path, f"is no CSV in UTF-8: {error}", "save it as CSV in UTF-8") from error
+    lines = csv_rows(path)
+    _, names = next(lines, (0, list[str]()))
+    if missing := [name for name in COLUMNS if name not in names]:
+        raise input_error(path, f"has no column {', '.join(missing)}", f"the first line names the columns: {','.join(COLUMNS)}")
+    for number, cells in lines:
+        if cells:
+            row = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
+            yield _Line(f"{path}: line {number}", {name: _value(name, row[name]) for name in COLUMNS})
 
 
-def _value(name: str, cell: str | None) -> str | float:
+def _value(name: str, cell: str) -> str | float:
     """A cell; a score as the finite number it holds, or as the text that the schema refuses."""
-    text = (cell or "").strip()
+    text = cell.strip()
     if name != "score":
         return text
     try:

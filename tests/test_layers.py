@@ -6,7 +6,7 @@ from pathlib import Path
 import builder
 
 LAYERS = (
-    {"errors", "text", "signature", "files", "schemas", "templates"},
+    {"errors", "text", "signature", "files", "schemas", "templates", "delimited"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
     {"ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},

@@ -147,7 +147,7 @@ def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(released: tuple[
     for text, fault in (
         ("pair_id,score\n", "has no column variant"),
         ("pair_id,variant,score\n", "holds no score"),
-        ("\xff", "is no CSV in UTF-8"),
+        ("\xff", "is not UTF-8"),
     ):
         (strange / "bad.csv").write_text(text, encoding="latin-1")
         with pytest.raises(InputError, match=fault):

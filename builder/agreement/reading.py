@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -10,7 +9,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from builder.agreement.table import COLUMNS, ONLY, Gathering, Table
-from builder.errors import InputError, Problem, input_error
+from builder.delimited import csv_rows
+from builder.errors import InputError, Problem
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -25,17 +25,7 @@ def read_table(path: Path) -> Table:
             given twice, or no rating; all problems at once with their lines.
     """
     gathered = Gathering(str(path), "line")
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream, strict=True)
-            try:
-                _gather(((reader.line_num, row) for row in reader), gathered)
-            except csv.Error as error:
-                raise input_error(f"{path}: line {reader.line_num}", f"is not CSV: {error}", "quote cells that hold quotes") from error
-    except OSError as error:
-        raise input_error(path, f"cannot be read: {error.strerror}", "check the path") from error
-    except UnicodeDecodeError as error:
-        raise input_error(path, f"is not UTF-8: {error.reason} ({error.object[error.start]:#04x})", "save it as CSV in UTF-8") from error
+    _gather(csv_rows(path), gathered)
     return gathered.table()
 
 
