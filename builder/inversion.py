@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -96,61 +96,90 @@ class Row:
         return asdict(self)
 
 
-def row(metric: Metric, statistics: Statistics, clusters: Clusters, contrasts: Sequence[Contrast], chance: Chance) -> Row:
-    """The row of a metric from the statistics of each variant, shape (pairs, k)."""
-    totals = {name: clusters.totals(one) for name, one in statistics.items()}
-    scores = {name: round(float(metric.aggregate(one.sum(axis=0, keepdims=True))[0]), metric.places) for name, one in totals.items()}
-    width = next(iter(totals.values())).shape[1]
-    drawn = clusters.bootstrapped(np.hstack(list(totals.values())), chance.resamples, chance.seed)
-    resampled = {name: metric.aggregate(drawn[:, place * width : (place + 1) * width]) for place, name in enumerate(totals)}
-    found = {}
-    for one in contrasts:
-        value = round(sum(weight * scores[name] for name, weight in one.weights.items()), metric.places)
-        low, high = interval(_weighted(one, resampled), metric.places) if len(clusters) > 1 else (None, None)
-        accuracy, auc = _ranked(metric, statistics, clusters, one, chance)
-        found[one.name] = Difference(
-            value, low, high, p=_p_value(metric, totals, one, clusters, chance), accuracy=accuracy, auc=auc,
-            forced=one.forced and "reference" in metric.reads, higher_is_better=metric.higher_is_better,
-        )  # fmt: skip
-    return Row(metric.name, metric.signature, chance.signature(clusters), scores, found, len(clusters.members), metric.higher_is_better)
+def measured_rows(
+    metrics: Sequence[Metric], statistics: Mapping[str, Statistics], clusters: Clusters, contrasts: Sequence[Contrast], chance: Chance
+) -> list[Row]:
+    """A row a metric, from the statistics of each variant by metric, shape (pairs, k); p-values are corrected over all of them.
+
+    All metrics share the resamples, which are drawn once. A single dialogue has neither intervals nor p-values.
+    """
+    ranked = {(one.name, contrast.name): _ranked(one, statistics[one.name], contrast) for one in metrics for contrast in contrasts}
+    totals = {(one.name, name): clusters.totals(found) for one in metrics for name, found in statistics[one.name].items()}
+    won = {key: clusters.totals(np.column_stack([wins(*sides), np.ones(len(sides[0]))])) for key, sides in ranked.items() if sides}
+    many = len(clusters) > 1
+    drawn = _columnwise(totals | won, lambda stacked: clusters.bootstrapped(stacked, chance.resamples, chance.seed)) if many else {}
+    exchanged = {one.name: _exchanged(metrics, totals, clusters, one, chance) for one in contrasts} if many else {}
+    made = []
+    for metric in metrics:
+        sums = {name: totals[metric.name, name].sum(axis=0, keepdims=True) for name in statistics[metric.name]}
+        scores = {name: round(float(metric.aggregate(one)[0]), metric.places) for name, one in sums.items()}
+        resampled = {name: metric.aggregate(drawn[metric.name, name]) for name in sums} if many else {}
+        found = {}
+        for one in contrasts:
+            low, high = interval(_weighted(one, resampled), metric.places) if many else (None, None)
+            p = _p_value(metric, sums, exchanged[one.name], one) if many else None
+            accuracy, auc = _rankings(ranked[metric.name, one.name], clusters, drawn.get((metric.name, one.name)))
+            forced = one.forced and "reference" in metric.reads
+            value = round(sum(weight * scores[name] for name, weight in one.weights.items()), metric.places)
+            found[one.name] = Difference(value, low, high, p, None, accuracy, auc, forced, metric.higher_is_better)
+        settings = chance.signature(clusters)
+        made.append(Row(metric.name, metric.signature, settings, scores, found, len(clusters.members), metric.higher_is_better))
+    return corrected(made)
+
+
+Key = tuple[str, str]
+
+
+def _columnwise(tables: Mapping[Key, Array], work: Callable[[Array], Array]) -> dict[Key, Array]:
+    """What work makes of tables of one height side by side, taken apart again."""
+    ends = np.cumsum([one.shape[1] for one in tables.values()])[:-1]
+    return dict(zip(tables, np.split(work(np.hstack(list(tables.values()))), ends, axis=1), strict=True))
 
 
 def _weighted(contrast: Contrast, values: Mapping[str, Array]) -> Array:
     return np.asarray(sum(weight * values[name] for name, weight in contrast.weights.items()))
 
 
-def _p_value(metric: Metric, totals: Statistics, contrast: Contrast, clusters: Clusters, chance: Chance) -> float:
-    """How often exchanging variants within dialogues at random gives a contrast at least as far from 0 (both ends counted once)."""
-    seen, exchanged = {}, {}
-    for name in contrast.weights:
-        sums = totals[name].sum(axis=0, keepdims=True)
-        seen[name] = metric.aggregate(sums)
-        change = totals[contrast.mirror[name]] - totals[name]
-        exchanged[name] = metric.aggregate(sums + clusters.exchanged(change, chance.exchanges, chance.seed))
-    far = np.abs(_weighted(contrast, exchanged)) >= abs(float(_weighted(contrast, seen)[0])) - 1e-12
-    return round((1 + int(far.sum())) / (1 + chance.exchanges), PLACES)
+def _exchanged(
+    metrics: Sequence[Metric], totals: Mapping[Key, Array], clusters: Clusters, contrast: Contrast, chance: Chance
+) -> dict[Key, Array]:
+    """By metric and variant what its sums gain when it is exchanged with its mirror in dialogues chosen at random."""
+    first = [name for name in contrast.weights if name < contrast.mirror[name]]
+    change = {(one.name, name): totals[one.name, contrast.mirror[name]] - totals[one.name, name] for one in metrics for name in first}
+    gained = _columnwise(change, lambda stacked: clusters.exchanged(stacked, chance.exchanges, chance.seed))
+    return gained | {(metric, contrast.mirror[name]): -one for (metric, name), one in gained.items()}
 
 
-def _ranked(
-    metric: Metric, statistics: Statistics, clusters: Clusters, contrast: Contrast, chance: Chance
-) -> tuple[Estimate | None, Estimate | None]:
-    """Pairwise accuracy and area under the curve of a contrast of two variants, None for one of four.
+def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[Key, Array], contrast: Contrast) -> float:
+    """How often exchanging variants gives a contrast at least as far from 0; what was seen counts as one of them."""
+    seen = abs(float(_weighted(contrast, {name: metric.aggregate(one) for name, one in sums.items()})[0]))
+    found = {name: metric.aggregate(sums[name] + gained[metric.name, name]) for name in contrast.weights}
+    far = np.abs(_weighted(contrast, found)) >= seen - 1e-12
+    return round((1 + int(far.sum())) / (1 + len(far)), PLACES)
 
-    Scores are compared at the places that are the same in every process; where lower is better they are turned round.
+
+def _ranked(metric: Metric, statistics: Statistics, contrast: Contrast) -> tuple[Array, Array] | None:
+    """The scores of the two variants of a contrast, None for an effect of four.
+
+    They are cut to the places that are the same in every process, and turned round where lower is better.
     """
     if contrast.sides is None:
-        return None, None
+        return None
     sign = -1 if metric.higher_is_better is False else 1
     one, other = (sign * np.round(metric.scores(statistics[name]), metric.places) for name in contrast.sides)
-    won = wins(one, other)
-    totals = clusters.totals(np.column_stack([won, np.ones_like(won)]))
-    accuracy = round(float(won.mean()), PLACES)
-    value, error = area(one, other, clusters.members)
-    if error is None:
-        return Estimate(accuracy), Estimate(round(value, PLACES))
-    drawn = clusters.bootstrapped(totals, chance.resamples, chance.seed)
-    bounds = (round(max(value - NORMAL * error, 0.0), PLACES), round(min(value + NORMAL * error, 1.0), PLACES))
-    return Estimate(accuracy, *interval(drawn[:, 0] / drawn[:, 1], PLACES)), Estimate(round(value, PLACES), *bounds)
+    return one, other
+
+
+def _rankings(sides: tuple[Array, Array] | None, clusters: Clusters, drawn: Array | None) -> tuple[Estimate | None, Estimate | None]:
+    """Pairwise accuracy and area under the curve."""
+    if sides is None:
+        return None, None
+    accuracy, (area_value, error) = round(float(wins(*sides).mean()), PLACES), area(*sides, clusters.members)
+    value = round(area_value, PLACES)
+    if drawn is None or error is None:
+        return Estimate(accuracy), Estimate(value)
+    bounds = (round(max(area_value - NORMAL * error, 0.0), PLACES), round(min(area_value + NORMAL * error, 1.0), PLACES))
+    return Estimate(accuracy, *interval(drawn[:, 0] / drawn[:, 1], PLACES)), Estimate(value, *bounds)
 
 
 def diversity_row(

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from builder.contrasts import CELLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from builder.corpus import GROUPINGS, Corpus, before_contrast, read_corpus
-from builder.inversion import Chance, Row, Statistics, corrected, diversity_row, row
+from builder.inversion import Chance, Row, Statistics, corrected, diversity_row, measured_rows
 from builder.metrics.closeness import EditRatio
 from builder.metrics.guard import MetricFault
 from builder.metrics.kept import ScoreCache
@@ -102,8 +102,7 @@ class Stand:
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast]
     ) -> list[Row]:
-        clusters = corpus.clusters
-        return corrected([row(one, statistics[one.name], clusters, contrasts, self.chance) for one in metrics]) if len(corpus) else []
+        return measured_rows(metrics, statistics, corpus.clusters, contrasts, self.chance) if len(corpus) else []
 
     def _diversity(self, measure: Any, corpus: Corpus, contrasts: Sequence[Contrast]) -> Row:
         return diversity_row(measure, corpus.variants, corpus.dialogues, contrasts, self.chance.seed)
@@ -125,23 +124,19 @@ class Stand:
             return []
         clusters = corpus.clusters.take(chosen)
         kept = {one.name: {name: statistics[one.name][name][chosen] for name in contrast.weights} for one in metrics}
-        return corrected([row(one, kept[one.name], clusters, (contrast,), self.chance) for one in metrics])
+        return measured_rows(metrics, kept, clusters, (contrast,), self.chance)
 
     def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[Row]]:
-        """By group the row of each metric; p-values of one metric are corrected over the groups."""
+        """By group the row of each metric; p-values are corrected over groups and metrics."""
         column = np.array(self.pairs.groups[name])
-        groups = sorted(set(self.pairs.groups[name]))
         clusters = self.pairs.clusters
-        found: dict[str, list[Row]] = {group: [] for group in groups}
-        for metric in metrics:
-            rows = []
-            for group in groups:
-                chosen = column == group
-                kept = {variant: one[chosen] for variant, one in statistics[metric.name].items()}
-                rows.append(row(metric, kept, clusters.take(chosen), PAIRS, self.chance))
-            for group, one in zip(groups, corrected(rows), strict=True):
-                found[group].append(one)
-        return found
+        found: dict[str, list[Row]] = {}
+        for group in sorted(set(self.pairs.groups[name])):
+            chosen = column == group
+            kept = {metric: {variant: one[chosen] for variant, one in all_of_it.items()} for metric, all_of_it in statistics.items()}
+            found[group] = measured_rows(metrics, kept, clusters.take(chosen), PAIRS, self.chance)
+        rows = iter(corrected([row for group in found.values() for row in group]))
+        return {group: [next(rows) for _ in metrics] for group in found}
 
     def _before(self, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> list[Row]:
         """The rows over all candidates that only a contrast check could refuse; none if it refused none."""
@@ -152,12 +147,12 @@ class Stand:
         scored = self._scored(changed.pairs(PAIR_VARIANTS), metrics)
         dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
         whole = Corpus([], dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids, [], {})
-        rows = []
-        for metric in metrics:
-            if not isinstance(new := scored[metric.name], MetricFault):
-                both = {name: np.vstack([statistics[metric.name][name][same], new[name]]) for name in PAIR_VARIANTS}
-                rows.append(row(metric, both, whole.clusters, PAIRS, self.chance))
-        return corrected(rows)
+        sound = [metric for metric in metrics if not isinstance(scored[metric.name], MetricFault)]
+        both = {
+            one.name: {name: np.vstack([statistics[one.name][name][same], new]) for name, new in _rows(scored[one.name]).items()}
+            for one in sound
+        }
+        return measured_rows(sound, both, whole.clusters, PAIRS, self.chance)
 
     def _balance(self) -> list[Row]:
         """What the cells of the 2 x 2 should have in common: edit size and length."""

@@ -14,7 +14,7 @@ from sklearn.metrics import roc_auc_score
 
 from builder.clusters import Clusters
 from builder.contrasts import PAIRS, TWO_BY_TWO
-from builder.inversion import Chance, Difference, Row, corrected, diversity_row, row
+from builder.inversion import Chance, Difference, Row, corrected, diversity_row, measured_rows
 from builder.metrics.bleu import Bleu
 from builder.metrics.diversity import Dist
 from builder.metrics.protocol import MeanMetric, Segments, with_count
@@ -36,7 +36,7 @@ class Number(MeanMetric):
 def measured(dialogues: Sequence[str], scenarios: Sequence[int], chance: Chance = CHANCE, **variants: Sequence[float]) -> Row:
     statistics = {name: with_count(values) for name, values in variants.items()}
     contrasts = PAIRS if len(variants) == 2 else TWO_BY_TWO
-    return row(Number(), statistics, Clusters.of(dialogues, scenarios), contrasts, chance)
+    return measured_rows([Number()], {"number": statistics}, Clusters.of(dialogues, scenarios), contrasts, chance)[0]
 
 
 def difference(*arguments: object, **variants: Sequence[float]) -> Difference:
@@ -73,7 +73,8 @@ def test_where_lower_is_better_the_ranking_is_turned_round() -> None:
     metric = Number()
     metric.higher_is_better = False
     statistics = {"apathetic": with_count([2, 2]), "empathetic": with_count([1, 3])}
-    one = row(metric, statistics, Clusters.of(["x", "y"], [1, 1]), PAIRS, CHANCE).differences["empathetic - apathetic"]
+    (made,) = measured_rows([metric], {"number": statistics}, Clusters.of(["x", "y"], [1, 1]), PAIRS, CHANCE)
+    one = made.differences["empathetic - apathetic"]
     assert one.accuracy and one.accuracy.value == 0.5
     assert Difference(-0.2, -0.3, -0.1, higher_is_better=False).prefers == "empathetic"
 
