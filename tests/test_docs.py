@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 import yaml
 
@@ -87,3 +88,15 @@ def test_the_table_of_metrics_and_its_configuration_are_true(tmp_path: Path) -> 
     assert sorted(named) == sorted(BUILT_IN)
     (report,) = blocks("metrics.md", "yaml")
     load_configuration(demo_file(tmp_path, **yaml.safe_load(report)))
+
+
+def test_the_commands_of_score_run_as_written(released: tuple[Path, Released], tmp_path: Path) -> None:
+    shutil.copytree(released[0], tmp_path / "build" / "demo" / "release")
+    (tmp_path / "shared_words.py").write_text(blocks("metrics.md", "python")[0])
+    pairs = pq.read_table(released[0] / "data" / "pairs" / "train.parquet").column("pair_id").to_pylist()
+    lines = [f"{pair},{variant},{place}" for pair in pairs for place, variant in enumerate(("apathetic", "empathetic"))]
+    (tmp_path / "judge.csv").write_text("\n".join(["pair_id,variant,score", *lines]))
+    split = next(name for name in ("test", "train") if released[1].manifest["counts"]["pairs"][name])
+    (script,) = blocks("metrics.md", "sh")
+    said = ran(script.replace("--split test", f"--split {split}"), tmp_path)
+    assert "shared words, pairs, " in said and "judge, pairs, " in said
