@@ -27,6 +27,8 @@ DELIVERY = (
     "prices",
 )
 # What models on one endpoint have in common.
+# What only a release reads: it can be changed in the folder of a build.
+RELEASE_ONLY = ("withdrawn", "report")
 LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_seconds"))
 
 
@@ -117,7 +119,7 @@ class Configuration:
 
 def identity_of(published: dict[str, Any]) -> str:
     """What a build folder belongs to: a published configuration without what only a release reads."""
-    return digest({name: value for name, value in published.items() if name != "withdrawn"})
+    return digest({name: value for name, value in published.items() if name not in RELEASE_ONLY})
 
 
 def load_configuration(path: Path, *, model: str | None = None, base_url: str | None = None) -> Configuration:

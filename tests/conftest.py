@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -23,10 +25,11 @@ WORLD = ("003", "007", "017")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Nothing that is loaded in a test may come from a hub."""
-    import os
-
+    """Nothing that is loaded in a test may come from a hub, and nothing is kept in the user's cache."""
     os.environ["HF_HUB_OFFLINE"] = "1"
+    cache = tempfile.TemporaryDirectory(prefix="empathy-eval-cache-")
+    config.add_cleanup(cache.cleanup)
+    os.environ["XDG_CACHE_HOME"] = cache.name
 
 
 def copy_world(folder: Path) -> Path:
