@@ -26,9 +26,9 @@ DELIVERY = (
     "batch_bytes",
     "prices",
 )
-# What models on one endpoint have in common.
 # What only a release reads: it can be changed in the folder of a build.
 RELEASE_ONLY = ("withdrawn", "report")
+# What models on one endpoint have in common.
 LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_seconds"))
 
 
