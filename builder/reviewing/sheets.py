@@ -112,11 +112,11 @@ def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, Row], seed: int, r
 
 def _item(code: str, unit: Unit, cell: Cell, row: Row) -> Row:
     """An item of a sheet: nothing in it tells which cell it is."""
-    about = {"item": code, "kind": unit.kind, "scenario": row["scenario"], "situation": row["description"]}
+    about = {"item": code, "kind": unit.kind, "scenario": row["scenario"], "situation": row["description"], "flags": row["flags"]}
     if unit.kind == "variant":
         return {**about, "context": row["context"], "text": row[cell.name]}
     turns = [{name: turn[name] for name in ("role", "text", "strategy")} for turn in row["turns"]]
-    return {**about, "flags": row["flags"], "turns": turns}
+    return {**about, "turns": turns}
 
 
 def _key_entry(unit: Unit, cell: Cell, row: Row) -> Row:
