@@ -10,9 +10,9 @@ from matplotlib.ticker import MaxNLocator
 from builder.inversion import Estimate, Row
 from builder.measuring import Measured
 
-RAW, STANCE, NEAR, FAR = "empathetic - apathetic", "stance", "stance, near", "stance, far"
+RAW, STANCE, NEAR, FAR, SCENARIO = "empathetic - apathetic", "stance", "stance, near", "stance, far", "scenario"
 # The words of the legend, by contrast.
-EFFECTS = {RAW: "as released: far empathetic against near apathetic", STANCE: "at equal closeness: the effect of stance"}
+EFFECTS = {RAW: "as released (stance and closeness)", STANCE: "at equal closeness (stance alone)"}
 RANKS = {RAW: "as released", NEAR: "near against near", FAR: "far against far"}
 
 
@@ -66,8 +66,8 @@ def scenarios(measured: Measured) -> Chart | None:
     for rows in measured.groups.get("scenario", {}).values():
         for row in rows:
             if on_scale(row):
-                found.setdefault(row.metric, []).append(Mark(RAW, Estimate(row.differences[RAW].value)))
-    return _chart("scenarios", {RAW: "one scenario"}, list(found.items()), 0, "difference of scores, empathetic minus apathetic")
+                found.setdefault(row.metric, []).append(Mark(SCENARIO, Estimate(row.differences[RAW].value)))
+    return _chart("scenarios", {SCENARIO: "one scenario"}, list(found.items()), 0, "difference of scores, empathetic minus apathetic")
 
 
 def on_scale(row: Row) -> bool:

@@ -35,7 +35,8 @@ def lengths(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
 def _lengths(name: str, texts: Sequence[str]) -> dict[str, Any]:
     found = np.array([len(words(text)) for text in texts])
     counts = np.bincount(found // BIN)
-    low, median, high = (float(one) for one in np.quantile(found, (0.05, 0.5, 0.95)))
+    low, high = (int(one) for one in np.quantile(found, (0.05, 0.95), method="inverted_cdf"))
+    median = float(np.median(found))
     figures = {"mean": round(float(found.mean()), 4), "low": low, "median": median, "high": high, "peak": int(counts.argmax()) * BIN}
     return {"variant": name, "texts": len(texts), **figures, "counts": counts.tolist()}
 

@@ -10,7 +10,7 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from builder.charts import FAR, NEAR, RAW, STANCE, Chart, Mark
+from builder.charts import FAR, NEAR, RAW, SCENARIO, STANCE, Chart, Mark
 from builder.files import room_for
 
 matplotlib.use("Agg")
@@ -18,7 +18,7 @@ import matplotlib.pyplot as plt  # noqa: E402  (after the choice of a backend th
 
 # Of the Okabe-Ito palette, told apart by all common kinds of colour vision; markers and places differ too.
 BLUE, ORANGE, GREEN, YELLOW, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#767676"
-STYLES = {RAW: (BLUE, "s"), STANCE: (ORANGE, "o"), NEAR: (ORANGE, "^"), FAR: (GREEN, "o")}
+STYLES = {RAW: (BLUE, "s"), STANCE: (ORANGE, "o"), NEAR: (ORANGE, "^"), FAR: (GREEN, "o"), SCENARIO: (BLUE, "|")}
 PHASES = {"exploration": BLUE, "comforting": YELLOW, "action": GREEN}
 SETTINGS: dict[Any, Any] = {"svg.hashsalt": "empathy-eval", "svg.fonttype": "path", "font.size": 10, "font.family": "DejaVu Sans"}
 
@@ -38,15 +38,14 @@ def draw_chart(chart: Chart, folder: Path) -> None:
         axes.set_xlim(*chart.span)
         axes.set_xlabel(chart.label)
         _bare(axes, "x")
-        figure.legend(loc="outside upper left", ncols=2, frameon=False)
+        figure.legend(loc="outside upper left", ncols=3, frameon=False, handletextpad=0.2, columnspacing=1.2)
 
 
 def _draw(axes: Any, mark: Mark, place: int) -> None:
     colour, marker = STYLES[mark.series]
-    faint = 1 if mark.of.low is not None else 0.5
     if mark.of.low is not None and mark.of.high is not None:
         axes.plot([mark.of.low, mark.of.high], [place, place], color=colour, linewidth=1.6, zorder=2)
-    axes.scatter([mark.of.value], [place], color=colour, marker=marker, s=36, alpha=faint, zorder=3)
+    axes.scatter([mark.of.value], [place], color=colour, marker=marker, s=90 if marker == "|" else 36, zorder=3)
 
 
 def draw_lengths(lengths: dict[str, Any], folder: Path) -> None:

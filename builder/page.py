@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from builder.charts import RAW, Chart, on_scale
+from builder.charts import RAW, Chart
 from builder.files import data_folder
 from builder.inversion import Difference, Row
 from builder.measuring import Measured
@@ -89,6 +89,13 @@ def ends(rows: Sequence[tuple[str, Row]]) -> tuple[tuple[str, float], tuple[str,
     return min(values, key=lambda one: one[1]), max(values, key=lambda one: one[1])
 
 
+def peak(phase: dict[str, Any], course: dict[str, Any]) -> tuple[int, float]:
+    """The part of a dialogue where a phase has its largest share of the turns, and that share; the first of equals."""
+    totals = [sum(column) for column in zip(*(one["counts"] for one in course["phases"]), strict=True)]
+    shares = [count / total if total else 0.0 for count, total in zip(phase["counts"], totals, strict=True)]
+    return shares.index(max(shares)), max(shares)
+
+
 def pretty(value: Any) -> str:
     """JSON to be read."""
     return json.dumps(value, indent=2, ensure_ascii=False)
@@ -101,5 +108,5 @@ def listed(parts: Sequence[str]) -> str:
 
 FILTERS: dict[str, Any] = {
     "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": place, "pretty": pretty,
-    "listed": listed, "sides": sides, "ends": ends, "on_scale": on_scale,
+    "listed": listed, "sides": sides, "ends": ends, "peak": peak,
 }  # fmt: skip
