@@ -35,6 +35,10 @@ class Chart:
     middle: float
     label: str
 
+    def shift(self, mark: Mark) -> float:
+        """How far from the middle of its row a mark stands, so that intervals do not hide each other: series by series one apart."""
+        return list(self.legend).index(mark.series) - (len(self.legend) - 1) / 2
+
     @property
     def span(self) -> tuple[float, float]:
         """The ends of the axis."""

@@ -29,7 +29,7 @@ def draw_chart(chart: Chart, folder: Path) -> None:
         axes.axvline(chart.middle, color=GREY, linewidth=1, zorder=1)
         for place, (_, marks) in enumerate(chart.rows):
             for mark in marks:
-                _draw(axes, mark, place)
+                _draw(axes, mark, place + 0.2 * chart.shift(mark))
         for name, told in chart.legend.items():
             axes.scatter([], [], color=STYLES[name][0], marker=STYLES[name][1], s=36, label=told)
         axes.set_yticks(range(len(chart.rows)), [_plain(name) for name, _ in chart.rows])
@@ -41,11 +41,11 @@ def draw_chart(chart: Chart, folder: Path) -> None:
         figure.legend(loc="outside upper left", ncols=3, frameon=False, handletextpad=0.2, columnspacing=1.2)
 
 
-def _draw(axes: Any, mark: Mark, place: int) -> None:
+def _draw(axes: Any, mark: Mark, place: float) -> None:
     colour, marker = STYLES[mark.series]
     if mark.of.low is not None and mark.of.high is not None:
         axes.plot([mark.of.low, mark.of.high], [place, place], color=colour, linewidth=1.6, zorder=2)
-    axes.scatter([mark.of.value], [place], color=colour, marker=marker, s=90 if marker == "|" else 36, zorder=3)
+    axes.scatter([mark.of.value], [place], color=colour, marker=marker, s=90 if marker == "|" else 36, zorder=3, clip_on=False)
 
 
 def draw_lengths(lengths: dict[str, Any], folder: Path) -> None:

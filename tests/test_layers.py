@@ -22,6 +22,7 @@ LAYERS = (
         "charts",
         "figures",
         "page",
+        "tables",
         "reporting",
         "cards",
         "releasing",
