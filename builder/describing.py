@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -105,10 +106,10 @@ def changes(before: str, after: str) -> list[list[str]]:
     """The way from one text to another in ``[same | removed | added, words]``, with the fewest words changed."""
     one, other = before.split(), after.split()
     found: list[list[str]] = []
-    for step in Levenshtein.opcodes(one, other):
-        parts = {"removed": one[step.src_start : step.src_end], "added": other[step.dest_start : step.dest_end]}
-        if step.tag == "equal":
-            parts = {"same": parts["added"]}
+    for same, group in groupby(Levenshtein.opcodes(one, other), key=lambda step: step.tag == "equal"):
+        steps = list(group)
+        gone, new = one[steps[0].src_start : steps[-1].src_end], other[steps[0].dest_start : steps[-1].dest_end]
+        parts = {"same": new} if same else {"removed": gone, "added": new}
         found += [[kind, " ".join(some)] for kind, some in parts.items() if some]
     return found
 
