@@ -30,15 +30,6 @@ def test_equal_tables_have_no_disagreement_and_every_doctored_number_has_one(rel
     assert list(disagreements(copy.deepcopy(tables), tables)) == []
     ways = list(numbers(tables))
     assert len(ways) > 2000 and {way[0] for way in ways} >= ALL
-        "inversion",
-        "controls",
-        "matched",
-        "groups",
-        "balance",
-        "lengths",
-        "course",
-        "examples",
-    }
     told = copy.deepcopy(tables)
     for way in ways:
         inner = told
