@@ -78,10 +78,11 @@ def examples(release_dir: Path) -> list[dict[str, Any]]:
     names = ("apathetic_edit_ratio", "pair_id", "dialogue_id", "flags")
     rows = zip(*(column(release_dir, config, name) for name in names), strict=True)
     calm = sorted((ratio, pair_id) for ratio, pair_id, dialogue_id, flags in rows if not flags and dialogue_id not in flagged)
-    chosen = sorted({len(calm) * quartile // 4 for quartile in QUARTILES}) if calm else []
-    wanted = [calm[place][1] for place in chosen]
+    wanted = [calm[place][1] for place in sorted({len(calm) * quartile // 4 for quartile in QUARTILES})] if calm else []
+    if not wanted:
+        return []
     found = [row for path in _files(release_dir, config) for row in pq.read_table(path, filters=[("pair_id", "in", wanted)]).to_pylist()]
-    return [_example(row) for row in sorted(found, key=lambda row: wanted.index(row["pair_id"]))] if wanted else []
+    return [_example(row) for row in sorted(found, key=lambda row: wanted.index(row["pair_id"]))]
 
 
 def _example(row: dict[str, Any]) -> dict[str, Any]:

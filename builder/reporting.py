@@ -128,12 +128,12 @@ def _paper(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
 def inversion_table(report: Report) -> str:
     """The inversion, and what is left of it at equal closeness, as lines of text for a terminal."""
     stance = {row.metric: row for row in report.measured.controls}
-    lines = [f"{'metric':<14}{'apathetic':>11}{'empathetic':>12}  {'difference':<29}{'prefers':<26}at equal closeness"]
+    lines = [f"{'metric':<14}{'apathetic':>11}{'empathetic':>12}  {'difference':<29}{'prefers':<22}at equal closeness"]
     for row in report.measured.inversion:
         difference = row.differences["empathetic - apathetic"]
         scores = f"{row.scores['apathetic']:>11.4f}{row.scores['empathetic']:>12.4f}"
-        alone = _alone(stance.get(row.metric))
-        lines.append(f"{row.metric:<14}{scores}  {_interval(difference):<29}{difference.prefers:<26}{alone}".rstrip())
+        prefers, alone = difference.prefers + ", forced" * difference.forced, _alone(stance.get(row.metric))
+        lines.append(f"{row.metric:<14}{scores}  {_interval(difference):<29}{prefers:<22}{alone}".rstrip())
     about = report.about
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     return "\n".join(lines)
