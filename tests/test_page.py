@@ -260,3 +260,6 @@ def test_the_keyboard_reaches_every_wide_table_and_print_opens_what_is_folded(br
         assert (
             tab.evaluate("getComputedStyle(document.querySelector('#groups details'), '::details-content').contentVisibility") == "visible"
         )
+        # A4 with margins of 12 mm, at 96 dots an inch: no table is cut off.
+        tab.set_viewport_size({"width": 703, "height": 1000})
+        assert tab.evaluate("document.documentElement.scrollWidth") <= 703
