@@ -79,8 +79,8 @@ def release(
         raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
-        report = write_report(folder, folder / "report", header["configuration"])
         facts = {**_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
+        report = write_report(folder, folder / "report", facts)
         write_card(folder, facts, report)
         write_changelog(folder, facts)
         write_croissant(folder, facts)

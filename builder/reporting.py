@@ -8,17 +8,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from builder.charts import effects, ranks, scenarios
 from builder.contrasts import PAIR_VARIANTS
 from builder.corpus import column
+from builder.describing import course, examples, lengths, making
 from builder.errors import input_error
-from builder.figures import draw_inversion
+from builder.figures import draw_chart, draw_course, draw_lengths
 from builder.files import data_folder, whole_folder, write_whole
-from builder.inversion import Chance
+from builder.inversion import Chance, Estimate, Row
 from builder.measuring import LENGTH_WITHIN, Measured, Stand
 from builder.metrics.kept import ScoreCache
 from builder.metrics.registry import default_names, find
+from builder.page import page
 from builder.schemas import read_yaml
-from builder.templates import environment
 
 MANIFEST, TABLES = "manifest.json", "tables.json"
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
@@ -28,14 +30,15 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Report:
-    """The tables of a report, and what they are over."""
+    """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``."""
 
     measured: Measured
     about: dict[str, Any]
+    told: dict[str, Any]
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON values."""
-        return {"about": self.about, **self.measured.to_json()}
+        return {"about": self.about, **self.measured.to_json(), **self.told}
 
 
 def report(release_dir: Path, out: Path, *, cache: ScoreCache | None = None, progress: Progress = lambda texts: None) -> Report:
@@ -44,9 +47,9 @@ def report(release_dir: Path, out: Path, *, cache: ScoreCache | None = None, pro
     Raises:
         InputError: if the folder is no release, a named metric is not installed, or ``out`` holds something else.
     """
-    configuration = read_manifest(release_dir)["configuration"]
+    manifest = read_manifest(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
-        return write_report(release_dir, folder, configuration, cache=cache, progress=progress)
+        return write_report(release_dir, folder, manifest, cache=cache, progress=progress)
 
 
 def read_manifest(release_dir: Path) -> dict[str, Any]:
@@ -63,25 +66,32 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
 
 
 def write_report(
-    release_dir: Path, out: Path, configuration: dict[str, Any], *, cache: ScoreCache | None = None,
-    progress: Progress = lambda texts: None,
-) -> Report:  # fmt: skip
+    release_dir: Path, out: Path, facts: dict[str, Any], *, cache: ScoreCache | None = None, progress: Progress = lambda texts: None
+) -> Report:
     """Measures a release and writes ``index.html``, the tables as JSON and ``figures/`` into ``out``.
+
+    Args:
+        facts: the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
 
     Raises:
         InputError: if a named metric is not installed, or the folder holds no pairs.
     """
-    report = measure_release(release_dir, configuration, cache=cache, progress=progress)
+    report = measure_release(release_dir, facts, cache=cache, progress=progress)
     write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
-    draw_inversion(report.measured.inversion, out / "figures")
-    write_whole(out / "index.html", _page(report, out / "figures" / "inversion.svg"))
+    charts = [chart for make in (effects, ranks, scenarios) if (chart := make(report.measured))]
+    for chart in charts:
+        draw_chart(chart, out / "figures")
+    draw_lengths(report.told["lengths"], out / "figures")
+    draw_course(report.told["course"], out / "figures")
+    write_whole(out / "index.html", page(report.measured, report.about, report.told, charts))
     return report
 
 
 def measure_release(
-    release_dir: Path, configuration: dict[str, Any], *, cache: ScoreCache | None = None, progress: Progress = lambda texts: None
+    release_dir: Path, facts: dict[str, Any], *, cache: ScoreCache | None = None, progress: Progress = lambda texts: None
 ) -> Report:
-    """The tables of a release, with the metrics that the configuration names."""
+    """The tables of a release, with the metrics that the configuration in ``facts`` names."""
+    configuration = facts["configuration"]
     settings = configuration["report"]
     found = find(settings.get("metrics") or default_names(settings), settings)
     chance = Chance(settings["bootstrap"], EXCHANGES, configuration["seed"])
@@ -98,7 +108,13 @@ def measure_release(
         "length_within": LENGTH_WITHIN,
         "paper": _paper(configuration),
     }
-    return Report(stand.measured(), about)
+    told = {
+        "lengths": lengths(stand.pairs, stand.controls),
+        "course": course(release_dir),
+        "examples": examples(release_dir),
+        "making": making(facts),
+    }
+    return Report(stand.measured(), about, told)
 
 
 def _paper(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
@@ -109,19 +125,24 @@ def _paper(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
     return {one["metric"]: {name: one[name] for name in PAIR_VARIANTS} for one in same}
 
 
-def _page(report: Report, figure: Path) -> str:
-    svg = figure.read_text(encoding="utf-8")
-    return environment(data_folder("release")).get_template("report.html.j2").render(report=report, figure=svg[svg.index("<svg") :]) + "\n"
-
-
 def inversion_table(report: Report) -> str:
-    """The inversion as lines of text, for a terminal."""
-    lines = [f"{'metric':<14}{'apathetic':>11}{'empathetic':>12}{'difference':>12}  {'95 % interval':<22}prefers"]
+    """The inversion, and what is left of it at equal closeness, as lines of text for a terminal."""
+    stance = {row.metric: row for row in report.measured.controls}
+    lines = [f"{'metric':<14}{'apathetic':>11}{'empathetic':>12}  {'difference':<29}{'prefers':<22}at equal closeness"]
     for row in report.measured.inversion:
         difference = row.differences["empathetic - apathetic"]
-        interval = "" if difference.low is None else f"[{difference.low:+.4f}, {difference.high:+.4f}]"
-        numbers = f"{row.scores['apathetic']:>11.4f}{row.scores['empathetic']:>12.4f}{difference.value:>+12.4f}"
-        lines.append(f"{row.metric:<14}{numbers}  {interval:<22}{difference.prefers}")
+        scores = f"{row.scores['apathetic']:>11.4f}{row.scores['empathetic']:>12.4f}"
+        prefers, alone = difference.prefers + ", forced" * difference.forced, _alone(stance.get(row.metric))
+        lines.append(f"{row.metric:<14}{scores}  {_interval(difference):<29}{prefers:<22}{alone}".rstrip())
     about = report.about
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     return "\n".join(lines)
+
+
+def _alone(row: Row | None) -> str:
+    """The effect of stance within closeness, in few words."""
+    return f"{_interval(row.differences['stance']):<29}{row.differences['stance'].prefers}" if row else ""
+
+
+def _interval(one: Estimate) -> str:
+    return f"{one.value:+.4f}" + ("" if one.low is None else f" [{one.low:+.4f}, {one.high:+.4f}]")

@@ -74,3 +74,12 @@ def test_the_command_of_mlcroissant_validates_it(released: tuple[Path, Released]
     command = Path(sys.executable).with_name("mlcroissant")
     done = subprocess.run([command, "validate", "--jsonld", released[0] / "croissant.json"], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0 and "Done." in done.stderr, done.stderr
+
+
+def test_the_card_has_stance_at_equal_closeness_beside_what_the_checks_force(released: tuple[Path, Released]) -> None:
+    card = (released[0] / "README.md").read_text()
+    stance = {row.metric: row.differences["stance"] for row in released[1].report.measured.controls}
+    for row in released[1].report.measured.inversion:
+        (line,) = (one for one in card.splitlines() if one.startswith(f"| {row.metric} |"))
+        assert f"{stance[row.metric].value:+.4f} [" in line.split("|")[5]
+        assert line.endswith("] |") and ("forced" in line) == row.differences["empathetic - apathetic"].forced

@@ -14,6 +14,7 @@ import pytest
 
 from builder.config import load_configuration
 from builder.errors import InputError
+from builder.page import number as shown
 from builder.pipeline import build
 from builder.prompts import Prompts
 from builder.releasing import manifest_text, release, sealed
@@ -126,15 +127,24 @@ def test_a_doctored_count_in_the_card_is_seen(copy: Path) -> None:
 
 def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None:
     path = copy / "report" / "tables.json"
-    tables = json.loads(path.read_text())
-    number = tables["inversion"][1]["scores"]["empathetic"]
+    told = path.read_text()
+    tables = json.loads(told)
     tables["inversion"][1]["scores"]["empathetic"] = 0.9
+    tables["groups"]["phase"]["action"][0]["differences"]["empathetic - apathetic"]["p"] = 0.9
+    tables["lengths"]["variants"][0]["counts"][8] += 1
     path.write_text(json.dumps(tables))
-    page = copy / "report" / "index.html"
-    page.write_text(page.read_text().replace(f"{number:.4f}", "0.9000"))
     rehash(copy)
     assert said(copy, fast=True) == ""
-    assert "tables.json: inversion: ROUGE-L: empathetic: says 0.9, the data gives" in said(copy)
+    found = said(copy)
+    assert "tables.json: inversion: ROUGE-L: scores: empathetic: says 0.9, the data gives" in found
+    assert "tables.json: groups: phase: action: BLEU-4: differences: empathetic - apathetic: p: says 0.9" in found
+    assert "tables.json: lengths: variants: 0: counts: 8: says" in found
+    path.write_text(told)
+    page = copy / "report" / "index.html"
+    number = shown(json.loads(told)["inversion"][1]["scores"]["empathetic"])
+    page.write_text(page.read_text().replace(number, "0.9000"))
+    rehash(copy)
+    assert f"index.html: inversion: ROUGE-L: empathetic: does not show {number}" in said(copy)
 
 
 def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:

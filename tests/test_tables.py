@@ -1,0 +1,78 @@
+"""The tables of a report: every doctored number in them is found."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from builder.releasing import Released
+from builder.tables import disagreements, unseen
+
+ALL = {"inversion", "controls", "matched", "groups", "balance", "lengths", "course", "examples", "making", "about"}
+
+
+def numbers(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The way to every number in a JSON value."""
+    if isinstance(value, dict):
+        for name, one in value.items():
+            yield from numbers(one, (*way, name))
+    elif isinstance(value, list):
+        for place, one in enumerate(value):
+            yield from numbers(one, (*way, place))
+    elif isinstance(value, int | float) and not isinstance(value, bool):
+        yield way
+
+
+def test_equal_tables_have_no_disagreement_and_every_doctored_number_has_one(released: tuple[Path, Released]) -> None:
+    tables = released[1].report.to_json()
+    assert list(disagreements(copy.deepcopy(tables), tables)) == []
+    ways = list(numbers(tables))
+    assert len(ways) > 2000 and {way[0] for way in ways} >= ALL
+    told = copy.deepcopy(tables)
+    for way in ways:
+        inner = told
+        for step in way[:-1]:
+            inner = inner[step]
+        before = inner[way[-1]]
+        inner[way[-1]] = before + 0.01
+        # The top entry alone is compared: all of them for every number would take minutes.
+        assert list(disagreements(told[way[0]], tables[way[0]])), way
+        inner[way[-1]] = before
+
+
+def test_what_is_missing_and_what_is_too_much_is_named() -> None:
+    told = {"a": 1, "rows": [{"metric": "M", "scores": {"x": 0.5}}], "text": "x", "more": 1}
+    found = {"a": 1, "rows": [{"metric": "M", "scores": {"x": 0.6, "y": 0.1}}, {"metric": "N"}], "text": "y"}
+    assert list(disagreements(told, found)) == [
+        ("rows", "has 1 entries, the data gives 2"),
+        ("rows: M: scores: x", "says 0.5, the data gives 0.6"),
+        ("rows: M: scores: y", "is missing"),
+        ("text", "says x, the data gives y"),
+        ("more", "is not in the data"),
+    ]
+
+
+def test_bertscore_may_differ_as_machines_do_and_nothing_else_may() -> None:
+    def row(metric: str, value: float, p: float) -> dict[str, Any]:
+        return {"metric": metric, "scores": {"x": value}, "differences": {"stance": {"p": p, "forced": False, "low": None}}}
+
+    assert not list(disagreements(row("BERTScore F1", 0.5001, 0.0505), row("BERTScore F1", 0.5, 0.05)))
+    assert [where for where, _ in disagreements(row("BERTScore F1", 0.5003, 0.07), row("BERTScore F1", 0.5, 0.05))] == [
+        "scores: x",
+        "differences: stance: p",
+    ]
+    assert len(list(disagreements(row("BLEU-4", 0.5001, 0.0505), row("BLEU-4", 0.5, 0.05)))) == 2
+
+
+def test_no_number_and_false_are_not_zero() -> None:
+    for told, found in ((None, 0), (0, None), (False, 0), (0, False), (True, 1)):
+        assert len(list(disagreements([told], [found]))) == 1
+
+
+def test_all_scores_and_differences_stand_on_the_page(released: tuple[Path, Released]) -> None:
+    tables = released[1].report.to_json()
+    page = (released[0] / "report" / "index.html").read_text()
+    assert list(unseen(tables, page)) == []
+    assert len(list(unseen(tables, ""))) > 500
