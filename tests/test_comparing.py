@@ -27,7 +27,7 @@ WITHDRAWN = [{"dialogue_id": "007-seed", "reason": "an auditor found a real name
 def releases(tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> tuple[Path, Path]:
     """A release, and a later one of the same build folder with one dialogue withdrawn."""
     for version, changes in (("0.1.0", {}), ("0.2.0", {"withdrawn": WITHDRAWN})):
-        config = load_configuration(demo_file(tmp_path, report={"bootstrap": 10}, **changes))
+        config = load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}, **changes))
         build(config, tmp_path / "b", catalogue, prompts)
         release(tmp_path / "b", tmp_path / version, version)
     return tmp_path / "0.1.0", tmp_path / "0.2.0"
@@ -59,7 +59,7 @@ def test_added_and_changed_dialogues_and_settings_are_named(
     edited = dataclasses.replace(catalogue[17], seed=dataclasses.replace(seed, turns=turns))
     others = tuple(edited if one.number == 17 else one for one in catalogue.scenarios)
     new = dataclasses.replace(catalogue, scenarios=others, seed_hash="s1-other")
-    build(load_configuration(demo_file(tmp_path, report={"bootstrap": 20})), tmp_path / "b3", new, prompts)
+    build(load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 20})), tmp_path / "b3", new, prompts)
     release(tmp_path / "b3", tmp_path / "0.3.0", "0.3.0")
     found = diff(releases[1], tmp_path / "0.3.0")
     # the bank's name changes with the seeds, and so does the model of every row

@@ -26,12 +26,12 @@ def run(arguments: list[str], room: int | None = None) -> subprocess.CompletedPr
 @pytest.fixture
 def build(tmp_path: Path) -> list[str]:
     world = copy_world(tmp_path / "scenarios")
-    config = demo_file(tmp_path, report={"bootstrap": 50})
+    config = demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 50})
     return ["build", str(config), "--out", str(tmp_path / "b"), "--scenarios", str(world)]
 
 
 def test_a_build_says_so_and_goes_on_once_there_is_room(build: list[str], tmp_path: Path) -> None:
-    for room in (2_000, 20_000, 150_000):
+    for room in (2_000, 150_000):
         full = run(build, room)
         assert full.returncode == 1, (room, full.stdout, full.stderr)
         assert "cannot be" in full.stderr and "Fix: make room" in full.stderr and "Traceback" not in full.stderr
@@ -44,7 +44,7 @@ def test_a_release_says_so_leaves_the_old_one_and_works_once_there_is_room(build
     assert run(build).returncode == 0
     out = tmp_path / "release"
     release = ["release", str(tmp_path / "b"), "--out", str(out), "--version"]
-    for room in (2_000, 8_000, 40_000):
+    for room in (2_000, 40_000):
         full = run([*release, "0.1.0"], room)
         assert full.returncode == 1, (room, full.stdout, full.stderr)
         assert "cannot be written" in full.stderr and "Fix: make room" in full.stderr and "Traceback" not in full.stderr

@@ -65,7 +65,7 @@ def table(folder: Path, config: str) -> list[dict[str, Any]]:
 def whole(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
     """A release of all seeds, without the metric that takes long."""
     folder = tmp_path_factory.mktemp("whole")
-    config = load_configuration(demo_file(folder, report={"bootstrap": 10}))
+    config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}))
     build(config, folder / "build", load_catalogue(), prompts)
     release(folder / "build", folder / "release", "0.1.0")
     return folder / "release"
@@ -192,7 +192,9 @@ def test_a_near_duplicate_is_left_out_and_counted(catalogue: Catalogue, prompts:
     other = dataclasses.replace(seed, turns=(opening, *seed.turns[1:]))
     copy = dataclasses.replace(catalogue[17], number=19, slug="other", seed=other)
     doubled = dataclasses.replace(catalogue, scenarios=(*catalogue.scenarios, copy))
-    build(load_configuration(demo_file(tmp_path, report={"bootstrap": 10})), tmp_path / "b", doubled, prompts)
+    build(
+        load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10})), tmp_path / "b", doubled, prompts
+    )
     made = release(tmp_path / "b", tmp_path / "r", "0.1.0")
     assert (split_of("017-seed"), split_of("019-seed")) == ("train", "test")
     assert made.manifest["duplicates"] == {"017-seed": "019-seed"}

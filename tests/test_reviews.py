@@ -121,7 +121,12 @@ REMOVED = {"017-seed": 3, "025-seed": 2, "040-seed": 1}
 def builds(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> tuple[Path, Path]:
     """A build of all seeds, and its release."""
     folder = tmp_path_factory.mktemp("round")
-    build(load_configuration(demo_file(folder, report={"bootstrap": 200})), folder / "build", load_catalogue(), prompts)
+    build(
+        load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 200})),
+        folder / "build",
+        load_catalogue(),
+        prompts,
+    )
     release(folder / "build", folder / "release", "0.1.0")
     return folder / "build", folder / "release"
 
@@ -255,7 +260,9 @@ def test_where_the_one_of_two_duplicates_that_stays_is_removed_the_other_one_tak
     opening = replace(seed.turns[0], text=seed.turns[0].text.replace("Fifty-two", "Fifty-three"))
     other = replace(seed, turns=(opening, *seed.turns[1:]))
     doubled = replace(catalogue, scenarios=(*catalogue.scenarios, replace(catalogue[17], number=19, slug="other", seed=other)))
-    build(load_configuration(demo_file(tmp_path, report={"bootstrap": 10})), tmp_path / "b", doubled, prompts)
+    build(
+        load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10})), tmp_path / "b", doubled, prompts
+    )
     content = content_hash({"role": turn.role, "text": turn.text} for turn in other.turns)
     source = "0" * 64
     review = f"s1-{source}"

@@ -28,7 +28,12 @@ from tests.conftest import demo_file
 def original(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
     """All seeds, lexical metrics only."""
     folder = tmp_path_factory.mktemp("verify")
-    build(load_configuration(demo_file(folder, report={"bootstrap": 10})), folder / "build", load_catalogue(), prompts)
+    build(
+        load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10})),
+        folder / "build",
+        load_catalogue(),
+        prompts,
+    )
     release(folder / "build", folder / "release", "0.1.0")
     return folder / "release"
 
