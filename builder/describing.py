@@ -17,7 +17,7 @@ from builder.corpus import Corpus, column
 from builder.metrics.length import Length
 from builder.splitting import SPLITS
 from builder.taxonomy import load_taxonomy
-from builder.text import edit_ratio, overlap, words
+from builder.text import WORD, edit_ratio, overlap
 
 # Lengths are counted in bins of so many words, a dialogue is cut into so many equal parts.
 BIN, PARTS = 5, 10
@@ -34,7 +34,7 @@ def lengths(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
 
 
 def _lengths(name: str, texts: Sequence[str]) -> dict[str, Any]:
-    found = np.array([len(words(text)) for text in texts])
+    found = np.array([len(WORD.findall(text)) for text in texts])
     counts = np.bincount(found // BIN)
     low, high = (int(one) for one in np.quantile(found, (0.05, 0.95), method="inverted_cdf"))
     median = float(np.median(found))

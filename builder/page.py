@@ -78,7 +78,7 @@ def counted(count: int, one: str, many: str = "") -> str:
 
 def place(value: float, span: tuple[float, float]) -> str:
     """Where a value lies on a drawing, a little room at both ends left free."""
-    return f"{5.5 + 89 * (value - span[0]) / (span[1] - span[0]):.2f}%"
+    return f"{6.5 + 87 * (value - span[0]) / (span[1] - span[0]):.2f}%"
 
 
 def ends(rows: Sequence[tuple[str, Row]]) -> tuple[tuple[str, float], tuple[str, float]]:
