@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,9 +19,12 @@ AT_ONCE = 50
 TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Clusters:
-    """Which dialogue each segment belongs to (``members``), and which scenario each dialogue."""
+    """Which dialogue each segment belongs to (``members``), and which scenario each dialogue.
+
+    What was drawn last is kept in small numbers: the next metric over the same dialogues need not draw it again.
+    """
 
     members: NDArray[np.int64]
     scenarios: NDArray[np.int64]
@@ -56,29 +60,43 @@ class Clusters:
         without that, scenarios of few dialogues would make the intervals too narrow. Scenarios of one dialogue have no spread of
         their own and are one stratum together; a single such dialogue is always in.
         """
-        parts = [weights @ totals for weights in self._weights(resamples, seed)]
-        return np.vstack(parts)
+        factors = np.ones(len(self))
+        for columns in self._strata():
+            if (size := len(columns)) > 1:
+                factors[columns] = size / (size - 1)
+        return np.vstack([(drawn * factors) @ totals for drawn in self._drawn(resamples, seed)])
 
-    def _weights(self, resamples: int, seed: int) -> Iterator[Array]:
+    def _strata(self) -> list[NDArray[np.int64]]:
+        """The dialogues of each stratum."""
         sizes = Counter(self.scenarios.tolist())
         stratum = np.array([0 if sizes[scenario] == 1 else scenario for scenario in self.scenarios.tolist()])
-        strata = [np.flatnonzero(stratum == one) for one in np.unique(stratum)]
+        return [np.flatnonzero(stratum == one) for one in np.unique(stratum)]
+
+    @lru_cache(maxsize=1)  # noqa: B019  (one set of dialogues is kept, whichever was the last)
+    def _drawn(self, resamples: int, seed: int) -> list[NDArray[np.uint16]]:
+        """How often each dialogue is drawn in each resample, before it is weighted up."""
+        found = []
         for start in range(0, resamples, AT_ONCE):
             rng = np.random.default_rng(derived_random(seed, "bootstrap", start).getrandbits(64))
-            weights = np.ones((min(AT_ONCE, resamples - start), len(self)))
-            for columns in strata:
+            drawn = np.ones((min(AT_ONCE, resamples - start), len(self)), dtype=np.uint16)
+            for columns in self._strata():
                 if (size := len(columns)) > 1:
-                    drawn = rng.multinomial(size - 1, np.full(size, 1 / size), size=len(weights))
-                    weights[:, columns] = drawn * (size / (size - 1))
-            yield weights
+                    drawn[:, columns] = rng.multinomial(size - 1, np.full(size, 1 / size), size=len(drawn))
+            found.append(drawn)
+        return found
 
     def exchanged(self, change: Array, flips: int, seed: int) -> Array:
         """Sums of ``change`` over randomly chosen dialogues, each in with probability one half, shape (flips, k)."""
-        parts = []
+        return np.vstack([np.unpackbits(drawn, axis=1, count=len(self)).astype(np.float64) @ change for drawn in self._flipped(flips, seed)])
+
+    @lru_cache(maxsize=1)  # noqa: B019  (as above)
+    def _flipped(self, flips: int, seed: int) -> list[NDArray[np.uint8]]:
+        """Which dialogues are in, eight to a byte."""
+        found = []
         for start in range(0, flips, AT_ONCE):
             rng = np.random.default_rng(derived_random(seed, "exchange", start).getrandbits(64))
-            parts.append(rng.integers(0, 2, (min(AT_ONCE, flips - start), len(self))).astype(np.float64) @ change)
-        return np.vstack(parts)
+            found.append(np.packbits(rng.integers(0, 2, (min(AT_ONCE, flips - start), len(self))).astype(np.uint8), axis=1))
+        return found
 
 
 def interval(values: Array, places: int) -> tuple[float, float]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,7 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.pair_ids)
 
-    @property
+    @cached_property
     def clusters(self) -> Clusters:
         """The dialogues of the pairs."""
         return Clusters.of(self.dialogues, self.scenario_ids)
@@ -119,10 +120,11 @@ def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
     path = release_dir / "candidates.parquet"
     found: dict[str, dict[str, str]] = {}
     refused = False
-    for row in pq.read_table(path).to_pylist() if path.is_file() else ():
-        if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
-            refused = refused or bool(row["reasons"])
-            found.setdefault(row["pair_id"], {}).setdefault(row["variant"], row["text"])
+    for batch in pq.ParquetFile(path).iter_batches(1000) if path.is_file() else ():
+        for row in batch.to_pylist():
+            if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
+                refused = refused or bool(row["reasons"])
+                found.setdefault(row["pair_id"], {}).setdefault(row["variant"], row["text"])
     return found if refused else {}
 
 

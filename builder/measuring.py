@@ -130,18 +130,15 @@ class Stand:
     def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[Row]]:
         """By group the row of each metric; p-values of one metric are corrected over the groups."""
         column = np.array(self.pairs.groups[name])
-        groups = sorted(set(self.pairs.groups[name]))
-        clusters = self.pairs.clusters
-        found: dict[str, list[Row]] = {group: [] for group in groups}
-        for metric in metrics:
-            rows = []
-            for group in groups:
-                chosen = column == group
+        rows: dict[str, list[Row]] = {metric.name: [] for metric in metrics}
+        for group in (groups := sorted(set(self.pairs.groups[name]))):
+            chosen = column == group
+            clusters = self.pairs.clusters.take(chosen)
+            for metric in metrics:
                 kept = {variant: one[chosen] for variant, one in statistics[metric.name].items()}
-                rows.append(row(metric, kept, clusters.take(chosen), PAIRS, self.chance))
-            for group, one in zip(groups, corrected(rows), strict=True):
-                found[group].append(one)
-        return found
+                rows[metric.name].append(row(metric, kept, clusters, PAIRS, self.chance))
+        by_metric = [corrected(found) for found in rows.values()]
+        return {group: [found[place] for found in by_metric] for place, group in enumerate(groups)}
 
     def _before(self, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> list[Row]:
         """The rows over all candidates that only a contrast check could refuse; none if it refused none."""
