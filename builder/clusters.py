@@ -87,7 +87,8 @@ class Clusters:
 
     def exchanged(self, change: Array, flips: int, seed: int) -> Array:
         """Sums of ``change`` over randomly chosen dialogues, each in with probability one half, shape (flips, k)."""
-        return np.vstack([np.unpackbits(drawn, axis=1, count=len(self)).astype(np.float64) @ change for drawn in self._flipped(flips, seed)])
+        parts = (np.unpackbits(bits, axis=1, count=len(self)) for bits in self._flipped(flips, seed))
+        return np.vstack([part.astype(np.float64) @ change for part in parts])
 
     @lru_cache(maxsize=1)  # noqa: B019  (as above)
     def _flipped(self, flips: int, seed: int) -> list[NDArray[np.uint8]]:

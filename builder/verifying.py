@@ -110,6 +110,16 @@ def _rows(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                     yield Problem(place, f'"{name}": {what}', RESTORE)
 
 
+def _read(folder: Path, config: str, split: str) -> Iterator[tuple[str, Row]]:
+    """(place, row) of a file, in groups of rows."""
+    path = folder / "data" / config / f"{split}.parquet"
+    number = 0
+    for batch in pq.ParquetFile(path).iter_batches(1000):
+        for row in batch.to_pylist():
+            yield f"{path}: row {number}", row
+            number += 1
+
+
 class Rows:
     """The rows of a file by their first column, an id: the places of all are kept, and the rows of the group that was asked for last."""
 
