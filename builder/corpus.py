@@ -22,6 +22,7 @@ from builder.metrics.scoring import Pairs
 from builder.splitting import SPLITS
 
 GROUPINGS = ("scenario", "phase", "strategy")
+REPEATED = {"dialogue_id", "scenario_id", "source", *GROUPINGS}
 
 
 @dataclass(frozen=True)
@@ -74,11 +75,14 @@ def read_corpus(
 
 
 def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> list[Any]:
-    """A column over splits."""
+    """A column over splits; of names that come again and again, such as a dialogue's, each is one string in memory."""
     found: list[Any] = []
+    known: dict[Any, Any] = {}
     for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
         try:
-            found += pq.read_table(path, columns=[name]).column(name).to_pylist()
+            for batch in pq.ParquetFile(path).iter_batches(1000, columns=[name]):
+                values = batch.column(0).to_pylist()
+                found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
         except (OSError, pa.ArrowException) as error:
             raise input_error(path, f"cannot be read: {error}", "name the folder of a whole release") from error
     return found

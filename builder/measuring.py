@@ -124,8 +124,11 @@ class Stand:
         if not chosen.any():
             return []
         clusters = corpus.clusters.take(chosen)
-        kept = {one.name: {name: statistics[one.name][name][chosen] for name in contrast.weights} for one in metrics}
-        return corrected([row(one, kept[one.name], clusters, (contrast,), self.chance) for one in metrics])
+        rows = []
+        for metric in metrics:
+            kept = {name: statistics[metric.name][name][chosen] for name in contrast.weights}
+            rows.append(row(metric, kept, clusters, (contrast,), self.chance))
+        return corrected(rows)
 
     def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[Row]]:
         """By group the row of each metric; p-values of one metric are corrected over the groups."""

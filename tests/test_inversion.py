@@ -110,6 +110,21 @@ def test_resamples_keep_their_strata_and_single_dialogues_are_one() -> None:
     assert np.allclose(pooled.sum(axis=1), 3) and pooled.std(axis=0).min() > 0
 
 
+def test_draws_that_are_kept_give_each_metric_and_each_set_of_dialogues_its_own_sums() -> None:
+    one, other = (
+        Clusters.of([f"{scenario}{place}" for scenario in "ab" for place in range(4)], scenarios) for scenarios in ([1] * 8, [1, 2] * 4)
+    )
+    ones, squares = np.ones((8, 1)), np.arange(8.0)[:, None] ** 2
+    for clusters in (one, other, one):
+        for totals in (ones, squares):
+            fresh = Clusters(clusters.members, clusters.scenarios)
+            assert (clusters.bootstrapped(totals, 70, 1) == fresh.bootstrapped(totals, 70, 1)).all()
+            assert (clusters.exchanged(totals, 70, 1) == fresh.exchanged(totals, 70, 1)).all()
+    # Each resample of a stratum of n holds n - 1 dialogues, weighted up to n.
+    assert one.bootstrapped(ones, 70, 1) == pytest.approx(8) and other.bootstrapped(ones, 70, 1) == pytest.approx(8)
+    assert set(one.exchanged(ones, 70, 1).ravel()) <= set(range(9)) and len(np.unique(one.exchanged(squares, 70, 1))) > 35
+
+
 def test_resamples_do_not_depend_on_how_many_are_drawn_at_once() -> None:
     clusters = Clusters.of([str(n) for n in range(30)], [1] * 30)
     many = clusters.bootstrapped(np.eye(30), 120, 1)
