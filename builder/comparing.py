@@ -105,13 +105,15 @@ def _named(manifest: dict[str, Any], name: str) -> set[str]:
 
 def _dialogues(folder: Path) -> dict[str, tuple[str, str]]:
     """(split, hash of the dialogue with all its pairs and controls) by id."""
-    found: dict[str, tuple[str, list[str]]] = {}
+    found: dict[str, tuple[str, str]] = {}
     for config in ("dialogues", "pairs", "controls"):
         for split in SPLITS:
             for batch in pq.ParquetFile(folder / "data" / config / f"{split}.parquet").iter_batches(1000):
                 for row in batch.to_pylist():
-                    found.setdefault(row["dialogue_id"], (split, []))[1].append(digest(row))
-    return {name: (split, digest(parts)) for name, (split, parts) in found.items()}
+                    # Each row's hash holds that of the rows before it, so that one hash a dialogue is kept.
+                    first, before = found.get(row["dialogue_id"], (split, ""))
+                    found[row["dialogue_id"]] = first, digest([before, row])
+    return found
 
 
 def _columns(before: Path, after: Path) -> dict[str, list[str]]:

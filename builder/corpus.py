@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from builder.metrics.scoring import Pairs
 from builder.splitting import SPLITS
 
 GROUPINGS = ("scenario", "phase", "strategy")
+REPEATED = {"dialogue_id", "scenario_id", "source", *GROUPINGS}
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Corpus:
     def __len__(self) -> int:
         return len(self.pair_ids)
 
-    @property
+    @cached_property
     def clusters(self) -> Clusters:
         """The dialogues of the pairs."""
         return Clusters.of(self.dialogues, self.scenario_ids)
@@ -73,11 +75,14 @@ def read_corpus(
 
 
 def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> list[Any]:
-    """A column over splits."""
+    """A column over splits; of names that come again and again, such as a dialogue's, each is one string in memory."""
     found: list[Any] = []
+    known: dict[Any, Any] = {}
     for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
         try:
-            found += pq.read_table(path, columns=[name]).column(name).to_pylist()
+            for batch in pq.ParquetFile(path).iter_batches(1000, columns=[name]):
+                values = batch.column(0).to_pylist()
+                found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
         except (OSError, pa.ArrowException) as error:
             raise input_error(path, f"cannot be read: {error}", "name the folder of a whole release") from error
     return found
@@ -119,10 +124,11 @@ def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
     path = release_dir / "candidates.parquet"
     found: dict[str, dict[str, str]] = {}
     refused = False
-    for row in pq.read_table(path).to_pylist() if path.is_file() else ():
-        if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
-            refused = refused or bool(row["reasons"])
-            found.setdefault(row["pair_id"], {}).setdefault(row["variant"], row["text"])
+    for batch in pq.ParquetFile(path).iter_batches(1000) if path.is_file() else ():
+        for row in batch.to_pylist():
+            if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
+                refused = refused or bool(row["reasons"])
+                found.setdefault(row["pair_id"], {}).setdefault(row["variant"], row["text"])
     return found if refused else {}
 
 

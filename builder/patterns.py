@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any
-
-import spacy
-from spacy.language import Language
-from spacy.matcher import Matcher
-from spacy.tokens import Doc, Span
-from spacy.util import filter_spans
+from typing import TYPE_CHECKING, Any
 
 from builder.errors import input_error
 from builder.files import data_folder
 from builder.schemas import read_yaml
 
+if TYPE_CHECKING:
+    from spacy.language import Language
+    from spacy.matcher import Matcher
+    from spacy.tokens import Doc, Span
+
 
 @cache
 def language() -> Language:
     """English tokens and sentences by rule."""
+    # Where torch is installed, spaCy's thinc loads it for models that are not used here: 200 MB and a second or two.
+    hidden = "torch" not in sys.modules
+    if hidden:
+        sys.modules["torch"] = None  # type: ignore[assignment]
+    try:
+        import spacy
+    finally:
+        if hidden:
+            del sys.modules["torch"]
     blank = spacy.blank("en")
     blank.add_pipe("sentencizer")
     return blank
@@ -55,6 +64,8 @@ class Patterns:
 
     def spans(self, doc: Doc) -> list[Span]:
         """The matches as spans of a document, longest first where they overlap."""
+        from spacy.util import filter_spans
+
         found: list[Span] = self.matcher(doc, as_spans=True)
         return filter_spans(found)
 
@@ -79,7 +90,10 @@ def load_patterns(name: str, folder: Path | None = None) -> Patterns:
     """
     path = (folder or data_folder("rules")) / f"{name}.yaml"
     rules: list[dict[str, Any]] = read_yaml(path, "rules")
-    matcher = Matcher(language().vocab, validate=True)
+    vocabulary = language().vocab
+    from spacy.matcher import Matcher
+
+    matcher = Matcher(vocabulary, validate=True)
     for rule in rules:
         try:
             matcher.add(rule["name"], rule["patterns"])
@@ -88,6 +102,6 @@ def load_patterns(name: str, folder: Path | None = None) -> Patterns:
     replacements = {rule["name"]: rule["replace"] for rule in rules if "replace" in rule}
     needed = tuple(_needed(pattern) for rule in rules for pattern in rule["patterns"])
     # Long words are rarer than short ones: of each pattern the set whose shortest word is longest.
-    strings = language().vocab.strings
+    strings = vocabulary.strings
     telling = frozenset().union(*(max(sets, key=lambda words: min(len(strings[word]) for word in words)) for sets in needed))
     return Patterns(matcher, needed, telling, replacements)

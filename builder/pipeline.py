@@ -26,7 +26,7 @@ from builder.models import make_models
 from builder.models.noting import Notes
 from builder.models.protocol import NoAnswer
 from builder.outstanding import under_way
-from builder.planning import part_of, plans, quotas
+from builder.planning import part_of, planned, plans, quotas
 from builder.prompts import Prompts
 from builder.records import Outcome, Plan
 from builder.rewriting import Rewriter
@@ -145,8 +145,9 @@ async def _build(
     models = run.notes.stand_ins(models, config) if run.notes is not None else models
     toxicity = Toxicity(config.checks.toxicity, ledger, offline=run.offline)
     asker = Asker(ledger, models, prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
-    items = list(part_of(plans(config, catalogue), *run.part or (1, 1)))
-    summary = Summary(len(items), budget)
+    part = run.part or (1, 1)
+    items = part_of(plans(config, catalogue), *part)
+    summary = Summary(len(list(part_of(range(planned(config, catalogue)), *part))), budget)
     try:
         with contextlib.suppress(_OnlyFilled), _stopped_by_interrupt(asker), whole_file(out / OUTCOMES) as partial:
             with partial.open("wb") as stream:

@@ -59,9 +59,18 @@ def plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
         return
     controls = dict(zip(wanted, apportion(config.controls, list(wanted.values())), strict=True)) if config.controls else {}
     for number, quota in wanted.items():
-        for index in range(quota + math.ceil(quota * config.surplus)):
+        for index in range(_with_spares(quota, config)):
             share = _share_of(controls.get(number, 0), index, quota)
             yield drawn_plan(config.seed, number, index, catalogue.taxonomy, config.rules, share)
+
+
+def planned(config: Configuration, catalogue: Catalogue) -> int:
+    """How many plans a build has, without drawing them."""
+    return sum(quota if config.plan == "seeds" else _with_spares(quota, config) for quota in quotas(config, catalogue).values())
+
+
+def _with_spares(quota: int, config: Configuration) -> int:
+    return quota + math.ceil(quota * config.surplus)
 
 
 def part_of(items: Iterable[T], number: int, parts: int) -> Iterator[T]:

@@ -12,10 +12,14 @@ WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 ROUGE_TOKEN = re.compile(r"[a-z0-9]+")
 
 
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(word.casefold() for word in WORD.findall(text))
+
+
 @lru_cache(maxsize=4096)
 def words(text: str) -> tuple[str, ...]:
     """The words of a text, casefolded; an apostrophe or a hyphen inside a word belongs to it."""
-    return tuple(word.casefold() for word in WORD.findall(text))
+    return _words(text)
 
 
 def edit_ratio(a: str, b: str) -> float:
@@ -37,7 +41,8 @@ def overlap(a: str, b: str) -> float:
 
 def shingles(text: str, size: int = 5) -> frozenset[tuple[str, ...]]:
     """The set of runs of ``size`` words; a shorter text is one run of all its words."""
-    tokens = words(text)
+    # Whole dialogues come here, each once: thousands of them kept would fill memory.
+    tokens = _words(text)
     return frozenset(tokens[i : i + size] for i in range(max(1, len(tokens) - size + 1)))
 
 

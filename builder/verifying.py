@@ -86,27 +86,24 @@ def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 def _rows(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """Rows are valid, ids unique, splits as the ids say, and what the configs say of one turn is the same in all of them."""
-    seen: dict[tuple[str, str], str] = {}
     removed = (manifest.get("reviews") or {}).get("removed", [])
     withdrawn = {one["dialogue_id"] for one in [*manifest["withdrawn"], *removed]} | set(manifest["duplicates"])
-    for split in SPLITS:
-        dialogues = {row["dialogue_id"]: row for _, row in _read(folder, "dialogues", split)}
-        pairs: dict[str, Row] = {}
-        for config in ("dialogues", "pairs", "preferences", "controls"):
+    for config in ("dialogues", "pairs", "preferences", "controls"):
+        seen: dict[str, str] = {}
+        for split in SPLITS:
+            dialogues, pairs = (Rows(folder / "data" / name / f"{split}.parquet") for name in ("dialogues", "pairs"))
             for place, row in _read(folder, config, split):
                 name = row["dialogue_id"] if config == "dialogues" else row["pair_id"]
                 dialogue_id = name.split("-t")[0]
                 for where, what, fix in violations(row, f"{config}_row"):
                     yield Problem(f"{place}: {where}", what, fix)
-                if before := seen.get((config, name)):
+                if before := seen.get(name):
                     yield Problem(place, f'"{name}" is also in {before}', "an id stands for one row")
-                seen[config, name] = place
+                seen[name] = place
                 if split_of(dialogue_id) != split:
                     yield Problem(place, f'"{name}" belongs to {split_of(dialogue_id)} by its id', "never move a row to another split")
                 if dialogue_id in withdrawn:
                     yield Problem(place, f'"{dialogue_id}" is said to be left out', RESTORE)
-                if config == "pairs":
-                    pairs[name] = row
                 for what in _disagreements(config, row, dialogues, pairs):
                     yield Problem(place, f'"{name}": {what}', RESTORE)
 
@@ -121,7 +118,29 @@ def _read(folder: Path, config: str, split: str) -> Iterator[tuple[str, Row]]:
             number += 1
 
 
-def _disagreements(config: str, row: Row, dialogues: dict[str, Row], pairs: dict[str, Row]) -> Iterator[str]:
+class Rows:
+    """The rows of a file by their first column, an id: the places of all are kept, and the rows of the group that was asked for last."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = pq.ParquetFile(path)
+        self._name = self._file.schema_arrow.names[0]
+        self._group_of: dict[str, int] = {}
+        for group in range(self._file.num_row_groups):
+            names = self._file.read_row_group(group, columns=[self._name]).column(0).to_pylist()
+            self._group_of.update(dict.fromkeys(names, group))
+        self._group, self._rows = -1, dict[str, Row]()
+
+    def get(self, name: str) -> Row | None:
+        """The row of that id. Ids that come in the order of the file read each group once."""
+        group = self._group_of.get(name)
+        if group is None:
+            return None
+        if group != self._group:
+            self._group, self._rows = group, {row[self._name]: row for row in self._file.read_row_group(group).to_pylist()}
+        return self._rows[name]
+
+
+def _disagreements(config: str, row: Row, dialogues: Rows, pairs: Rows) -> Iterator[str]:
     """What a row says otherwise than the rows it comes from, or than its own texts."""
     if config == "dialogues":
         return

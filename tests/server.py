@@ -17,7 +17,7 @@ import re
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -137,7 +137,7 @@ class Server:
         return web.json_response({"error": {"message": message, "code": code}}, status=status, headers=headers)
 
     def _answer(self, body: dict[str, Any], name: str, fault: str | None) -> dict[str, Any]:
-        content, finish = json.dumps(good_answer(body, name)), "stop"
+        content, finish = json.dumps(self.good(body, name)), "stop"
         message: dict[str, Any] = {"role": "assistant"}
         if fault == "cut":
             content = content[: len(content) * 2 // 3]
@@ -159,6 +159,14 @@ class Server:
         usage = {"prompt_tokens": prompt, "completion_tokens": written, "prompt_tokens_details": {"cached_tokens": cached}}
         choices = [] if fault == "empty" else [{"index": 0, "message": message, "finish_reason": finish}]
         return {"id": name[:12], "object": "chat.completion", "choices": choices, "usage": usage}
+
+    def good(self, body: dict[str, Any], name: str) -> dict[str, Any]:
+        """The answer where nothing goes wrong; other servers write other texts."""
+        return good_answer(body, name)
+
+    async def counts(self, _: web.Request) -> web.Response:
+        """How many requests came, how many were answered whole, and how many were under way at once."""
+        return web.json_response({"received": self.seen.total(), "answered": self.answered.total(), "peak": self.peak})
 
     def _cached(self, body: dict[str, Any]) -> int:
         """Tokens of the prompt that a prefix cache would have: whole blocks of 128 tokens, from 1,024 on."""
@@ -233,7 +241,7 @@ def running(behaviour: Behaviour | None = None, server: Server | None = None) ->
 async def serve(server: Server) -> None:
     """Listens on a free port and writes its address into the server."""
     app = web.Application(client_max_size=2**26)
-    app.add_routes([web.post("/v1/chat/completions", server.handle), *server.routes()])
+    app.add_routes([web.post("/v1/chat/completions", server.handle), web.get("/v1/counts", server.counts), *server.routes()])
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)
@@ -241,14 +249,21 @@ async def serve(server: Server) -> None:
     server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
 
 
-async def _alone(behaviour: Behaviour) -> None:
-    server = Server(behaviour)
+async def _alone(server: Server) -> None:
     await serve(server)
     print(server.url, flush=True)
     await asyncio.Event().wait()
 
 
-if __name__ == "__main__":
+def main(make: Callable[[Behaviour], Server] = Server) -> None:
+    """Serves until killed; prints the address."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--latency", type=float, default=0.0)
-    asyncio.run(_alone(Behaviour(latency=parser.parse_args().latency)))
+    parser.add_argument("--faults", type=float, default=0.0, help="share of requests that fail, evenly over all faults that do not hang")
+    options = parser.parse_args()
+    faults = [*(fault for fault in NO_ANSWER if fault != "silence"), *BAD_ANSWER] if options.faults else []
+    asyncio.run(_alone(make(Behaviour({fault: options.faults / len(faults) for fault in faults}, options.latency))))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,7 @@
 """Phrases as data."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,3 +29,8 @@ def test_a_pattern_that_spacy_refuses_is_named(tmp_path: Path) -> None:
     (tmp_path / "bad.yaml").write_text("- name: odd\n  patterns:\n    - [{LOWERCASE: x}]\n")
     with pytest.raises(InputError, match=r"bad\.yaml: odd: spaCy refuses a pattern"):
         load_patterns("bad", tmp_path)
+
+
+def test_patterns_are_found_without_loading_torch_and_torch_can_be_loaded_later() -> None:
+    code = "import sys; from builder.patterns import language; language(); assert 'torch' not in sys.modules; import torch"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

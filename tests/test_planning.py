@@ -6,18 +6,18 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builder.config import Configuration
 from builder.phases import PhaseRules, breaches
-from builder.planning import apportion, drawn_plan, plans, quotas
+from builder.planning import apportion, drawn_plan, planned, plans, quotas
 from builder.scenarios import Catalogue
 from builder.taxonomy import Taxonomy
 
 
 def drawn(demo: Configuration, **changes: Any) -> Configuration:
-    return dataclasses.replace(demo, plan="drawn", **{"dialogues": 100, **changes})
+    return dataclasses.replace(demo, **{"plan": "drawn", "dialogues": 100, **changes})
 
 
 def test_largest_remainder_by_hand() -> None:
@@ -88,6 +88,13 @@ def test_surplus_plans_spares_for_each_scenario(demo: Configuration, catalogue: 
     config = dataclasses.replace(drawn(demo, dialogues=40), surplus=0.1)
     per_scenario = Counter(plan.scenario_id for plan in plans(config, catalogue))
     assert all(per_scenario[number] > quota for number, quota in quotas(config, catalogue).items())
+
+
+@settings(deadline=None, max_examples=20)
+@given(dialogues=st.integers(0, 12), surplus=st.floats(0, 1), plan=st.sampled_from(["drawn", "seeds"]))
+def test_plans_are_counted_as_they_are_drawn(demo: Configuration, catalogue: Catalogue, dialogues: int, surplus: float, plan: str) -> None:
+    config = drawn(demo, plan=plan, dialogues=dialogues, surplus=surplus)
+    assert planned(config, catalogue) == len(list(plans(config, catalogue)))
 
 
 def test_seed_plans_are_the_seeds_own(demo: Configuration, catalogue: Catalogue) -> None:

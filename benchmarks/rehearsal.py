@@ -1,0 +1,184 @@
+"""The whole job at any size against the tests' loopback server: build, release, report, verify, diff, review export.
+
+``python -m benchmarks.rehearsal --dialogues 1000 --faults 0.05 --kills 5`` runs the real command line and prints for each stage wall and
+CPU seconds, milliseconds a dialogue and peak memory; ``--compare 300,1000,3063`` runs several sizes and tells how far the time of a
+dialogue varies; ``--synthetic`` takes a build that was written without a model, so that only what comes after it is measured.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+FULL = Path(__file__).parent.parent / "release" / "full.yaml"
+# Requests that a dialogue takes, about: when a build is to be killed.
+REQUESTS_A_DIALOGUE = 17
+POLL = 0.2
+
+
+def configuration(folder: Path, dialogues: int, in_flight: int) -> Path:
+    """The full-size configuration, its dialogues and controls scaled, with lexical metrics only."""
+    raw = yaml.safe_load(FULL.read_text(encoding="utf-8"))
+    raw |= {"dialogues": dialogues, "controls": round(raw["controls"] * dialogues / raw["dialogues"]), "report": {"bootstrap": 1000}}
+    raw["models"] = {role: {**model, "in_flight": in_flight} for role, model in raw["models"].items()}
+    path = folder / "config.yaml"
+    path.write_text(yaml.safe_dump(raw))
+    return path
+
+
+@contextlib.contextmanager
+def serving(latency: float, faults: float) -> Iterator[str]:
+    """The address of a server in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.seeded", "--latency", str(latency), "--faults", str(faults)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            yield (server.stdout.readline() if server.stdout else "").strip()
+        finally:
+            server.kill()
+
+
+def counts(url: str) -> dict[str, int]:
+    """What the server counted."""
+    with urllib.request.urlopen(f"{url}/counts") as answer:
+        found: dict[str, int] = json.load(answer)
+    return found
+
+
+def measured(arguments: Sequence[str], *, kill_at: tuple[str, int] | None = None) -> dict[str, float]:
+    """Runs one verb: seconds, and the peak memory of its largest process and of all its processes together (shared pages twice).
+
+    With ``kill_at`` it is killed once the server of that address has had so many requests.
+    """
+    begin, together = time.perf_counter(), 0.0
+    process = subprocess.Popen([sys.executable, "-m", "builder", *arguments], stdout=subprocess.DEVNULL)
+    while True:
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if pid:
+            break
+        together = max(together, sum(map(resident, family(process.pid))))
+        if kill_at and counts(kill_at[0])["received"] >= kill_at[1]:
+            process.kill()
+        time.sleep(POLL)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode and not kill_at:
+        raise SystemExit(f"{' '.join(arguments)}: exit status {process.returncode}")
+    wall, cpu = time.perf_counter() - begin, usage.ru_utime + usage.ru_stime
+    return {"wall_s": wall, "cpu_s": cpu, "peak_mb": usage.ru_maxrss / 1024, "together_mb": max(together, usage.ru_maxrss / 1024)}
+
+
+def family(pid: int) -> list[int]:
+    """A process and those it started, and so on."""
+    children: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            children += map(int, (task / "children").read_text().split())
+    return [pid, *(one for child in children for one in family(child))]
+
+
+def resident(pid: int) -> float:
+    """Megabytes of memory that a process has now; 0 if it has ended."""
+    with contextlib.suppress(OSError, StopIteration):
+        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
+    return 0.0
+
+
+def rehearsed_build(folder: Path, options: argparse.Namespace, dialogues: int) -> dict[str, Any]:
+    """Builds against a server, killed a few times on the way; the figures of all attempts together, and what was answered in vain."""
+    config, out = configuration(folder, dialogues, options.in_flight), folder / "build"
+    with serving(options.latency, options.faults) as url:
+        command = ["build", str(config), "--out", str(out), "--model", "rehearsal", "--base-url", url, "--json"]
+        kills = [(url, REQUESTS_A_DIALOGUE * dialogues * part // (options.kills + 1)) for part in range(1, options.kills + 1)]
+        runs = [measured(command, kill_at=kill) for kill in [*kills, None]]
+        served = counts(url)
+    total = {name: sum(run[name] for run in runs) for name in ("wall_s", "cpu_s")}
+    peak = {name: max(run[name] for run in runs) for name in ("peak_mb", "together_mb")}
+    summary = json.loads((out / "build.json").read_text(encoding="utf-8"))["summary"]
+    kept = sum(row["requests"] for row in summary["usage"].values())
+    ledger = (out / "ledger.sqlite").stat().st_size / 2**20
+    told = {"requests": served["received"], "per_second": served["received"] / total["wall_s"], "lost": served["answered"] - kept}
+    return {**total, **peak, **told, "ledger_mb": ledger, **{name: summary[name] for name in ("accepted", "rejected", "pairs")}}
+
+
+def rehearsal(options: argparse.Namespace, dialogues: int) -> dict[str, dict[str, Any]]:
+    """All stages at one size: figures by stage."""
+    with contextlib.ExitStack() as stack:
+        folder = options.keep or Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        folder = folder / str(dialogues)
+        folder.mkdir(parents=True)
+        build, release = str(folder / "build"), str(folder / "release")
+        stages: dict[str, dict[str, Any]] = {}
+        if options.synthetic:
+            command = [sys.executable, "-m", "benchmarks.seeded", "--build", build, "--dialogues", str(dialogues)]
+            subprocess.run(command, check=True)
+        else:
+            stages["build"] = rehearsed_build(folder, options, dialogues)
+        for name, arguments in {
+            "release": ["release", build, "--out", release, "--version", "0.1.0"],
+            "report": ["report", release, "--out", str(folder / "report"), "--no-cache"],
+            "verify": ["verify", release],
+            "diff": ["diff", release, release],
+            "review export": ["review", "export", release, "--out", str(folder / "review")],
+        }.items():
+            stages[name] = measured(arguments)
+        for figures in stages.values():
+            figures["ms_a_dialogue"] = figures["wall_s"] / dialogues * 1000
+    return stages
+
+
+def told(stages: dict[str, dict[str, Any]], dialogues: int) -> str:
+    """The figures as lines of text."""
+    names = ("wall_s", "cpu_s", "ms_a_dialogue", "peak_mb", "together_mb")
+    lines = [f"{dialogues:,} dialogues".ljust(18) + "".join(f"{name:>15}" for name in names)]
+    lines += [f"{stage:<18}" + "".join(f"{figures[name]:>15,.1f}" for name in names) for stage, figures in stages.items()]
+    beside = {name: value for name, value in stages.get("build", {}).items() if name not in names}
+    return "\n".join([*lines, ", ".join(f"{name} {value:,.0f}" for name, value in beside.items())])
+
+
+def spread(runs: dict[int, dict[str, dict[str, Any]]]) -> dict[str, float]:
+    """By stage, how far the time of a dialogue at any size is from that at the largest, as a share of it."""
+    largest = runs[max(runs)]
+    return {
+        stage: max(abs(run[stage]["ms_a_dialogue"] / largest[stage]["ms_a_dialogue"] - 1) for run in runs.values()) for stage in largest
+    }
+
+
+def main() -> None:
+    """Rehearses one size or several."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--dialogues", type=int, default=1000)
+    parser.add_argument("--compare", metavar="N,N,…", help="several sizes in a row, in the place of --dialogues")
+    parser.add_argument("--latency", type=float, default=0.0, help="seconds before the server answers")
+    parser.add_argument("--faults", type=float, default=0.0, help="share of requests that fail")
+    parser.add_argument("--kills", type=int, default=0, help="how often the build is killed on its way (kill -9) and run again")
+    parser.add_argument("--in-flight", type=int, default=256)
+    parser.add_argument("--synthetic", action="store_true", help="write the build without a model and measure what comes after it")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep all folders here (default: a temporary folder)")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    sizes = [int(size) for size in (options.compare or str(options.dialogues)).split(",")]
+    runs = {}
+    for size in sizes:
+        runs[size] = rehearsal(options, size)
+        if not options.json:
+            print(told(runs[size], size), flush=True)
+    if options.json:
+        print(json.dumps({"runs": runs, "spread": spread(runs)}, indent=2))
+    elif len(runs) > 1:
+        print("time of a dialogue, furthest from that at the largest size: " + ", ".join(f"{k} {v:.0%}" for k, v in spread(runs).items()))
+
+
+if __name__ == "__main__":
+    main()
