@@ -8,11 +8,11 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from builder.errors import EmpathyEvalError, input_error, job_error, missing_package
+from builder.metrics.scoring import Common, Item, Result, Spread
 
-Common, Item, Result = TypeVar("Common"), TypeVar("Item"), TypeVar("Result")
 QUIET = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
 # How often a task is done again whose worker was lost.
 AGAIN = 5
@@ -88,7 +88,7 @@ def plain_errors(ray: Any) -> Iterator[None]:
         raise job_error("--engine ray", what, "see to the machines, then run the same command to go on; what is done is kept") from error
 
 
-def spread_over(ray: Any) -> Callable[[Callable[[Common, Item], Result], Common, Iterable[Item]], Iterator[Result]]:
+def spread_over(ray: Any) -> Spread:
     """What maps ``work(common, item)`` over items as Ray tasks: results in the order of the items, a bounded number at once."""
     most = 2 * workers_of(ray)
 

@@ -15,7 +15,7 @@ from typing import Any
 from builder.budget import Budget
 from builder.cluster import AGAIN, joined, plain_errors, workers_of
 from builder.config import Configuration
-from builder.errors import input_error, job_error
+from builder.errors import InputError, input_error, job_error
 from builder.ledger import INSERT, Entry, Ledger, row_of
 from builder.pipeline import LEDGER, Run, build, opened, work_through
 from builder.planning import part_of, plans
@@ -159,11 +159,16 @@ def build_on_ray(
     """
     run = run or Run()
     if run.offline or run.part or run.notes:
-        raise input_error("--engine ray", "only builds a whole plan live", "leave out --offline, --slice, --batch and --requests-to")
+        raise only_whole()
     with joined(address) as ray, plain_errors(ray):
         left = _filled(ray, config, out.absolute(), catalogue, prompts, run)
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
     return build(config, out, catalogue, prompts, replace(run, left=left))
+
+
+def only_whole() -> InputError:
+    """The error for another way to build that is asked for beside Ray."""
+    return input_error("--engine ray", "only builds a whole plan live", "leave out --offline, --slice, --batch and --requests-to")
 
 
 def _filled(ray: Any, config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run) -> dict[str, str]:

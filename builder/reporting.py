@@ -17,6 +17,7 @@ from builder.inversion import Chance
 from builder.measuring import LENGTH_WITHIN, Measured, Stand
 from builder.metrics.kept import ScoreCache
 from builder.metrics.registry import default_names, find
+from builder.metrics.scoring import Spread
 from builder.schemas import read_yaml
 from builder.templates import environment
 
@@ -38,7 +39,10 @@ class Report:
         return {"about": self.about, **self.measured.to_json()}
 
 
-def report(release_dir: Path, out: Path, *, cache: ScoreCache | None = None, progress: Progress = lambda texts: None) -> Report:
+def report(
+    release_dir: Path, out: Path, *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    progress: Progress = lambda texts: None,
+) -> Report:  # fmt: skip
     """Measures a release anew, with the metrics its manifest names, into a folder of its own. The cache changes no number.
 
     Raises:
@@ -46,7 +50,7 @@ def report(release_dir: Path, out: Path, *, cache: ScoreCache | None = None, pro
     """
     configuration = read_manifest(release_dir)["configuration"]
     with whole_folder(out, made_by=TABLES) as folder:
-        return write_report(release_dir, folder, configuration, cache=cache, progress=progress)
+        return write_report(release_dir, folder, configuration, cache=cache, spread=spread, progress=progress)
 
 
 def read_manifest(release_dir: Path) -> dict[str, Any]:
@@ -63,7 +67,7 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
 
 
 def write_report(
-    release_dir: Path, out: Path, configuration: dict[str, Any], *, cache: ScoreCache | None = None,
+    release_dir: Path, out: Path, configuration: dict[str, Any], *, cache: ScoreCache | None = None, spread: Spread | None = None,
     progress: Progress = lambda texts: None,
 ) -> Report:  # fmt: skip
     """Measures a release and writes ``index.html``, the tables as JSON and ``figures/`` into ``out``.
@@ -71,7 +75,7 @@ def write_report(
     Raises:
         InputError: if a named metric is not installed, or the folder holds no pairs.
     """
-    report = measure_release(release_dir, configuration, cache=cache, progress=progress)
+    report = measure_release(release_dir, configuration, cache=cache, spread=spread, progress=progress)
     write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
     draw_inversion(report.measured.inversion, out / "figures")
     write_whole(out / "index.html", _page(report, out / "figures" / "inversion.svg"))
@@ -79,13 +83,14 @@ def write_report(
 
 
 def measure_release(
-    release_dir: Path, configuration: dict[str, Any], *, cache: ScoreCache | None = None, progress: Progress = lambda texts: None
-) -> Report:
+    release_dir: Path, configuration: dict[str, Any], *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    progress: Progress = lambda texts: None,
+) -> Report:  # fmt: skip
     """The tables of a release, with the metrics that the configuration names."""
     settings = configuration["report"]
     found = find(settings.get("metrics") or default_names(settings), settings)
     chance = Chance(settings["bootstrap"], EXCHANGES, configuration["seed"])
-    stand = Stand(release_dir, found, chance, cache=cache, progress=progress)
+    stand = Stand(release_dir, found, chance, cache=cache, spread=spread, progress=progress)
     if not len(stand.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
     about = {

@@ -25,6 +25,8 @@ LAYERS = (
         "reviews",
         "handing",
         "batching",
+        "cluster",
+        "engine",
         "cards",
         "releasing",
         "verifying",
