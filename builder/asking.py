@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -78,14 +78,17 @@ class Asker:
     """Answers requests from the ledger, and asks a model for the rest unless it is offline."""
 
     def __init__(
-        self, ledger: Ledger, models: dict[str, Model], prompts: Prompts, *, samples: int = 1, repairs: int = 0, offline: bool = False
-    ) -> None:
+        self, ledger: Ledger, models: dict[str, Model], prompts: Prompts, *, samples: int = 1, repairs: int = 0, offline: bool = False,
+        left: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self.ledger = ledger
         self.models = models
         self.prompts = prompts
         self.samples = samples
         self.repairs = repairs
         self.offline = offline
+        # By dialogue, why nothing is asked for it.
+        self.left = left or {}
         # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
         self.stopped: EmpathyEvalError | None = None
 
@@ -121,6 +124,8 @@ class Asker:
             return found
         if self.offline:
             raise NoAnswer(f"not in the ledger: {request.about}, sample {request.sample}, key {request.key}")
+        if request.about.dialogue_id in self.left:
+            raise NoAnswer(self.left[request.about.dialogue_id])
         if self.stopped:
             raise self.stopped
         start = time.monotonic()

@@ -57,8 +57,8 @@ class ModelConfig:
     api_key_env: str = "OPENAI_API_KEY"
     prices: Prices | None = None
     in_flight: int = 64
-    requests_per_minute: int | None = None
-    tokens_per_minute: int | None = None
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
     timeout_seconds: float = 120.0
     patience_seconds: float = 900.0
     # What a file of requests may hold: the limits of OpenAI's batches.

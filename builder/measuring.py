@@ -19,7 +19,7 @@ from builder.metrics.kept import ScoreCache
 from builder.metrics.length import Length
 from builder.metrics.protocol import Array, Metric
 from builder.metrics.registry import Found
-from builder.metrics.scoring import Pairs, statistics_of
+from builder.metrics.scoring import Pairs, Spread, statistics_of
 from builder.text import words
 
 # Two texts are of equal length if the longer has at most this share of its words more.
@@ -56,9 +56,11 @@ class Stand:
 
     def __init__(
         self, release_dir: Path, found: Found, chance: Chance, *, cache: ScoreCache | None = None,
-        progress: Callable[[int], None] = lambda texts: None, splits: Sequence[str] = ("train", "validation", "test"),
+        spread: Spread | None = None, progress: Callable[[int], None] = lambda texts: None,
+        splits: Sequence[str] = ("train", "validation", "test"),
     ) -> None:  # fmt: skip
-        self.folder, self.found, self.chance, self.cache, self.progress = release_dir, found, chance, cache, progress
+        self.folder, self.found, self.chance = release_dir, found, chance
+        self.cache, self.spread, self.progress = cache, spread, progress
         contexts = any("context" in metric.reads for metric in found.metrics)
         self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=contexts, splits=splits)
         self.controls = read_corpus(release_dir, "controls", CELLS, contexts=contexts, splits=splits)
@@ -97,7 +99,7 @@ class Stand:
 
     def _scored(self, pairs: Pairs, metrics: Sequence[Metric] | None = None) -> dict[str, dict[str, Array] | MetricFault]:
         chosen = self.found.metrics if metrics is None else metrics
-        return statistics_of(chosen, pairs, cache=self.cache, progress=self.progress)
+        return statistics_of(chosen, pairs, cache=self.cache, spread=self.spread, progress=self.progress)
 
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast]

@@ -8,8 +8,8 @@ import gc
 import json
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ class Run:
     part: tuple[int, int] | None = None
     # With notes nothing is sent: unanswered requests are written down, and outcomes are written only if there are none.
     notes: Notes | None = None
+    # Why items were not answered elsewhere in this run, by dialogue: what they lack is not asked for again.
+    left: Mapping[str, str] = field(default_factory=dict)
     window: int = WINDOW
     progress: Callable[[Summary], None] = lambda summary: None
 
@@ -113,6 +115,17 @@ def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Promp
             budget is used up.
     """
     run = run or Run()
+    with opened(config, out, run) as (ledger, budget):
+        return asyncio.run(work_through(config, out, catalogue, prompts, run, ledger, budget))
+
+
+@contextlib.contextmanager
+def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]:
+    """The ledger of a build in a folder that belongs to it, and what may be spent.
+
+    Raises:
+        InputError, JobError: as :func:`build`.
+    """
     _claim(out, config)
     with Ledger(run.ledger or out / LEDGER, create=not run.offline) as ledger:
         if not run.offline and (waiting := len(under_way(ledger, config.identity))):
@@ -120,9 +133,7 @@ def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Promp
             raise input_error(ledger.path, f"{waiting} batches of this build are under way: their requests would be paid for twice", fix)
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
         write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
-        # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
-        gc.freeze()
-        return asyncio.run(_build(config, out, catalogue, prompts, run, ledger, budget))
+        yield ledger, budget
 
 
 def _claim(out: Path, config: Configuration) -> None:
@@ -138,13 +149,16 @@ def _claim(out: Path, config: Configuration) -> None:
         raise input_error(out, "is not empty and holds no build", "name another folder with --out")
 
 
-async def _build(
+async def work_through(
     config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run, ledger: Ledger, budget: Budget
 ) -> Summary:
+    """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder."""
+    # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
+    gc.freeze()
     models = make_models(config, catalogue, budget)
     models = run.notes.stand_ins(models, config) if run.notes is not None else models
     toxicity = Toxicity(config.checks.toxicity, ledger, offline=run.offline)
-    asker = Asker(ledger, models, prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
+    asker = Asker(ledger, models, prompts, samples=config.samples, repairs=config.repairs, offline=run.offline, left=run.left)
     part = run.part or (1, 1)
     items = part_of(plans(config, catalogue), *part)
     summary = Summary(len(list(part_of(range(planned(config, catalogue)), *part))), budget)

@@ -28,10 +28,14 @@ Message = dict[str, str]
 
 @dataclass(frozen=True)
 class Prompts:
-    """The compiled templates, and the SHA-256 of each file."""
+    """The compiled templates, the SHA-256 of each file, and its text, which is what goes to another process."""
 
     templates: dict[str, jinja2.Template]
     hashes: dict[str, str]
+    sources: dict[str, str]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _compiled, (self.sources, self.hashes)
 
     def render(self, kind: str, **values: Any) -> list[Message]:
         """The messages of a request of that kind: what is the same for all of them first, the dialogue last."""
@@ -52,7 +56,7 @@ def load_prompts(folder: Path | None = None) -> Prompts:
     """
     folder = folder or data_folder("prompt_templates")
     source_of = environment(folder)
-    templates, hashes, problems = {}, {}, []
+    templates, sources, problems = {}, {}, []
     for kind, allowed in VARIABLES.items():
         path = folder / f"{kind}.md.j2"
         try:
@@ -67,10 +71,15 @@ def load_prompts(folder: Path | None = None) -> Prompts:
         problems += _unknown_variables(path, parsed, source, allowed | {"self"})
         if "user" not in template.blocks:
             problems.append(Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}"))
-        templates[kind], hashes[kind] = template, digest_bytes(source.encode())
+        templates[kind], sources[kind] = template, source
     if problems:
         raise InputError(problems)
-    return Prompts(templates, hashes)
+    return Prompts(templates, {kind: digest_bytes(source.encode()) for kind, source in sources.items()}, sources)
+
+
+def _compiled(sources: dict[str, str], hashes: dict[str, str]) -> Prompts:
+    compiler = environment(data_folder("prompt_templates"))
+    return Prompts({kind: compiler.from_string(source) for kind, source in sources.items()}, hashes, sources)
 
 
 def _unknown_variables(path: Path, parsed: jinja2.nodes.Template, source: str, allowed: set[str]) -> list[Problem]:

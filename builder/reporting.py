@@ -19,6 +19,7 @@ from builder.inversion import Chance, Estimate, Row
 from builder.measuring import LENGTH_WITHIN, Measured, Stand
 from builder.metrics.kept import ScoreCache
 from builder.metrics.registry import default_names, find
+from builder.metrics.scoring import Spread
 from builder.page import page
 from builder.schemas import read_yaml
 
@@ -41,7 +42,10 @@ class Report:
         return {"about": self.about, **self.measured.to_json(), **self.told}
 
 
-def report(release_dir: Path, out: Path, *, cache: ScoreCache | None = None, progress: Progress = lambda texts: None) -> Report:
+def report(
+    release_dir: Path, out: Path, *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    progress: Progress = lambda texts: None,
+) -> Report:  # fmt: skip
     """Measures a release anew, with the metrics its manifest names, into a folder of its own. The cache changes no number.
 
     Raises:
@@ -49,7 +53,7 @@ def report(release_dir: Path, out: Path, *, cache: ScoreCache | None = None, pro
     """
     manifest = read_manifest(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
-        return write_report(release_dir, folder, manifest, cache=cache, progress=progress)
+        return write_report(release_dir, folder, manifest, cache=cache, spread=spread, progress=progress)
 
 
 def read_manifest(release_dir: Path) -> dict[str, Any]:
@@ -66,8 +70,9 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
 
 
 def write_report(
-    release_dir: Path, out: Path, facts: dict[str, Any], *, cache: ScoreCache | None = None, progress: Progress = lambda texts: None
-) -> Report:
+    release_dir: Path, out: Path, facts: dict[str, Any], *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    progress: Progress = lambda texts: None,
+) -> Report:  # fmt: skip
     """Measures a release and writes ``index.html``, the tables as JSON and ``figures/`` into ``out``.
 
     Args:
@@ -76,7 +81,7 @@ def write_report(
     Raises:
         InputError: if a named metric is not installed, or the folder holds no pairs.
     """
-    report = measure_release(release_dir, facts, cache=cache, progress=progress)
+    report = measure_release(release_dir, facts, cache=cache, spread=spread, progress=progress)
     write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
     charts = [chart for make in (effects, ranks, scenarios) if (chart := make(report.measured))]
     for chart in charts:
@@ -88,14 +93,15 @@ def write_report(
 
 
 def measure_release(
-    release_dir: Path, facts: dict[str, Any], *, cache: ScoreCache | None = None, progress: Progress = lambda texts: None
-) -> Report:
+    release_dir: Path, facts: dict[str, Any], *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    progress: Progress = lambda texts: None,
+) -> Report:  # fmt: skip
     """The tables of a release, with the metrics that the configuration in ``facts`` names."""
     configuration = facts["configuration"]
     settings = configuration["report"]
     found = find(settings.get("metrics") or default_names(settings), settings)
     chance = Chance(settings["bootstrap"], EXCHANGES, configuration["seed"])
-    stand = Stand(release_dir, found, chance, cache=cache, progress=progress)
+    stand = Stand(release_dir, found, chance, cache=cache, spread=spread, progress=progress)
     if not len(stand.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
     about = {

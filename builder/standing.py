@@ -18,7 +18,7 @@ from builder.metrics.guard import MetricFault
 from builder.metrics.kept import ScoreCache
 from builder.metrics.protocol import Array, Metric
 from builder.metrics.registry import Found, find
-from builder.metrics.scoring import Pairs
+from builder.metrics.scoring import Pairs, Spread
 from builder.reporting import EXCHANGES, read_manifest
 from builder.splitting import SPLITS
 
@@ -27,7 +27,7 @@ HEADER = ("table", "group", "metric", "contrast", "pairs", "value", "low", "high
 
 def score(
     release_dir: Path, names: Sequence[str] = (), scores: Path | None = None, *, split: str | None = None, lower_is_better: bool = False,
-    cache: ScoreCache | None = None, progress: Callable[[int], None] = lambda texts: None,
+    cache: ScoreCache | None = None, spread: Spread | None = None, progress: Callable[[int], None] = lambda texts: None,
 ) -> Measured:  # fmt: skip
     """Puts metrics, by name or ``module:name``, or a file of scores on the stand of the report, over all splits or one.
 
@@ -38,7 +38,7 @@ def score(
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
     splits = SPLITS if split is None else (split,)
     found = find(names, configuration["report"]) if names else Found((), ())
-    stand = Stand(release_dir, found, chance, cache=cache, progress=progress, splits=splits)
+    stand = Stand(release_dir, found, chance, cache=cache, spread=spread, progress=progress, splits=splits)
     if not len(stand.pairs):
         raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")
     measured = stand.measured() if names else Measured([])
@@ -53,7 +53,7 @@ class _GivenStand(Stand):
 
     def __init__(self, stand: Stand, given: Given) -> None:
         self.folder, self.found, self.chance = stand.folder, Found((given,), ()), stand.chance
-        self.cache, self.progress = None, stand.progress
+        self.cache, self.spread, self.progress = None, None, stand.progress
         self.given = given
         self.pairs = _only(stand.pairs, given.pair_ids)
         self.controls = _only(stand.controls, {pair for pair in given.pair_ids if given.has_cells(pair)})

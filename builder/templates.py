@@ -12,7 +12,7 @@ def environment(folder: Path) -> jinja2.Environment:
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
         undefined=jinja2.StrictUndefined,
-        autoescape=jinja2.select_autoescape(["html.j2"], default=False),
+        autoescape=jinja2.select_autoescape(["html.j2"], default_for_string=False, default=False),
         trim_blocks=True,
         lstrip_blocks=True,
     )

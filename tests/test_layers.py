@@ -29,6 +29,8 @@ LAYERS = (
         "charts",
         "page",
         "tables",
+        "cluster",
+        "engine",
         "cards",
         "releasing",
         "verifying",

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from builder.commands.engines import add_engine, check_engine
 from builder.commands.inputs import add_inputs
 from builder.config import load_configuration
 from builder.errors import input_error
@@ -55,6 +56,7 @@ def add(verbs: Any) -> None:
         metavar="K/N",
         help="only fill the ledger, with the K-th of N disjoint parts of the plan; `ledger merge` and one build make it whole",
     )
+    add_engine(verb)
     verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
     verb.set_defaults(run=run)
 
@@ -75,6 +77,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     if options.no_wait and not options.batch:
         raise input_error("--no-wait", "belongs to --batch", "add --batch, or leave it out")
+    check_engine(options)
     handed = _built(options)
     summary = handed.summary
     if options.json:
@@ -110,6 +113,12 @@ def _built(options: argparse.Namespace) -> Handed:
             waiting.refresh()
 
         run = Run(options.ledger, options.offline, options.budget_usd, options.budget_tokens, options.slice, progress=show)
+        if options.engine == "ray":
+            from builder.engine import build_on_ray, only_whole
+
+            if options.batch or options.requests_to:
+                raise only_whole()
+            return Handed(build_on_ray(*inputs, run, address=options.ray_address), {})
         if options.requests_to:
             from builder.handing import hand_out
 

@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from builder.commands.engines import add_engine, spread_of
 from builder.commands.scores import add_cache, cache_of, scoring_bar
 from builder.errors import input_error
 
@@ -37,6 +38,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--lower-is-better", action="store_true", help="in that file a lower score is the better one")
     verb.add_argument("--split", choices=("train", "validation", "test"), help="measure this split alone (default: all)")
     add_cache(verb)
+    add_engine(verb)
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print everything as JSON")
     form.add_argument("--csv", action="store_true", help="print everything as CSV, a line a contrast")
@@ -49,10 +51,10 @@ def run(options: argparse.Namespace) -> int:
 
     if not options.metric and not options.scores:
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both")
-    with scoring_bar() as progress:
+    with spread_of(options) as spread, scoring_bar() as progress:
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
-            cache=cache_of(options), progress=progress,
+            cache=cache_of(options), spread=spread, progress=progress,
         )  # fmt: skip
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol, TypeVar
 
 import joblib
 import numpy as np
@@ -18,6 +20,9 @@ CHUNK = 512
 # Starting processes costs more than they save below so many texts.
 MANY = 16_384
 MOST_PROCESSES = 8
+Common = TypeVar("Common")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -55,18 +60,28 @@ class Chunk:
         return f"{self.ids[row // len(self.variants)]}, {self.variants[row % len(self.variants)]}"
 
 
+class Spread(Protocol):
+    """Where chunks are scored."""
+
+    def __call__(self, work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
+        """``work(common, item)`` of each item, in the order of the items."""
+        ...
+
+
 def statistics_of(
     metrics: Sequence[Metric],
     pairs: Pairs,
     *,
     cache: ScoreCache | None = None,
     processes: int | None = None,
+    spread: Spread | None = None,
     progress: Callable[[int], None] = lambda texts: None,
 ) -> dict[str, dict[str, Array] | MetricFault]:
     """By metric: the statistics of each variant, shape (pairs, k), or the fault that kept the metric from giving them.
 
     Metrics with ``keep`` ask ``cache`` first; those with ``share`` run in ``processes`` (by default one a core, one in all for few
-    texts). Neither changes a value. ``progress`` is told of the texts that a metric has done.
+    texts). With ``spread``, such as :func:`builder.cluster.spread_over` gives, all work goes there but that of metrics that cannot be
+    pickled. None of it changes a value. ``progress`` is told of the texts that a metric has done.
     """
     found: dict[str, list[Array] | MetricFault] = {metric.name: [] for metric in metrics}
 
@@ -78,31 +93,39 @@ def statistics_of(
             so_far.append(result)
             progress(len(result))
 
-    shared = [metric for metric in metrics if getattr(metric, "share", False) and _portable(metric)]
-    for results in _in_processes(shared, pairs, processes):
+    portable = [metric for metric in metrics if (spread or getattr(metric, "share", False)) and _portable(metric)]
+    shared = [metric for metric in portable if cache is None or not getattr(metric, "keep", False)]
+    reads = {name for metric in shared for name in metric.reads}
+    for results in (spread or _processes(pairs, processes))(_all, shared, pairs.chunks(reads)) if shared else ():
         for metric, result in zip(shared, results, strict=True):
             note(metric, result)
     for metric in metrics:
-        for chunk in pairs.chunks(set(metric.reads)) if metric not in shared else ():
-            note(metric, _one(metric, chunk, cache))
-            if isinstance(found[metric.name], MetricFault):
+        where = spread if spread and metric in portable else _here
+        for result in _one(metric, pairs, cache, where) if metric not in shared else ():
+            note(metric, result)
+            if isinstance(result, MetricFault):
                 break
     return {name: _by_variant(name, value, list(pairs.variants)) for name, value in found.items()}
 
 
-def _in_processes(metrics: Sequence[Metric], pairs: Pairs, processes: int | None) -> Iterator[list[Array | MetricFault]]:
-    """The results of each chunk, in order."""
-    if not metrics:
-        return iter(())
-    chunks = pairs.chunks({name for metric in metrics for name in metric.reads})
+def _here(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
+    """In this process, an item when its result is asked for."""
+    return (work(common, item) for item in items)
+
+
+def _processes(pairs: Pairs, processes: int | None) -> Spread:
+    """In processes of this machine."""
     if processes is None:
         many = len(pairs.ids) * len(pairs.variants) >= MANY
         processes = min(joblib.cpu_count(), MOST_PROCESSES) if many else 1
-    results: Iterator[list[Array | MetricFault]]
     # loky's workers do not run the caller's script again, as those of multiprocessing do.
     parallel = joblib.Parallel(n_jobs=processes, return_as="generator", backend="loky" if processes > 1 else "sequential")
-    results = parallel(joblib.delayed(_all)(metrics, chunk) for chunk in chunks)
-    return results
+
+    def spread(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
+        results: Iterator[Result] = parallel(joblib.delayed(work)(common, item) for item in items)
+        return results
+
+    return spread
 
 
 def _portable(metric: Metric) -> bool:
@@ -117,20 +140,36 @@ def _all(metrics: Sequence[Metric], chunk: Chunk) -> list[Array | MetricFault]:
     return [guarded(metric, chunk.segments, chunk.name_of) for metric in metrics]
 
 
-def _one(metric: Metric, chunk: Chunk, cache: ScoreCache | None) -> Array | MetricFault:
+def _one(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: Spread) -> Iterator[Array | MetricFault]:
+    """The results of each chunk; with a cache only what it does not have is scored."""
+    chunks = pairs.chunks(set(metric.reads))
     if cache is None or not getattr(metric, "keep", False):
-        return guarded(metric, chunk.segments, chunk.name_of)
-    keys = keys_of(metric, chunk.segments)
-    kept = cache.get(keys)
-    first = {key: row for row, key in reversed(list(enumerate(keys))) if key not in kept}
-    if rows := sorted(first.values()):
-        fresh = guarded(metric, chunk.segments.take(rows), lambda row: chunk.name_of(rows[row]))
+        yield from (results[0] for results in spread(_all, [metric], chunks))
+        return
+    asked = deque[tuple[list[bytes], dict[bytes, Array], list[int]]]()
+
+    def missing() -> Iterator[tuple[Chunk, list[int]]]:
+        for chunk in chunks:
+            keys = keys_of(metric, chunk.segments)
+            kept = cache.get(keys)
+            rows = sorted({key: row for row, key in reversed(list(enumerate(keys))) if key not in kept}.values())
+            asked.append((keys, kept, rows))
+            yield chunk, rows
+
+    for fresh in spread(_rows, metric, missing()):
+        keys, kept, rows = asked.popleft()
         if isinstance(fresh, MetricFault):
-            return fresh
+            yield fresh
+            continue
         new = {keys[row]: values for row, values in zip(rows, fresh, strict=True)}
         cache.put(new)
-        kept |= new
-    return np.vstack([kept[key] for key in keys])
+        yield np.vstack([(kept | new)[key] for key in keys])
+
+
+def _rows(metric: Metric, part: tuple[Chunk, list[int]]) -> Array | MetricFault:
+    """The statistics of some rows of a chunk."""
+    chunk, rows = part
+    return guarded(metric, chunk.segments.take(rows), lambda row: chunk.name_of(rows[row])) if rows else np.zeros((0, 1))
 
 
 def _by_variant(name: str, parts: list[Array] | MetricFault, variants: list[str]) -> dict[str, Array] | MetricFault:

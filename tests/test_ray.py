@@ -1,0 +1,234 @@
+"""Builds and scores over Ray: the bytes and the values of the plain way, and nothing is lost with a worker."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from builder.cli import main
+from builder.cluster import joined, plain_errors, spread_over
+from builder.config import load_configuration
+from builder.engine import build_on_ray, divided
+from builder.errors import InputError, JobError, input_error
+from builder.metrics.bleu import Bleu
+from builder.metrics.guard import MetricFault
+from builder.metrics.kept import ScoreCache
+from builder.metrics.protocol import MeanMetric
+from builder.metrics.rouge import RougeL
+from builder.metrics.scoring import statistics_of
+from builder.pipeline import Run, build
+from builder.prompts import Prompts
+from builder.records import About
+from builder.scenarios import Catalogue
+from tests.conftest import copy_world
+from tests.server import Behaviour, Server, running
+from tests.test_openai_endpoint import config_file
+from tests.test_pipeline import bytes_of
+from tests.test_scoring import of, pairs
+
+ray = pytest.importorskip("ray")
+DIALOGUES, IN_FLIGHT, ROOT = 24, 16, Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Any]:
+    """A Ray with two workers for the tests of this module; its workers find the tests too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
+        with joined(workers=2) as connected:
+            yield connected
+
+
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts: Prompts) -> dict[str, bytes]:
+    """The bytes of the build without Ray."""
+    folder = tmp_path_factory.mktemp("plain")
+    with running() as server:
+        build(load_configuration(config(folder, server)), folder / "b", catalogue, prompts)
+    return bytes_of(folder / "b")
+
+
+def config(folder: Path, server: Server, **model: Any) -> Path:
+    return config_file(folder, server.url, {"in_flight": IN_FLIGHT, "timeout_seconds": 20, **model}, dialogues=DIALOGUES)
+
+
+def asked_again(server: Server) -> int:
+    return server.seen.total() - len(server.seen)
+
+
+def parents(pid: int) -> Iterator[int]:
+    while pid > 1:
+        yield (pid := int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1]))
+
+
+def at_work() -> list[int]:
+    """The processes of this test's own Ray that work on a slice."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if path.read_bytes().startswith(b"ray::fill") and os.getpid() in parents(int(path.parent.name)):
+                found.append(int(path.parent.name))
+        except OSError:  # it has ended
+            continue
+    return found
+
+
+def test_two_workers_give_the_bytes_of_the_plain_build_and_the_command_again_asks_nothing(
+    cluster: Any, plain: dict[str, bytes], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    world = copy_world(tmp_path / "scenarios")
+    with running() as server:
+        path = config(tmp_path, server)
+        command = ["build", str(path), "--out", str(tmp_path / "b"), "--scenarios", str(world), "--engine", "ray"]
+        assert main(command) == 0 and f"{DIALOGUES} planned" in capsys.readouterr().out
+        assert bytes_of(tmp_path / "b") == plain and asked_again(server) == 0
+        asked = server.seen.total()
+        assert main(command) == 0 and bytes_of(tmp_path / "b") == plain
+        assert server.seen.total() == asked
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_killed_workers_slice_is_done_again_and_what_was_answered_is_not_asked_again(
+    cluster: Any, plain: dict[str, bytes], tmp_path: Path, catalogue: Catalogue, prompts: Prompts
+) -> None:
+    killed = []
+
+    def kill() -> None:
+        while server.answered.total() < 40 or not (found := at_work()):
+            time.sleep(0.02)
+        os.kill(found[0], signal.SIGKILL)
+        killed.append(found[0])
+
+    with running(Behaviour(latency=0.1)) as server:
+        killer = threading.Thread(target=kill, daemon=True)
+        killer.start()
+        build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
+        killer.join(1)
+    assert killed and bytes_of(tmp_path / "b") == plain
+    # One worker has half of what may be in flight.
+    assert asked_again(server) <= IN_FLIGHT // 2
+
+
+def test_the_bounds_of_an_endpoint_hold_for_all_workers_together(
+    cluster: Any, plain: dict[str, bytes], tmp_path: Path, catalogue: Catalogue, prompts: Prompts
+) -> None:
+    with running(Behaviour(latency=0.05)) as server:
+        build_on_ray(load_configuration(config(tmp_path, server, in_flight=5)), tmp_path / "b", catalogue, prompts)
+    # Five among two workers are two for each.
+    assert server.peak <= 4 and bytes_of(tmp_path / "b") == plain
+
+
+def test_a_share_of_the_pace_is_a_fraction_where_it_must_be(tmp_path: Path) -> None:
+    part = divided(load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1"), requests_per_minute=3, tokens_per_minute=9)), 4)
+    assert {(one.in_flight, one.requests_per_minute, one.tokens_per_minute) for one in part.models.values()} == {(4, 0.75, 2.25)}
+
+
+def test_a_budget_is_never_exceeded_and_the_next_run_goes_on(
+    cluster: Any, plain: dict[str, bytes], tmp_path: Path, catalogue: Catalogue, prompts: Prompts
+) -> None:
+    budget = 150_000
+    with running() as server:
+        configuration = load_configuration(config(tmp_path, server))
+        with pytest.raises(JobError, match=f"the budget of {budget} tokens has no room"):
+            build_on_ray(configuration, tmp_path / "b", catalogue, prompts, Run(budget_tokens=budget))
+        assert 0 < server.tokens["input"] + server.tokens["output"] <= budget
+        build_on_ray(configuration, tmp_path / "b", catalogue, prompts, Run(budget_tokens=100 * budget))
+        assert bytes_of(tmp_path / "b") == plain and asked_again(server) == 0
+
+
+def test_what_is_refused_with_a_400_is_missing_with_its_reason_and_not_asked_again(
+    cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
+) -> None:
+    with running(Behaviour(faults={"400": 0.05})) as server:
+        configuration = load_configuration(config(tmp_path, server))
+        summary = build_on_ray(configuration, tmp_path / "b", catalogue, prompts)
+        assert summary.missing and all("refused with 400: fault 400" in one for one in summary.missing)
+        assert summary.status.total() == DIALOGUES and asked_again(server) == 0
+
+
+def test_a_refused_key_ends_the_run_with_its_error(cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
+    with running(Behaviour(key="secret")) as server, pytest.raises(JobError, match="refuses the key in OPENAI_API_KEY") as caught:
+        build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
+    assert len(caught.value.problems) == 1
+
+
+def test_scores_are_the_same_and_kept_ones_are_not_scored_again(cluster: Any, tmp_path: Path) -> None:
+    table, cache, spread = pairs(1200), ScoreCache(tmp_path / "scores.sqlite"), spread_over(cluster)
+    metrics = [Bleu(), RougeL(), Length()]
+    here, there = statistics_of(metrics, table), statistics_of(metrics, table, cache=cache, spread=spread)
+    assert all(of(here[name]) == of(there[name]) for name in ("BLEU", "ROUGE-L", "length of text"))
+    kept = statistics_of([Refusing()], table, cache=cache, spread=spread)
+    assert of(kept["length of text"]) == of(here["length of text"])
+    fault = statistics_of([Refusing()], table, spread=spread)["length of text"]
+    assert isinstance(fault, MetricFault) and fault.where == "017-00001-t00, near" and "asked again" in fault.what
+
+
+class Length(MeanMetric):
+    """A metric whose scores are kept."""
+
+    name, signature, reads, keep = "length of text", "v:1", (), True
+
+    def score(self, text: str, *read: Any) -> float:
+        return len(text)
+
+
+class Refusing(Length):
+    """The same by its settings; it fails when it is asked."""
+
+    def score(self, text: str, *read: Any) -> float:
+        raise ValueError("asked again")
+
+
+def test_the_report_is_the_same_byte_for_byte(cluster: Any, released: Any, tmp_path: Path) -> None:
+    for engine in ("local", "ray"):
+        assert main(["report", str(released[0]), "--out", str(tmp_path / engine), "--no-cache", "--engine", engine]) == 0
+    names = sorted(path.relative_to(tmp_path / "ray") for path in (tmp_path / "ray").rglob("*") if path.is_file())
+    assert names and all((tmp_path / "ray" / name).read_bytes() == (tmp_path / "local" / name).read_bytes() for name in names)
+
+
+def test_errors_travel_as_they_are(cluster: Any) -> None:
+    error = input_error(About("017-00001", "self_chat"), "is bad", "mend it")
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is InputError and again.problems == error.problems and str(again) == str(error)
+
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(InputError) as caught, plain_errors(cluster):
+        ray.get(ray.remote(fail).remote())
+    assert caught.value.problems == error.problems
+
+
+@pytest.mark.parametrize("way", [["--offline"], ["--slice", "1/2"], ["--batch"], ["--requests-to", "r.jsonl"]])
+def test_other_ways_to_build_are_refused_beside_ray(way: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["build", str(ROOT / "release" / "demo.yaml"), "--out", str(tmp_path / "b"), "--engine", "ray", *way]) == 2
+    assert "only builds a whole plan live" in capsys.readouterr().err and not (tmp_path / "b").exists()
+
+
+def test_an_address_without_ray_and_one_of_ray_client_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["build", str(ROOT / "release" / "demo.yaml"), "--out", str(tmp_path / "b"), "--ray-address"]
+    assert main([*command, "auto"]) == 2
+    assert "belongs to --engine ray" in capsys.readouterr().err
+
+
+def test_without_ray_the_error_says_how_to_get_it_and_local_builds_never_load_it(tmp_path: Path) -> None:
+    script = (
+        "import sys; from builder.cli import main\n"
+        "demo, out = sys.argv[1:]\n"
+        "assert main(['build', demo, '--out', out + '/a']) == 0 and 'ray' not in sys.modules\n"
+        "sys.modules['ray'] = None\n"
+        "assert main(['build', demo, '--out', out + '/b', '--engine', 'ray']) == 2\n"
+    )
+    command = [sys.executable, "-c", script, str(ROOT / "release" / "demo.yaml"), str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
+    assert "pip install 'empathy-eval[ray]'" in done.stderr
