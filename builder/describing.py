@@ -124,6 +124,8 @@ def making(facts: Mapping[str, Any]) -> dict[str, Any]:
         "duplicates": len(facts["duplicates"]),
         "spares_left_out": facts["spares_left_out"],
         "models": sorted(summary["usage"]),
+        "removed_by_review": [one["dialogue_id"] for one in (facts.get("reviews") or {}).get("removed", [])],
+        "reviewed": bool(facts.get("reviews")),
     }
 
 
