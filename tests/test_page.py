@@ -106,7 +106,7 @@ def told(text: str = "Some words.", **changed: Any) -> dict[str, Any]:
     making = {
         "name": "a", "version": "1.0.0", "date": None, "identity": "s1-0", "configuration": {"name": text}, "software": {"python": "3.11"},
         "withdrawn": [], "planned": 3, "accepted": 2, "rejected": 1, "missing": 0, "rejected_by_reason": {text: 1}, "failed_for_good": {},
-        "samples_refused": {}, "duplicates": 0, "spares_left_out": 0, "models": [text],
+        "samples_refused": {}, "duplicates": 0, "spares_left_out": 0, "models": [text], "removed_by_review": [text], "reviewed": True,
     }  # fmt: skip
     phases = [{"name": "exploration", "counts": [3] + [0] * 9}, {"name": "action", "counts": [1] + [4] * 9}]
     course = {"parts": 10, "phases": phases, "strategies": [{**phases[0], "name": "Clarification", "phase": "exploration"}]}
