@@ -23,7 +23,7 @@ from builder.errors import InputError, JobError, input_error
 from builder.metrics.bleu import Bleu
 from builder.metrics.guard import MetricFault
 from builder.metrics.kept import ScoreCache
-from builder.metrics.protocol import MeanMetric
+from builder.metrics.protocol import MeanMetric, Metric
 from builder.metrics.rouge import RougeL
 from builder.metrics.scoring import statistics_of
 from builder.pipeline import Run, build
@@ -99,7 +99,7 @@ def test_two_workers_give_the_bytes_of_the_plain_build_within_the_bounds_of_the_
 def test_a_killed_workers_slice_is_done_again_and_what_was_answered_is_not_asked_again(
     cluster: Any, plain: dict[str, bytes], tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
-    killed = []
+    killed = list[int]()
 
     def kill() -> None:
         while server.answered.total() < 40 or not (found := at_work()):
@@ -153,7 +153,7 @@ def test_a_refused_key_ends_the_run_with_its_error(cluster: Any, tmp_path: Path,
 
 def test_scores_are_the_same_and_kept_ones_are_not_scored_again(cluster: Any, tmp_path: Path) -> None:
     table, cache, spread = pairs(1200), ScoreCache(tmp_path / "scores.sqlite"), spread_over(cluster)
-    metrics = [Bleu(), RougeL(), Length()]
+    metrics: list[Metric] = [Bleu(), RougeL(), Length()]
     here, there = statistics_of(metrics, table), statistics_of(metrics, table, cache=cache, spread=spread)
     assert all(of(here[name]) == of(there[name]) for name in ("BLEU-4", "ROUGE-L", "length of text"))
     kept = statistics_of([Refusing()], table, cache=cache, spread=spread)
