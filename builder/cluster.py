@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -14,6 +15,8 @@ from builder.errors import EmpathyEvalError, input_error, job_error, missing_pac
 from builder.metrics.scoring import Common, Item, Result, Spread
 
 QUIET = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+# How long a cluster may take to take a connection.
+SECONDS = 5
 # How often a task is done again whose worker was lost.
 AGAIN = 5
 
@@ -36,7 +39,7 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[A
     address = address or os.environ.get("RAY_ADDRESS")
     if ray.is_initialized():
         yield ray
-    elif address:
+    elif address and address != "local":
         with _there(ray, address):
             yield ray
     else:
@@ -49,9 +52,12 @@ def _there(ray: Any, address: str) -> Iterator[None]:
     if address.startswith("ray://"):
         fix = 'run this command on a machine of the cluster, with --ray-address auto; "ray job submit" does it from elsewhere'
         raise input_error("--ray-address", f'"{address}" is the address of Ray Client, which cannot see the ledger', fix)
+    host, colon, port = address.rpartition(":")
     try:
+        if colon and port.isdigit():  # Ray itself would try for minutes
+            socket.create_connection((host.strip("[]"), int(port)), timeout=SECONDS).close()
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-    except (ConnectionError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+    except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         what = f'no cluster answers at "{address}": {" ".join(str(error).split())[:200]}'
         raise input_error("--ray-address", what, 'run "ray start --head", or mend --ray-address or RAY_ADDRESS') from error
     try:
