@@ -87,7 +87,8 @@ def statistics_of(
             note(metric, _one(metric, chunk, cache))
             if isinstance(found[metric.name], MetricFault):
                 break
-    return {name: _by_variant(name, value, list(pairs.variants)) for name, value in found.items()}
+    # Taken out one by one, so that only one metric's rows are there twice.
+    return {metric.name: _by_variant(metric.name, found.pop(metric.name), list(pairs.variants)) for metric in metrics}
 
 
 def _in_processes(metrics: Sequence[Metric], pairs: Pairs, processes: int | None) -> Iterator[list[Array | MetricFault]]:
