@@ -105,7 +105,8 @@ def statistics_of(
             note(metric, result)
             if isinstance(result, MetricFault):
                 break
-    return {name: _by_variant(name, value, list(pairs.variants)) for name, value in found.items()}
+    # Taken out one by one, so that only one metric's rows are there twice.
+    return {metric.name: _by_variant(metric.name, found.pop(metric.name), list(pairs.variants)) for metric in metrics}
 
 
 def _here(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
