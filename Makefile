@@ -2,6 +2,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
+# Two at a time, then those that measure time, alone.
+TESTS = $(BIN)/pytest -n 2 --dist loadfile -m "not quiet" && $(BIN)/pytest -m quiet
 
 .PHONY: install demo test check format clean
 
@@ -17,13 +19,13 @@ demo: .venv/installed
 	$(BIN)/empathy-eval release $(DEMO) --out $(DEMO)/release --version 0.1.0
 
 test: .venv/installed
-	$(BIN)/pytest
+	$(TESTS)
 
 check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/pytest
+	$(TESTS)
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

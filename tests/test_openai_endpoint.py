@@ -211,6 +211,7 @@ def test_a_hundred_kills_pay_for_nothing_twice_but_what_was_in_flight(tmp_path: 
         assert server.answered.total() - plain[1] < 0.9 * in_flight
 
 
+@pytest.mark.quiet
 def test_a_capped_server_is_used_to_its_cap_with_nothing_missing(bench: Bench, plain: tuple[bytes, int]) -> None:
     bench.build("warm", bench.config(server=Server(Behaviour(), url="http://127.0.0.1:9"), model={"patience_seconds": 0}))
     with running(Behaviour(cap=200)) as server:
@@ -222,6 +223,7 @@ def test_a_capped_server_is_used_to_its_cap_with_nothing_missing(bench: Bench, p
     assert took <= 1.3 * plain[1] / 200 + 0.7  # 0.7 s of start and end, in which nothing can be sent
 
 
+@pytest.mark.quiet
 def test_sporadic_429s_do_not_slow_the_rest(bench: Bench, plain: tuple[bytes, int]) -> None:
     took = {}
     for share in (0.0, 0.05):
