@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from textwrap import shorten
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from builder.files import data_folder, write_whole
@@ -50,16 +52,16 @@ def _kind(kind: pa.DataType) -> str:
 def _example(folder: Path) -> str:
     """The shortest row of ``pairs`` without a flag (or with one, if all have one) as JSON, its texts cut."""
     files = [folder / "data" / "pairs" / f"{split}.parquet" for split in SPLITS]
-    best: tuple[tuple[bool, int, str], dict[str, Any]] | None = None
-    for batch in (batch for path in files for batch in pq.ParquetFile(path).iter_batches(GROUP, columns=["pair_id", "turn", "flags"])):
-        for row in batch.to_pylist():
-            rank = (bool(row["flags"]), row["turn"], row["pair_id"])
-            best = (rank, row) if best is None or rank < best[0] else best
-    if best is None:
+
+    def batches(columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+        return (batch for path in files for batch in pq.ParquetFile(path).iter_batches(GROUP, columns=columns))
+
+    rows = (row for batch in batches(["pair_id", "turn", "flags"]) for row in batch.to_pylist())
+    shortest = min(((bool(row["flags"]), row["turn"], row["pair_id"]) for row in rows), default=None)
+    if shortest is None:
         return "{}"
-    wanted = [("pair_id", "==", best[1]["pair_id"])]
-    (row,) = (row for path in files for row in pq.read_table(path, filters=wanted).to_pylist())
-    return json.dumps(_cut(row), indent=2, ensure_ascii=False)
+    found = (row for batch in batches() for row in batch.filter(pc.equal(batch.column("pair_id"), shortest[2])).to_pylist())
+    return json.dumps(_cut(next(found)), indent=2, ensure_ascii=False)
 
 
 def _cut(value: Any) -> Any:
