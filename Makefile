@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
 # Two at a time, then those that measure time, alone.
-TESTS = $(BIN)/pytest -n 2 --dist loadfile -m "not quiet" && $(BIN)/pytest -m quiet
+TESTS = $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not quiet" && $(BIN)/pytest -m quiet
 
 .PHONY: install demo test check format clean
 
