@@ -23,7 +23,7 @@ from builder.errors import input_error
 from builder.files import data_folder, whole_folder, write_whole
 from builder.pipeline import BUILD, OUTCOMES
 from builder.records import Outcome
-from builder.reporting import MANIFEST, Report, write_report
+from builder.reporting import MANIFEST, Progress, Report, write_report
 from builder.reviews import content_hash, review_facts
 from builder.rows import CANDIDATES, COLUMNS, PROVENANCE, Row, candidate_rows, provenance_rows, rows
 from builder.schemas import check
@@ -56,9 +56,12 @@ class Released:
 
 
 def release(
-    build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None
-) -> Released:
+    build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None,
+    progress: Progress = lambda texts: None,
+) -> Released:  # fmt: skip
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
+
+    ``progress`` is told of texts as they are scored.
 
     Raises:
         InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
@@ -80,7 +83,7 @@ def release(
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
-        report = write_report(folder, folder / "report", facts)
+        report = write_report(folder, folder / "report", facts, progress=progress)
         write_card(folder, facts, report)
         write_changelog(folder, facts)
         write_croissant(folder, facts)

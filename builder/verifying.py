@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from builder.checks.duplicates import near_duplicates, shingle_hashes
 from builder.errors import InputError, Problem, input_error
 from builder.releasing import manifest_text, sealed
-from builder.reporting import MANIFEST, TABLES, measure_release
+from builder.reporting import MANIFEST, TABLES, Progress, measure_release
 from builder.rows import COLUMNS, preference_prompt
 from builder.schemas import check, violations
 from builder.signature import digest_file
@@ -27,8 +27,10 @@ CARD_ROW = re.compile(r"^\| `(\w+)` \| .* \| (\d+) \| (\d+) \| (\d+) \|$", re.MU
 Row = dict[str, Any]
 
 
-def verify(release_dir: Path, *, fast: bool = False) -> list[Problem]:
+def verify(release_dir: Path, *, fast: bool = False, progress: Progress = lambda texts: None) -> list[Problem]:
     """All faults of a release; an empty list if it is what it claims. ``fast`` leaves the report's numbers out.
+
+    ``progress`` is told of texts as they are scored.
 
     Raises:
         InputError: if the folder holds no manifest at all.
@@ -47,7 +49,7 @@ def verify(release_dir: Path, *, fast: bool = False) -> list[Problem]:
     if not found:
         found = [*_rows(release_dir, manifest), *_duplicates(release_dir), *_card(release_dir, manifest)]
     if not found and not fast:
-        found = [*_report(release_dir, manifest)]
+        found = [*_report(release_dir, manifest, progress)]
     return found
 
 
@@ -199,11 +201,12 @@ def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(f"{folder / 'README.md'}: {config}", f"the card says {said.get(config)}, the data holds {counts}", RESTORE)
 
 
-def _report(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+def _report(folder: Path, manifest: dict[str, Any], progress: Progress) -> Iterator[Problem]:
     """Every number of the report's tables equals its recomputation, and stands on its page."""
     path, page = folder / "report" / TABLES, folder / "report" / "index.html"
     told = json.loads(path.read_text(encoding="utf-8"))
-    wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, measure_release(folder, manifest).to_json())]
+    anew = measure_release(folder, manifest, progress=progress).to_json()
+    wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
     yield from wrong
     if not wrong:
         for where, number in unseen(told, page.read_text(encoding="utf-8")):

@@ -7,6 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
+from builder.commands.scores import scoring_bar
+
 
 def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
@@ -31,7 +33,11 @@ def run(options: argparse.Namespace) -> int:
     from builder.releasing import release
     from builder.reporting import inversion_table
 
-    released = release(options.build, options.out, options.version, date=options.date, partial=options.partial, reviews=options.reviews)
+    with scoring_bar() as progress:
+        released = release(
+            options.build, options.out, options.version,
+            date=options.date, partial=options.partial, reviews=options.reviews, progress=progress,
+        )  # fmt: skip
     if options.json:
         print(json.dumps(released.manifest, indent=2, ensure_ascii=False))
         return 0

@@ -1,4 +1,4 @@
-"""What ``report`` and ``score`` share: the kept scores and the progress bar."""
+"""What the verbs that score texts share: the kept scores and the progress bar."""
 
 from __future__ import annotations
 

@@ -8,6 +8,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from builder.commands.scores import scoring_bar
+
 
 def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
@@ -27,7 +29,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     from builder.verifying import verify
 
-    problems = verify(options.release, fast=options.fast)
+    with scoring_bar() as progress:
+        problems = verify(options.release, fast=options.fast, progress=progress)
     if options.json:
         print(json.dumps([asdict(problem) for problem in problems], indent=2, ensure_ascii=False))
     else:

@@ -31,18 +31,19 @@ class Dist:
 
     def measure(self, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], seed: int) -> tuple[dict[str, Array], int]:
         """By variant the values without each dialogue, first with all: shape (1 + dialogues,); and the number of words."""
-        coded = _coded(variants, dialogues, seed)
-        used, budget = self._fitting(coded)
+        order = sorted(dict.fromkeys(dialogues))
+        derived_random(seed, "dist").shuffle(order)
+        used, budget = self._fitting(_lengths(variants, dialogues, order))
+        coded = _coded(variants, dialogues, order[:used])
         values = {}
         for name, parts in coded.items():
-            left = [_distinct(parts[:used], budget, self.order)]
-            left += [_distinct([*parts[:place], *parts[place + 1 : used]], budget, self.order) for place in range(used if used > 1 else 0)]
+            left = [_distinct(parts, budget, self.order)]
+            left += [_distinct([*parts[:place], *parts[place + 1 :]], budget, self.order) for place in range(used if used > 1 else 0)]
             values[name] = np.array(left)
         return values, budget
 
-    def _fitting(self, coded: Mapping[str, list[Words]]) -> tuple[int, int]:
+    def _fitting(self, lengths: Words) -> tuple[int, int]:
         """How many dialogues are used, and how many words, so that without any one of them there are still as many."""
-        lengths = np.array([[len(part) for part in parts] for parts in coded.values()])
         enough = np.cumsum(lengths, axis=1) - np.maximum.accumulate(lengths, axis=1)
         room = enough.min(axis=0)
         used = int(np.argmax(room >= self.budget)) + 1 if (room >= self.budget).any() else lengths.shape[1]
@@ -56,26 +57,32 @@ def jackknifed(values: Array) -> float:
     return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
 
 
-def _coded(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], seed: int) -> dict[str, list[Words]]:
-    """The words of each dialogue as numbers, dialogues in a seeded order."""
-    order = sorted(dict.fromkeys(dialogues))
-    derived_random(seed, "dist").shuffle(order)
+def _lengths(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], order: Sequence[str]) -> Words:
+    """By variant and dialogue the number of words, the marks between texts among them."""
     place = {dialogue: number for number, dialogue in enumerate(order)}
+    at = [place[dialogue] for dialogue in dialogues]
+    counted = [np.bincount(at, [len(text.split()) + 1 for text in texts], len(order)) for texts in variants.values()]
+    return np.array(counted).astype(np.int64)
+
+
+def _coded(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], used: Sequence[str]) -> dict[str, list[Words]]:
+    """The words of some of the dialogues as numbers."""
     numbers: dict[str, int] = {}
     found = {}
     for name, texts in variants.items():
-        words: list[list[int]] = [[] for _ in order]
+        words: dict[str, list[int]] = {dialogue: [] for dialogue in used}
         for dialogue, text in zip(dialogues, texts, strict=True):
-            # A text ends with a mark of its own, so that no n-gram reaches over its end.
-            words[place[dialogue]] += [numbers.setdefault(word, len(numbers)) for word in text.lower().split()] + [-1]
-        found[name] = [np.array(one, dtype=np.int64) for one in words]
+            if dialogue in words:
+                # A text ends with a mark of its own, so that no n-gram reaches over its end.
+                words[dialogue] += [numbers.setdefault(word, len(numbers)) for word in text.lower().split()] + [-1]
+        found[name] = [np.array(one, dtype=np.int64) for one in words.values()]
     return found
 
 
 def _distinct(parts: Sequence[Words], budget: int, order: int) -> float:
     """The share of different n-grams among the first words; 0 if no text is long enough."""
     words = np.concatenate(parts)[:budget] if parts else np.zeros(0, dtype=np.int64)
-    grams, whole = words[: len(words) - order + 1], np.ones(max(len(words) - order + 1, 0), dtype=bool)
+    whole = np.ones(max(len(words) - order + 1, 0), dtype=bool)
     base = int(words.max(initial=0)) + 2
     grams = np.zeros(len(whole), dtype=np.int64)
     for shift in range(order):

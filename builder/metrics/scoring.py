@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 import joblib
 import numpy as np
+from joblib.externals.loky import get_reusable_executor
 
 from builder.metrics.guard import MetricFault, guarded
 from builder.metrics.kept import ScoreCache, keys_of
@@ -123,8 +124,10 @@ def _processes(pairs: Pairs, processes: int | None) -> Spread:
     parallel = joblib.Parallel(n_jobs=processes, return_as="generator", backend="loky" if processes > 1 else "sequential")
 
     def spread(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
-        results: Iterator[Result] = parallel(joblib.delayed(work)(common, item) for item in items)
-        return results
+        yield from parallel(joblib.delayed(work)(common, item) for item in items)
+        if processes > 1:
+            # Idle workers would keep their memory while the report goes on.
+            get_reusable_executor().shutdown()
 
     return spread
 
