@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import resource
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,10 +19,11 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.memory import measured
 from builder.metrics.kept import ScoreCache
 from builder.metrics.protocol import Metric
 from builder.metrics.registry import find
-from builder.metrics.scoring import MOST_PROCESSES, Pairs, statistics_of
+from builder.metrics.scoring import Pairs, statistics_of
 from builder.scenarios import load_catalogue
 from builder.signature import derived_random
 
@@ -130,21 +129,14 @@ def bertscore(count: int) -> dict[str, Any]:
 
 
 def alone(count: int) -> dict[str, Any]:
-    """All lexical metrics together at several sizes: the time of a pair, and the memory of all processes."""
-    import joblib
-    from joblib.externals.loky import get_reusable_executor
-
+    """All lexical metrics together at two sizes: the time of a pair."""
     pairs, metrics, rate = made(count), find(LEXICAL, {}).metrics, {}
     for size in (count // 10, count):
         part = Pairs(pairs.ids[:size], pairs.references[:size], {name: texts[:size] for name, texts in pairs.variants.items()})
         with clock() as own:
             statistics_of(metrics, part)
         rate[size] = {"seconds": round(own[0], 1), "us_per_pair": round(own[0] / size * 1e6)}
-    workers = min(joblib.cpu_count(), MOST_PROCESSES)
-    get_reusable_executor().shutdown(wait=True)
-    peaks = [resource.getrusage(who).ru_maxrss / 1024 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    # The most that a child used, times their number, is no less than what all used at one time.
-    return {"sizes": rate, "peak_mb": round(peaks[0]), "workers": workers, "peak_mb_all_at_most": round(peaks[0] + workers * peaks[1])}
+    return rate
 
 
 def main() -> None:
@@ -161,7 +153,8 @@ def main() -> None:
         return
     for name, (_, size) in parts.items():
         if size:
-            subprocess.run([sys.executable, "-m", "benchmarks.metrics", "--part", name, str(size)], check=True)
+            taken = measured([sys.executable, "-m", "benchmarks.metrics", "--part", name, str(size)])
+            print(json.dumps({name: {"peak_mb_of_all_processes": round(taken["together_mb"])}}), flush=True)
 
 
 if __name__ == "__main__":

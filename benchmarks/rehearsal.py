@@ -10,23 +10,22 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
 import subprocess
 import sys
 import tempfile
-import time
 import urllib.request
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from benchmarks.memory import measured
+
 FULL = Path(__file__).parent.parent / "release" / "full.yaml"
 # Requests that a dialogue takes, about: when a build is to be killed.
 REQUESTS_A_DIALOGUE = 15
 STAGES = ("build", "release", "report", "verify", "diff", "review export")
-POLL = 0.2
 
 
 def configuration(folder: Path, dialogues: int, in_flight: int) -> Path:
@@ -57,43 +56,9 @@ def counts(url: str) -> dict[str, int]:
     return found
 
 
-def measured(arguments: Sequence[str], *, kill_at: tuple[str, int] | None = None) -> dict[str, float]:
-    """Runs one verb: seconds, and the peak memory of its largest process and of all its processes together (shared pages twice).
-
-    With ``kill_at`` it is killed once the server of that address has had so many requests.
-    """
-    begin, together = time.perf_counter(), 0.0
-    process = subprocess.Popen([sys.executable, "-m", "builder", *arguments], stdout=subprocess.DEVNULL)
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            break
-        together = max(together, sum(map(resident, family(process.pid))))
-        if kill_at and counts(kill_at[0])["received"] >= kill_at[1]:
-            process.kill()
-        time.sleep(POLL)
-    process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode and not kill_at:
-        raise SystemExit(f"{' '.join(arguments)}: exit status {process.returncode}")
-    wall, cpu = time.perf_counter() - begin, usage.ru_utime + usage.ru_stime
-    return {"wall_s": wall, "cpu_s": cpu, "peak_mb": usage.ru_maxrss / 1024, "together_mb": max(together, usage.ru_maxrss / 1024)}
-
-
-def family(pid: int) -> list[int]:
-    """A process and those it started, and so on."""
-    children: list[int] = []
-    with contextlib.suppress(OSError):
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            children += map(int, (task / "children").read_text().split())
-    return [pid, *(one for child in children for one in family(child))]
-
-
-def resident(pid: int) -> float:
-    """Megabytes of memory that a process has now; 0 if it has ended."""
-    with contextlib.suppress(OSError, StopIteration):
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("VmRSS")).split()[1]) / 1024
-    return 0.0
+def verb(*arguments: str, kill: Callable[[], bool] = lambda: False) -> dict[str, float]:
+    """Runs a verb of the command line; what it takes."""
+    return measured([sys.executable, "-m", "builder", *arguments], output=subprocess.DEVNULL, kill=kill)
 
 
 def rehearsed_build(folder: Path, options: argparse.Namespace, dialogues: int) -> dict[str, Any]:
@@ -101,8 +66,8 @@ def rehearsed_build(folder: Path, options: argparse.Namespace, dialogues: int) -
     config, out = configuration(folder, dialogues, options.in_flight), folder / "build"
     with serving(options.latency, options.faults) as url:
         command = ["build", str(config), "--out", str(out), "--model", "rehearsal", "--base-url", url, "--json"]
-        kills = [(url, REQUESTS_A_DIALOGUE * dialogues * part // (options.kills + 1)) for part in range(1, options.kills + 1)]
-        runs = [measured(command, kill_at=kill) for kill in [*kills, None]]
+        kills = [REQUESTS_A_DIALOGUE * dialogues * part // (options.kills + 1) for part in range(1, options.kills + 1)]
+        runs = [verb(*command, kill=lambda kill=kill: counts(url)["received"] >= kill) for kill in kills] + [verb(*command)]
         served = counts(url)
     total = {name: sum(run[name] for run in runs) for name in ("wall_s", "cpu_s")}
     peak = {name: max(run[name] for run in runs) for name in ("peak_mb", "together_mb")}
@@ -133,7 +98,7 @@ def rehearsal(options: argparse.Namespace, dialogues: int) -> dict[str, dict[str
             "diff": ["diff", release, release],
             "review export": ["review", "export", release, "--out", str(folder / "review")],
         }
-        stages |= {name: measured(arguments) for name, arguments in verbs.items() if name in options.stages.split(",")}
+        stages |= {name: verb(*arguments) for name, arguments in verbs.items() if name in options.stages.split(",")}
         for figures in stages.values():
             figures |= {f"{time}_ms_a_dialogue": figures[f"{time}_s"] / dialogues * 1000 for time in ("wall", "cpu")}
     return stages
