@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import secrets
 import socket
+import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from typing import Any
 
 from builder.errors import EmpathyEvalError, input_error, job_error, missing_package
@@ -39,12 +40,10 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[A
     address = address or os.environ.get("RAY_ADDRESS")
     if ray.is_initialized():
         yield ray
-    elif address and address != "local":
-        with _there(ray, address):
-            yield ray
-    else:
-        with _own(ray, workers):
-            yield ray
+        return
+    # Ray tells of lost workers on standard output, where a program may be reading.
+    with redirect_stdout(sys.stderr), _there(ray, address) if address and address != "local" else _own(ray, workers):
+        yield ray
 
 
 @contextmanager

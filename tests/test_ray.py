@@ -117,6 +117,21 @@ def test_a_killed_workers_slice_is_done_again_and_what_was_answered_is_not_asked
     assert asked_again(server) <= IN_FLIGHT // 2
 
 
+def test_what_ray_says_of_a_lost_worker_is_not_in_standard_output() -> None:
+    script = (
+        "import os, time; from builder.cluster import joined, plain_errors; from builder.errors import JobError\n"
+        "with joined(workers=1) as ray:\n"
+        "    try:\n"
+        "        with plain_errors(ray):\n"
+        "            ray.get(ray.remote(lambda: os._exit(1)).options(max_retries=0).remote())\n"
+        "    except JobError:\n"
+        "        time.sleep(1)\n"
+        "print('{}')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert done.stdout == "{}\n" and "died" in done.stderr
+
+
 def test_a_share_of_the_pace_is_a_fraction_where_it_must_be(tmp_path: Path) -> None:
     part = divided(load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1"), requests_per_minute=3, tokens_per_minute=9)), 4)
     assert {(one.in_flight, one.requests_per_minute, one.tokens_per_minute) for one in part.models.values()} == {(4, 0.75, 2.25)}
