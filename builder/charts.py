@@ -93,6 +93,8 @@ def _chart(
         return None
     ends = [end for mark in marks for end in (mark.of.value, mark.of.low, mark.of.high) if end is not None]
     low, high = span or (min(*ends, middle), max(*ends, middle))
+    if low == high:  # nothing to show but the middle
+        low, high = low - 0.1, high + 0.1
     ticks = [round(float(tick), 6) + 0.0 for tick in MaxNLocator(5).tick_values(low, high)]
     there = {mark.series for mark in marks}
     return Chart(name, {key: words for key, words in legend.items() if key in there}, list(rows), ticks, middle, label)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -45,12 +45,9 @@ class Corpus:
         """The dialogues of the pairs."""
         return Clusters.of(self.dialogues, self.scenario_ids)
 
-    def pairs(self, variants: Sequence[str], rows: Sequence[int] | None = None) -> Pairs:
-        """Some variants of all pairs, or of those in some rows, for a metric."""
-        places = range(len(self)) if rows is None else rows
-        texts = {name: [self.variants[name][row] for row in places] for name in variants}
-        contexts = [self.contexts[row] for row in places] if self.contexts else ()
-        return Pairs([self.pair_ids[row] for row in places], [self.references[row] for row in places], texts, contexts)
+    def pairs(self, variants: Sequence[str]) -> Pairs:
+        """Some variants of all pairs, for a metric."""
+        return Pairs(self.pair_ids, self.references, {name: self.variants[name] for name in variants}, self.contexts)
 
 
 def read_corpus(
@@ -79,13 +76,18 @@ def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SP
     found: list[Any] = []
     known: dict[Any, Any] = {}
     for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
-        try:
-            for batch in pq.ParquetFile(path).iter_batches(1000, columns=[name]):
-                values = batch.column(0).to_pylist()
-                found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
-        except (OSError, pa.ArrowException) as error:
-            raise input_error(path, f"cannot be read: {error}", "name the folder of a whole release") from error
+        for batch in _batches(path, [name]):
+            values = batch.column(0).to_pylist()
+            found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
     return found
+
+
+def _batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, some at a time."""
+    try:
+        yield from pq.ParquetFile(path).iter_batches(1000, columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise input_error(path, f"cannot be read: {error}", "name the folder of a whole release") from error
 
 
 @dataclass(frozen=True)
@@ -96,26 +98,29 @@ class Candidates:
     same: NDArray[np.int64]
 
 
-def before_contrast(release_dir: Path, released: Corpus) -> Candidates | None:
-    """For each helper turn the first text of each variant that only a contrast check could refuse; None if none was refused.
+def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] = SPLITS) -> Candidates | None:
+    """For each helper turn of these splits the first text of each variant that only a contrast check could refuse; None if none was.
 
     A turn counts if it has both variants. Those that are as released are rows of ``same``.
     """
     first = _first_candidates(release_dir)
-    if not first:
-        return None
     place = {pair: row for row, pair in enumerate(released.pair_ids)}
-    changed = Corpus([], [], [], [], {name: [] for name in PAIR_VARIANTS})
-    for pair_id, (dialogue_id, scenario_id, reference) in _turns(release_dir, sorted(first)):
+    contexts: list[Context] = []
+    changed = Corpus([], [], [], [], {name: [] for name in PAIR_VARIANTS}, contexts=contexts)
+    for pair_id, dialogue, turn in _turns(release_dir, first, splits):
         row = place.get(pair_id)
         texts = {name: first[pair_id].get(name, released.variants[name][row] if row is not None else None) for name in PAIR_VARIANTS}
         if None not in texts.values():
             changed.pair_ids.append(pair_id)
-            changed.dialogues.append(dialogue_id)
-            changed.scenario_ids.append(scenario_id)
-            changed.references.append(reference)
+            changed.dialogues.append(dialogue["dialogue_id"])
+            changed.scenario_ids.append(dialogue["scenario_id"])
+            changed.references.append(dialogue["turns"][turn]["text"])
+            if released.contexts:
+                contexts.append([{"role": one["role"], "text": one["text"]} for one in dialogue["turns"][:turn]])
             for name, text in texts.items():
                 changed.variants[name].append(str(text))
+    if not len(changed):
+        return None
     gone = set(changed.pair_ids)
     return Candidates(changed, np.array([row for pair, row in place.items() if pair not in gone], dtype=np.int64))
 
@@ -124,7 +129,7 @@ def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
     path = release_dir / "candidates.parquet"
     found: dict[str, dict[str, str]] = {}
     refused = False
-    for batch in pq.ParquetFile(path).iter_batches(1000) if path.is_file() else ():
+    for batch in _batches(path) if path.is_file() else ():
         for row in batch.to_pylist():
             if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
                 refused = refused or bool(row["reasons"])
@@ -132,15 +137,14 @@ def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
     return found if refused else {}
 
 
-def _turns(release_dir: Path, pair_ids: Sequence[str]) -> Iterator[tuple[str, tuple[str, int, str]]]:
-    """(pair id, (dialogue id, scenario id, reference)) of helper turns, in the order of the dialogues."""
+def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], int]]:
+    """(pair id, dialogue, place of the turn) of helper turns, in the order of the dialogues."""
     wanted: dict[str, list[int]] = {}
-    for pair_id in pair_ids:
+    for pair_id in sorted(pair_ids):
         dialogue_id, _, turn = pair_id.rpartition("-t")
         wanted.setdefault(dialogue_id, []).append(int(turn))
-    for split in SPLITS:
-        for batch in pq.ParquetFile(release_dir / "data" / "dialogues" / f"{split}.parquet").iter_batches(1000):
+    for split in splits if wanted else ():
+        for batch in _batches(release_dir / "data" / "dialogues" / f"{split}.parquet"):
             for row in batch.to_pylist():
                 for place in wanted.get(row["dialogue_id"], ()):
-                    found = (row["dialogue_id"], row["scenario_id"], row["turns"][place]["text"])
-                    yield f"{row['dialogue_id']}-t{place:02d}", found
+                    yield f"{row['dialogue_id']}-t{place:02d}", row, place

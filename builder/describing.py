@@ -72,7 +72,10 @@ def examples(release_dir: Path) -> list[dict[str, Any]]:
 
     A dialogue that has a flag gives no example.
     """
-    config = "controls" if column(release_dir, "controls", "pair_id") else "pairs"
+    return _examples(release_dir, "controls") or _examples(release_dir, "pairs")
+
+
+def _examples(release_dir: Path, config: str) -> list[dict[str, Any]]:
     named = zip(*(column(release_dir, "dialogues", name) for name in ("dialogue_id", "flags")), strict=True)
     flagged = {dialogue_id for dialogue_id, flags in named if flags}
     names = ("apathetic_edit_ratio", "pair_id", "dialogue_id", "flags")

@@ -52,7 +52,7 @@ class Difference(Estimate):
     """A contrast of variants' scores.
 
     ``p`` is uncorrected, ``holm`` corrected for the contrasts it stands with. ``accuracy`` is how often the first variant of a
-    pair scores higher, ties half; ``auc`` the same for texts drawn anywhere; both only where two variants are compared. ``forced``
+    pair is rated better, ties half; ``auc`` the same for texts drawn anywhere; both only where two variants are compared. ``forced``
     says that the checks force the sign.
     """
 
@@ -103,6 +103,8 @@ def measured_rows(
 
     All metrics share the resamples, which are drawn once. A single dialogue has neither intervals nor p-values.
     """
+    if not metrics:
+        return []
     ranked = {(one.name, contrast.name): _ranked(one, statistics[one.name], contrast) for one in metrics for contrast in contrasts}
     totals = {(one.name, name): clusters.totals(found) for one in metrics for name, found in statistics[one.name].items()}
     won = {key: clusters.totals(np.column_stack([wins(*sides), np.ones(len(sides[0]))])) for key, sides in ranked.items() if sides}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +14,13 @@ from builder.contrasts import CELLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from builder.corpus import GROUPINGS, Corpus, before_contrast, read_corpus
 from builder.inversion import Chance, Row, Statistics, corrected, diversity_row, measured_rows
 from builder.metrics.closeness import EditRatio
-from builder.metrics.guard import MetricFault
+from builder.metrics.guard import MetricFault, attempted
 from builder.metrics.kept import ScoreCache
 from builder.metrics.length import Length
 from builder.metrics.protocol import Array, Metric
 from builder.metrics.registry import Found
 from builder.metrics.scoring import Pairs, Spread, statistics_of
+from builder.splitting import SPLITS
 from builder.text import words
 
 # Two texts are of equal length if the longer has at most this share of its words more.
@@ -57,10 +58,10 @@ class Stand:
     def __init__(
         self, release_dir: Path, found: Found, chance: Chance, *, cache: ScoreCache | None = None,
         spread: Spread | None = None, progress: Callable[[int], None] = lambda texts: None,
-        splits: Sequence[str] = ("train", "validation", "test"),
+        splits: Sequence[str] = SPLITS,
     ) -> None:  # fmt: skip
         self.folder, self.found, self.chance = release_dir, found, chance
-        self.cache, self.spread, self.progress = cache, spread, progress
+        self.cache, self.spread, self.progress, self.splits = cache, spread, progress, splits
         contexts = any("context" in metric.reads for metric in found.metrics)
         self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=contexts, splits=splits)
         self.controls = read_corpus(release_dir, "controls", CELLS, contexts=contexts, splits=splits)
@@ -78,17 +79,17 @@ class Stand:
             metric.name: {**{name: one[at] for name, one in pairs[metric.name].items()}, **_rows(texts["controls"][metric.name])}
             for metric in sound
         }
-        dist = self.found.diversities
+        dist, more = self._diversities(self.pairs, PAIRS)
+        dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)
+        before, refused = self._before(sound, pairs)
         return Measured(
-            self._table(self.pairs, sound, pairs, PAIRS) + [self._diversity(one, self.pairs, PAIRS) for one in dist],
-            self._table(self.controls, sound, cells, TWO_BY_TWO) + [self._diversity(one, self.controls, TWO_BY_TWO) for one in dist]
-            if len(self.controls)
-            else [],
+            self._table(self.pairs, sound, pairs, PAIRS) + dist,
+            self._table(self.controls, sound, cells, TWO_BY_TWO) + dist_of_cells,
             self._matched(sound, pairs, cells),
             {name: self._grouped(name, sound, pairs) for name in GROUPINGS},
-            self._before(sound, pairs),
+            before,
             self._balance(),
-            list(faults.values()),
+            [*faults.values(), *more, *refused],
         )
 
     def _texts(self) -> dict[str, Pairs]:
@@ -106,12 +107,20 @@ class Stand:
     ) -> list[Row]:
         return measured_rows(metrics, statistics, corpus.clusters, contrasts, self.chance) if len(corpus) else []
 
-    def _diversity(self, measure: Any, corpus: Corpus, contrasts: Sequence[Contrast]) -> Row:
-        return diversity_row(measure, corpus.variants, corpus.dialogues, contrasts, self.chance.seed)
+    def _diversities(self, corpus: Corpus, contrasts: Sequence[Contrast]) -> tuple[list[Row], list[MetricFault]]:
+        """The rows of the measures of whole sets of texts, and what kept others from having one."""
+        seed = self.chance.seed
+        found = [
+            attempted(one.name, lambda one=one: diversity_row(one, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
+            for one in (self.found.diversities if len(corpus) else ())
+        ]
+        return [one for one in found if isinstance(one, Row)], [one for one in found if isinstance(one, MetricFault)]
 
     def _matched(self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]) -> dict[str, list[Row]]:
         """By contrast of two variants the rows over the pairs whose two texts are of equal length."""
-        found = {}
+        found: dict[str, list[Row]] = {}
+        if not metrics:
+            return found
         for corpus, statistics, contrasts in ((self.pairs, pairs, PAIRS), (self.controls, cells, TWO_BY_TWO)):
             for contrast in contrasts:
                 if contrast.sides is not None:
@@ -140,21 +149,24 @@ class Stand:
         rows = iter(corrected([row for group in found.values() for row in group]))
         return {group: [next(rows) for _ in metrics] for group in found}
 
-    def _before(self, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> list[Row]:
-        """The rows over all candidates that only a contrast check could refuse; none if it refused none."""
-        all_of_them = before_contrast(self.folder, self.pairs)
-        if all_of_them is None or self.pairs.contexts:
-            return []
+    def _before(self, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> tuple[list[Row], list[MetricFault]]:
+        """The rows over all candidates that only a contrast check could refuse, none if it refused none; and the faults of metrics."""
+        all_of_them = before_contrast(self.folder, self.pairs, self.splits)
+        if all_of_them is None:
+            return [], []
         changed, same = all_of_them.corpus, all_of_them.same
         scored = self._scored(changed.pairs(PAIR_VARIANTS), metrics)
         dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
         whole = Corpus([], dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids, [], {})
+        faults = [one for one in scored.values() if isinstance(one, MetricFault)]
         sound = [metric for metric in metrics if not isinstance(scored[metric.name], MetricFault)]
         both = {
             one.name: {name: np.vstack([statistics[one.name][name][same], new]) for name, new in _rows(scored[one.name]).items()}
             for one in sound
         }
-        return measured_rows(sound, both, whole.clusters, PAIRS, self.chance)
+        # No check had looked at these yet.
+        unforced = [replace(one, forced=False) for one in PAIRS]
+        return measured_rows(sound, both, whole.clusters, unforced, self.chance), faults
 
     def _balance(self) -> list[Row]:
         """What the cells of the 2 x 2 should have in common: edit size and length."""

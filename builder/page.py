@@ -30,24 +30,27 @@ def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts
 def claim(measured: Measured) -> dict[str, Any]:
     """What the headline says: how many metrics that read the reference prefer whom, as released and at equal closeness.
 
-    ``times`` is how many times as far closeness moves their scores as stance does, at least and at most.
+    ``times`` is how many times as far closeness moves their scores as stance does, at least and at most; ``uneven`` says whether edit
+    size or length differ between stances, None where no interval can tell.
     """
-    reading = [row for row in measured.inversion if row.differences[RAW].forced]
+    reading = [row for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None]
     names = {row.metric for row in reading}
     alone = [row for row in measured.controls if row.metric in names]
     times = [abs(row.differences["closeness"].value / value) for row in alone if (value := row.differences["stance"].value)]
+    even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith("stance")]
     return {
         "of": len(reading),
         "raw": sides(row.differences[RAW] for row in reading),
         "alone": sides(row.differences["stance"] for row in alone) if alone else None,
-        "times": (min(times), max(times)) if times else None,
+        "times": (min(times), max(times)) if times and len(times) == len(alone) else None,
+        "uneven": any(one.decided for one in even) if all(one.low is not None for one in even) else None,
     }
 
 
 def sides(differences: Iterable[Difference]) -> dict[str, int]:
-    """How many differences prefer the apathetic, the empathetic, and neither side (the interval holds 0, or there is none)."""
-    found = Counter(one.prefers if one.prefers in ("apathetic", "empathetic") else "neither" for one in differences)
-    return {name: found[name] for name in ("apathetic", "empathetic", "neither")}
+    """How many differences prefer the apathetic, the empathetic and neither side, and how many have no interval to tell."""
+    found = Counter("untested" if one.low is None else one.prefers for one in differences)
+    return {name: found[name] for name in ("apathetic", "empathetic", "neither", "untested")}
 
 
 def number(value: float, places: int = 4) -> str:

@@ -21,7 +21,7 @@ from builder.metrics.kept import ScoreCache
 from builder.metrics.registry import default_names, find
 from builder.metrics.scoring import Spread
 from builder.page import page
-from builder.schemas import read_yaml
+from builder.schemas import check, read_yaml
 
 MANIFEST, TABLES = "manifest.json", "tables.json"
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
@@ -60,12 +60,16 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
     """The manifest of a release.
 
     Raises:
-        InputError: if the folder holds none.
+        InputError: if the folder holds none, or it is not valid.
     """
     path = release_dir / MANIFEST
     if not path.is_file():
         raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
-    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    try:
+        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise input_error(path, f"is not JSON: {error}", "name the folder of a whole release") from error
+    check(manifest, "manifest", path)
     return manifest
 
 

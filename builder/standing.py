@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from builder.corpus import Corpus
+from builder.corpus import Corpus, column
 from builder.errors import input_error
 from builder.given import Given, read_scores
 from builder.inversion import Chance, Difference, Row
@@ -44,8 +44,11 @@ def score(
     measured = stand.measured() if names else Measured([])
     if scores is None:
         return measured
-    given = read_scores(scores, stand.pairs.pair_ids, stand.controls.pair_ids, higher_is_better=not lower_is_better)
-    return _joined(measured, _GivenStand(stand, given).measured())
+    known, controls = (column(release_dir, config, "pair_id") for config in ("pairs", "controls"))
+    given = _GivenStand(stand, read_scores(scores, known, controls, higher_is_better=not lower_is_better))
+    if not len(given.pairs):
+        raise input_error(scores, f"holds no score of a pair in {', '.join(splits)}", "leave --split out, or name another")
+    return _joined(measured, given.measured())
 
 
 class _GivenStand(Stand):
@@ -61,8 +64,8 @@ class _GivenStand(Stand):
     def _scored(self, pairs: Pairs, metrics: Sequence[Metric] | None = None) -> dict[str, dict[str, Array] | MetricFault]:
         return super()._scored(pairs, metrics) if metrics else {self.given.name: self.given.looked_up(pairs)}
 
-    def _before(self, metrics: Sequence[Metric], statistics: Any) -> list[Row]:
-        return []  # nobody scored the candidates
+    def _before(self, metrics: Sequence[Metric], statistics: Any) -> tuple[list[Row], list[MetricFault]]:
+        return [], []  # nobody scored the candidates
 
 
 def _only(corpus: Corpus, pair_ids: set[str]) -> Corpus:
@@ -79,15 +82,15 @@ def _only(corpus: Corpus, pair_ids: set[str]) -> Corpus:
 
 def _joined(one: Measured, other: Measured) -> Measured:
     """Both sets of rows. p-values stay corrected among the metrics and for the file by themselves: their pairs may differ."""
-    groups = {
-        name: {group: one.groups.get(name, {}).get(group, []) + rows for group, rows in found.items()}
-        for name, found in other.groups.items()
-    }
+    groups = {}
+    for name in other.groups:
+        first, second = one.groups.get(name, {}), other.groups[name]
+        groups[name] = {group: first.get(group, []) + second.get(group, []) for group in sorted(first.keys() | second.keys())}
     return replace(
         other,
         inversion=one.inversion + other.inversion,
         controls=one.controls + other.controls,
-        matched={name: one.matched.get(name, []) + rows for name, rows in other.matched.items()},
+        matched={name: one.matched.get(name, []) + other.matched.get(name, []) for name in one.matched | other.matched},
         groups=groups,
         candidates=one.candidates,
         faults=one.faults + other.faults,
@@ -125,7 +128,6 @@ def score_table(measured: Measured) -> str:
             told = ", ".join(f"{name} {value:.4f}" for name, value in row.scores.items())
             lines += ["", f"{row.metric}, {table}{f', {group}' if group else ''}, {row.pairs} pairs: {told}", head]
             lines += [f"  {name:<22}{_numbers(one)}" for name, one in row.differences.items()]
-    lines += [f"\n{fault}" for fault in measured.faults]
     return "\n".join(lines).strip()
 
 

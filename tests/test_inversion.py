@@ -197,12 +197,21 @@ def test_dist_by_hand_on_as_many_words_of_each_variant() -> None:
     assert one["empathetic"][0] == 1.0
 
 
+def test_dist_measures_as_many_words_of_short_texts_as_of_long_ones() -> None:
+    texts = {"apathetic": ["a b", "c d", "e f"], "empathetic": ["a b c d e f g", "h", "i"]}
+    values, words = Dist(1).measure(texts, ["x", "x", "x"], 1)
+    # Six words of each variant: with ends counted as words, of the first only four would be.
+    assert words == 6 and values["apathetic"][0] == values["empathetic"][0] == 1.0
+    cut, words = Dist(1, budget=6).measure({"apathetic": ["a b", "a b", "a b", "c d"] * 2}, ["x"] * 4 + ["y"] * 4, 1)
+    assert words == 6 and cut["apathetic"].tolist() == [2 / 6] * 3
+
+
 def test_dist_leaves_each_dialogue_out_and_measures_as_many_words_without_it() -> None:
     rng = np.random.default_rng(1)
     texts = [" ".join(rng.choice(list("abcdefgh"), 12)) for _ in range(30)]
     dialogues = [str(number // 3) for number in range(30)]
     values, words = Dist(2, budget=60).measure({"apathetic": texts}, dialogues, 1)
-    # Three texts of 12 words and their ends a dialogue: 39; without any one of three dialogues there are 78, of two 39.
+    # Three texts of 12 words a dialogue: 36; without any one of three dialogues there are 72, of two 36.
     assert words == 60 and len(values["apathetic"]) == 1 + 3
     made = diversity_row(Dist(2, budget=60), {"apathetic": texts, "empathetic": texts[::-1]}, dialogues, PAIRS, 1)
     one = made.differences["empathetic - apathetic"]

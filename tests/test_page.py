@@ -175,9 +175,29 @@ def test_residual_imbalance_is_said_only_where_chance_does_not_explain_it() -> N
     assert "a difference that chance explains" in read(a_page(even)).said and "where only stance differs" in read(a_page(even)).said
 
 
+def test_without_intervals_nothing_is_claimed() -> None:
+    def bare(row: Row) -> Row:
+        return replace(row, differences={name: replace(one, low=None, high=None) for name, one in row.differences.items()})
+
+    measured = a_measured([-0.5, -0.4], [0.1, 0.2])
+    single = Measured([bare(one) for one in measured.inversion], [bare(one) for one in measured.controls])
+    assert heading(single) == "One dialogue has no intervals, so this report makes no claim."
+    only_controls = heading(Measured(measured.inversion, single.controls))
+    assert "At equal closeness, one dialogue is too few to tell, and" in only_controls
+    balance = [bare(a_row("edit ratio", 0, -0.05, better=None)), bare(a_row("length", 0, 0.0, better=None))]
+    said = read(a_page(replace(measured, balance=balance))).said
+    assert "whether by chance, one dialogue cannot tell" in said and "edit size or length may still do" in said
+    assert "replies are as long as near-apathetic ones" in said and "where only stance differs" not in said
+
+
+def test_scores_that_are_all_equal_are_drawn() -> None:
+    flat = [a_row("M0", 0.0, within=0.0)], [a_row("M0", 0.0, 0.0, within=0.0)]
+    assert "M0" in a_page(Measured(*flat, groups={"scenario": {"one": flat[0]}}))
+
+
 def test_candidates_and_faults_are_told() -> None:
     plain = read(a_page(a_measured([-0.5], [0.1]))).said
-    assert "No candidate was refused by a contrast check alone" in plain and "Metrics that failed" not in plain
+    assert "No pair was refused by a contrast check alone" in plain and "Metrics that failed" not in plain
     fault = MetricFault("mine", "003-00001-t03, apathetic", 'raised ValueError: "no"')
     full = read(a_page(a_measured([-0.5], [0.1], candidates=[replace(a_row("M0", -0.123), pairs=77)], faults=[fault]))).said
     assert "77 pairs, where 40 pairs are released" in full and "−0.1230" in full

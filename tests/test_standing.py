@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
@@ -54,6 +55,23 @@ class Nan(Letters):
     name = "nan"
     def score(self, text):
         return float("nan")
+
+class Context(Letters):
+    name, reads = "context", ("context",)
+    def score(self, text, context):
+        if text == "too much":
+            raise ValueError("too much")
+        return float(len(context))
+
+class OneRow(Letters):
+    name = "one row"
+    def aggregate(self, sums):
+        return [float(sums[0, 0] / sums[0, 1])]
+
+class Diverse:
+    name, signature = "diverse", "v:1"
+    def measure(self, variants, dialogues, seed):
+        raise ValueError("too diverse")
 """
 
 
@@ -161,10 +179,10 @@ def test_a_metric_that_fails_names_the_pair_and_the_rest_stands(
     name: str, what: str, released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["score", str(released[0]), "--metric", f"strange_metrics:{name}", "--metric", "length"]) == 1
-    said = capsys.readouterr().out
+    said = capsys.readouterr()
     first = read_corpus(released[0], "pairs", PAIR_VARIANTS).pair_ids[0]
-    assert f"metric {name.lower()}: {first}" in said and what in said
-    assert "length, pairs, " in said
+    assert f"metric {name.lower()}: {first}" in said.err and what in said.err
+    assert "length, pairs, " in said.out
 
 
 def test_text_json_and_csv_say_the_same(released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -200,6 +218,18 @@ def test_a_second_score_asks_a_costly_metric_for_nothing(released: tuple[Path, R
     assert asked > 0 and score(released[0], ["costly:Letters"], cache=cache) == first and costly.Letters.asked == asked
 
 
+def with_a_test_split(folder: Path) -> Path:
+    """The last dialogue of train is moved to test."""
+    last = max(read_corpus(folder, "pairs", PAIR_VARIANTS).dialogues)
+    for config in ("dialogues", "pairs", "controls"):
+        train, test = (folder / "data" / config / f"{split}.parquet" for split in ("train", "test"))
+        table = pq.read_table(train)
+        moved = pc.equal(table["dialogue_id"], last)
+        pq.write_table(table.filter(moved), test)
+        pq.write_table(table.filter(pc.invert(moved)), train)
+    return folder
+
+
 def with_candidates(folder: Path, rows: list[dict[str, Any]]) -> Path:
     pq.write_table(pa.Table.from_pylist(rows, schema=CANDIDATES), folder / "candidates.parquet")
     return folder
@@ -222,8 +252,76 @@ def test_before_the_contrast_checks_the_first_text_that_only_they_refused_counts
     assert texts == {one: (corpus.variants["apathetic"][0], "too near"), two: ("other words", corpus.variants["empathetic"][1])}
     assert len(found.same) == len(corpus) - 2
     (made,) = score(folder, ["strange_metrics:Letters"]).candidates
+    assert not score(folder, ["bleu"]).candidates[0].differences["empathetic - apathetic"].forced
     lengths = [len(text) for text in corpus.variants["empathetic"][1:]] + [len("too near")]
     assert made.scores["empathetic"] == pytest.approx(sum(lengths) / len(lengths), abs=1e-6)
+
+
+def test_before_the_contrast_checks_one_split_alone_counts(released: tuple[Path, Released], strange: Path) -> None:
+    folder = with_a_test_split(Path(shutil.copytree(released[0], strange / "release")))
+    train, test = (read_corpus(folder, "pairs", PAIR_VARIANTS, splits=(split,)) for split in ("train", "test"))
+    rows = [
+        {"pair_id": pair, "variant": "empathetic", "attempt": 1, "text": "too near", "reasons": ["overlap_high"]}
+        for pair in (train.pair_ids[0], test.pair_ids[0])
+    ]
+    (made,) = score(with_candidates(folder, rows), ["strange_metrics:Letters"], split="test").candidates
+    assert made.pairs == len(test)
+    with_candidates(folder, rows[:1])
+    assert score(folder, ["strange_metrics:Letters"], split="test").candidates == []
+
+
+def test_before_the_contrast_checks_a_metric_reads_the_context_and_its_faults_are_told(
+    released: tuple[Path, Released], strange: Path
+) -> None:
+    folder = Path(shutil.copytree(released[0], strange / "release"))
+    pair = read_corpus(folder, "pairs", PAIR_VARIANTS).pair_ids[0]
+    row = {"pair_id": pair, "variant": "empathetic", "attempt": 1, "text": "too near", "reasons": ["overlap_high"]}
+    measured = score(with_candidates(folder, [row]), ["strange_metrics:Context"])
+    assert measured.candidates[0].scores == measured.inversion[0].scores
+    measured = score(with_candidates(folder, [{**row, "text": "too much"}]), ["strange_metrics:Context"])
+    assert measured.candidates == [] and [fault.where for fault in measured.faults] == [f"{pair}, empathetic"]
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("strange_metrics:Raises", "no such text"), ("strange_metrics:OneRow", "not two equal numbers"),
+        ("strange_metrics:Diverse", "too diverse"),
+    ],
+)  # fmt: skip
+def test_a_metric_that_fails_and_stands_alone_is_told(
+    name: str, what: str, released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", str(released[0]), "--metric", name]) == 1
+    assert what in capsys.readouterr().err
+
+
+def test_a_measure_of_whole_sets_can_stand_alone(released: tuple[Path, Released]) -> None:
+    assert [row.metric for row in score(released[0], ["dist-1"]).inversion] == ["Dist-1"]
+
+
+def test_a_judge_of_few_pairs_takes_no_group_from_a_metric(released: tuple[Path, Released], strange: Path) -> None:
+    alone = score(released[0], ["length"])
+    both = score(released[0], ["length"], write_scores(strange / "judge.csv", letters(released[0])[:4]))
+    for name, found in alone.groups.items():
+        assert {group: rows[0] for group, rows in both.groups[name].items()} == {group: rows[0] for group, rows in found.items()}
+
+
+def test_a_judge_of_the_whole_release_can_be_seen_on_one_split(released: tuple[Path, Released], strange: Path) -> None:
+    folder = with_a_test_split(Path(shutil.copytree(released[0], strange / "release")))
+    test = read_corpus(folder, "pairs", PAIR_VARIANTS, splits=("test",))
+    path = write_scores(strange / "judge.csv", letters(folder))
+    assert score(folder, (), path, split="test").inversion[0].pairs == len(test)
+    write_scores(path, [row for row in letters(folder) if row[0] not in test.pair_ids])
+    with pytest.raises(InputError, match="holds no score of a pair in test"):
+        score(folder, (), path, split="test")
+
+
+@pytest.mark.parametrize("content", ['{"name": ', '{"name": "mine"}'])
+def test_a_broken_manifest_is_named(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    assert main(["score", str(tmp_path), "--metric", "length"]) == 2
+    assert "manifest.json" in capsys.readouterr().err
 
 
 def test_a_strangers_package_shows_up_in_score_and_in_the_report(released: tuple[Path, Released], tmp_path: Path) -> None:

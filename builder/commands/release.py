@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from builder.commands.scores import scoring_bar
+from builder.commands.scores import scoring_bar, told_of
 
 
 def add(verbs: Any) -> None:
@@ -38,10 +38,11 @@ def run(options: argparse.Namespace) -> int:
             options.build, options.out, options.version,
             date=options.date, partial=options.partial, reviews=options.reviews, progress=progress,
         )  # fmt: skip
+    faults = released.report.measured.faults
     if options.json:
         print(json.dumps(released.manifest, indent=2, ensure_ascii=False))
-        return 0
+        return told_of(faults)
     print(inversion_table(released.report))
     print(f"\nrelease: {options.out}\nreport:  {options.out / 'report' / 'index.html'}")
     print(f'load it: datasets.load_dataset("{options.out}", "pairs")')
-    return 0
+    return told_of(faults)

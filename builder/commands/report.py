@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.commands.engines import add_engine, spread_of
-from builder.commands.scores import add_cache, cache_of, scoring_bar
+from builder.commands.scores import add_cache, cache_of, scoring_bar, told_of
 
 
 def add(verbs: Any) -> None:
@@ -36,4 +36,4 @@ def run(options: argparse.Namespace) -> int:
     print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if options.json else inversion_table(made))
     if not options.json:
         print(f"\nreport: {options.out / 'index.html'}")
-    return 0
+    return told_of(made.measured.faults)

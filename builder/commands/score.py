@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.commands.engines import add_engine, spread_of
-from builder.commands.scores import add_cache, cache_of, scoring_bar
+from builder.commands.scores import add_cache, cache_of, scoring_bar, told_of
 from builder.errors import input_error
 
 EXAMPLES = """\
@@ -60,4 +60,4 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))
     else:
         print(score_csv(measured) if options.csv else score_table(measured))
-    return 1 if measured.faults else 0
+    return told_of(measured.faults)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING
 from tqdm import tqdm
 
 if TYPE_CHECKING:
+    from builder.metrics.guard import MetricFault
     from builder.metrics.kept import ScoreCache
 
 
@@ -25,6 +27,13 @@ def cache_of(options: argparse.Namespace) -> ScoreCache | None:
     from builder.metrics.kept import ScoreCache, user_cache
 
     return None if options.no_cache else ScoreCache(options.cache or user_cache())
+
+
+def told_of(faults: Sequence[MetricFault]) -> int:
+    """Tells of metrics that failed, on standard error; returns the exit status."""
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
 
 
 @contextmanager

@@ -27,7 +27,9 @@ class Dist:
         self.order = order
         self.name = f"Dist-{order}"
         self.budget = budget
-        self.signature = signature_line(n=order, case="lower", tok="whitespace", words_at_most=budget, interval="jackknife,normal")
+        self.signature = signature_line(
+            n=order, case="lower", tok="whitespace", words_at_most=budget, interval="jackknife,normal", version=2
+        )
 
     def measure(self, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], seed: int) -> tuple[dict[str, Array], int]:
         """By variant the values without each dialogue, first with all: shape (1 + dialogues,); and the number of words."""
@@ -58,10 +60,10 @@ def jackknifed(values: Array) -> float:
 
 
 def _lengths(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], order: Sequence[str]) -> Words:
-    """By variant and dialogue the number of words, the marks between texts among them."""
+    """By variant and dialogue the number of words."""
     place = {dialogue: number for number, dialogue in enumerate(order)}
     at = [place[dialogue] for dialogue in dialogues]
-    counted = [np.bincount(at, [len(text.split()) + 1 for text in texts], len(order)) for texts in variants.values()]
+    counted = [np.bincount(at, [len(text.split()) for text in texts], len(order)) for texts in variants.values()]
     return np.array(counted).astype(np.int64)
 
 
@@ -81,7 +83,9 @@ def _coded(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], used
 
 def _distinct(parts: Sequence[Words], budget: int, order: int) -> float:
     """The share of different n-grams among the first words; 0 if no text is long enough."""
-    words = np.concatenate(parts)[:budget] if parts else np.zeros(0, dtype=np.int64)
+    words = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    # Marks between texts are no words.
+    words = words[: np.searchsorted(np.cumsum(words >= 0), budget) + 1]
     whole = np.ones(max(len(words) - order + 1, 0), dtype=bool)
     base = int(words.max(initial=0)) + 2
     grams = np.zeros(len(whole), dtype=np.int64)

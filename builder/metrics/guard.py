@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from builder.metrics.protocol import Array, Metric, Segments
+
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -20,6 +23,14 @@ class MetricFault:
 
     def __str__(self) -> str:
         return f"metric {self.metric}: {self.where}: {self.what}\n  Fix: mend the metric, or leave it out"
+
+
+def attempted(name: str, work: Callable[[], Result]) -> Result | MetricFault:
+    """What work over all texts gives, or the fault of the measure that raised."""
+    try:
+        return work()
+    except Exception as error:  # whatever a stranger's measure raises is a fault of that measure alone
+        return MetricFault(name, "all texts", f'raised {type(error).__name__}: "{error}"')
 
 
 def guarded(metric: Metric, segments: Segments, name_of: Callable[[int], str]) -> Array | MetricFault:
@@ -51,11 +62,12 @@ def _attempt(metric: Metric, segments: Segments) -> Array | str:
         scores = np.asarray(metric.scores(statistics), dtype=np.float64)
         if scores.shape != (count,):
             return f"gave scores of shape {scores.shape} for {count} texts"
-        if count and (shape := np.shape(metric.aggregate(statistics.sum(axis=0, keepdims=True)))) != (1,):
-            return f"aggregates one row of sums to the shape {shape}"
+        twice = np.asarray(metric.aggregate(np.vstack([statistics.sum(axis=0)] * 2)), dtype=np.float64)
+        if count and (twice.shape != (2,) or (np.isfinite(twice).all() and twice[0] != twice[1])):
+            return f"aggregates two equal rows of sums to {twice.tolist()}, which are not two equal numbers"
     except Exception as error:  # whatever a stranger's metric raises is a fault of that metric alone
         return f'raised {type(error).__name__}: "{error}"'
-    for values in (scores, statistics.ravel()):
+    for values in (scores, statistics.ravel(), twice if count else np.zeros(0)):
         if not np.isfinite(values).all():
             return f"gave {values[~np.isfinite(values)][0]}, which is no number"
     return statistics

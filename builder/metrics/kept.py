@@ -33,12 +33,15 @@ class ScoreCache:
         """Opens or makes the file.
 
         Raises:
-            InputError: if the file holds something else.
+            InputError: if the file holds something else, or cannot be there.
             JobError: if it cannot be written.
         """
         self._path, self._most = path, most
-        with room_for(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            with room_for(path):
+                path.parent.mkdir(parents=True, exist_ok=True)
+        except FileExistsError as error:
+            raise input_error(path, f'"{error.filename}" is a file, not a folder', "name another file") from error
         with self._connection() as connection:
             connection.execute("PRAGMA journal_mode=WAL")
             connection.execute(TABLE)
