@@ -8,10 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
-
-from builder.errors import input_error
-from builder.reporting import MANIFEST, TABLES
+from builder.corpus import batches, schema_of
+from builder.reporting import read_manifest, read_tables
 from builder.rows import COLUMNS
 from builder.signature import digest
 from builder.splitting import SPLITS
@@ -71,7 +69,7 @@ def diff(before: Path, after: Path) -> Diff:
     Raises:
         InputError: if one of them is no release.
     """
-    manifests = tuple(map(_manifest, (before, after)))
+    manifests = tuple(map(read_manifest, (before, after)))
     old, new = _dialogues(before), _dialogues(after)
     kept = sorted(old.keys() & new.keys())
     withdrawn, by_review = (_named(manifests[1], name) - _named(manifests[0], name) for name in ("withdrawn", "reviews"))
@@ -89,14 +87,6 @@ def diff(before: Path, after: Path) -> Diff:
     )
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise input_error(folder, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
-    value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return value
-
-
 def _named(manifest: dict[str, Any], name: str) -> set[str]:
     """The dialogues that a manifest names as withdrawn, or as removed by review."""
     named = manifest[name] if name == "withdrawn" else (manifest.get("reviews") or {}).get("removed", [])
@@ -108,7 +98,7 @@ def _dialogues(folder: Path) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for config in ("dialogues", "pairs", "controls"):
         for split in SPLITS:
-            for batch in pq.ParquetFile(folder / "data" / config / f"{split}.parquet").iter_batches(1000):
+            for batch in batches(folder / "data" / config / f"{split}.parquet"):
                 for row in batch.to_pylist():
                     # Each row's hash holds that of the rows before it, so that one hash a dialogue is kept.
                     first, before = found.get(row["dialogue_id"], (split, ""))
@@ -120,17 +110,14 @@ def _columns(before: Path, after: Path) -> dict[str, list[str]]:
     """``+name`` and ``-name`` of columns that came and went, by config."""
     found = {}
     for config in COLUMNS:
-        old, new = (set(pq.read_schema(folder / "data" / config / "train.parquet").names) for folder in (before, after))
+        old, new = (set(schema_of(folder / "data" / config / "train.parquet").names) for folder in (before, after))
         if old != new:
             found[config] = [f"+{name}" for name in sorted(new - old)] + [f"-{name}" for name in sorted(old - new)]
     return found
 
 
 def _figures(before: Path, after: Path) -> tuple[Figure, ...]:
-    old, new = (
-        {row["metric"]: row for row in json.loads((folder / "report" / TABLES).read_text(encoding="utf-8"))["inversion"]}
-        for folder in (before, after)
-    )
+    old, new = ({row["metric"]: row for row in read_tables(folder)["inversion"]} for folder in (before, after))
     name = "empathetic - apathetic"
     return tuple(
         Figure(

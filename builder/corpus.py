@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -76,16 +77,37 @@ def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SP
     found: list[Any] = []
     known: dict[Any, Any] = {}
     for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
-        for batch in _batches(path, [name]):
+        for batch in batches(path, [name]):
             values = batch.column(0).to_pylist()
             found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
     return found
 
 
-def _batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, some at a time."""
-    try:
+def batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The rows of a file, some at a time.
+
+    Raises:
+        InputError: if it is not there or is no parquet.
+    """
+    with readable(path):
         yield from pq.ParquetFile(path).iter_batches(1000, columns=columns)
+
+
+def schema_of(path: Path) -> pa.Schema:
+    """The columns of a file.
+
+    Raises:
+        InputError: as :func:`batches`.
+    """
+    with readable(path):
+        return pq.read_schema(path)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turns what is raised for a file that is not there or is no parquet into an :class:`InputError`."""
+    try:
+        yield
     except (OSError, pa.ArrowException) as error:
         raise input_error(path, f"cannot be read: {error}", "name the folder of a whole release") from error
 
@@ -129,7 +151,7 @@ def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
     path = release_dir / "candidates.parquet"
     found: dict[str, dict[str, str]] = {}
     refused = False
-    for batch in _batches(path) if path.is_file() else ():
+    for batch in batches(path) if path.is_file() else ():
         for row in batch.to_pylist():
             if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
                 refused = refused or bool(row["reasons"])
@@ -144,7 +166,7 @@ def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) 
         dialogue_id, _, turn = pair_id.rpartition("-t")
         wanted.setdefault(dialogue_id, []).append(int(turn))
     for split in splits if wanted else ():
-        for batch in _batches(release_dir / "data" / "dialogues" / f"{split}.parquet"):
+        for batch in batches(release_dir / "data" / "dialogues" / f"{split}.parquet"):
             for row in batch.to_pylist():
                 for place in wanted.get(row["dialogue_id"], ()):
                     yield f"{row['dialogue_id']}-t{place:02d}", row, place

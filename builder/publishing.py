@@ -59,7 +59,7 @@ def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Call
             than releases, or the token is missing or may not write.
         JobError: if the Hub cannot be reached, or does not take the release.
     """
-    problems = [*_name_faults(repo), *faults(release_dir)]
+    problems = [*_name_faults(repo), *_token_faults(), *faults(release_dir)]
     if problems:
         raise InputError(problems)
     version, files = _version(release_dir), _visible(release_dir)
@@ -78,6 +78,13 @@ def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Call
 def _name_faults(repo: str) -> Iterator[Problem]:
     if not REPOSITORY.fullmatch(repo):
         yield Problem("repository", f'"{repo}" is not the name of a repository', "write it as owner/name, such as my-lab/empathy-eval")
+
+
+def _token_faults() -> Iterator[Problem]:
+    """A token that was pasted with something invisible would be an error of the network, with the token in it."""
+    if not re.fullmatch("[!-~]*", get_token() or ""):
+        what = "holds something that no token holds, such as a curly quote or a blank"
+        yield Problem("the token", what, "log in with `hf auth login` again, or set HF_TOKEN anew")
 
 
 def _version(release_dir: Path) -> str:

@@ -65,12 +65,26 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
     path = release_dir / MANIFEST
     if not path.is_file():
         raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
-    try:
-        manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise input_error(path, f"is not JSON: {error}", "name the folder of a whole release") from error
+    manifest = _read(path)
     check(manifest, "manifest", path)
     return manifest
+
+
+def read_tables(release_dir: Path) -> dict[str, Any]:
+    """The tables of a release's report.
+
+    Raises:
+        InputError: if they are missing or not JSON.
+    """
+    return _read(release_dir / "report" / TABLES)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise input_error(path, f"cannot be read: {error}", "name the folder of a whole release") from error
+    return value
 
 
 def write_report(

@@ -23,6 +23,8 @@ from builder.tables import disagreements, unseen
 from builder.text import edit_ratio, overlap
 
 RESTORE = "restore the file from where the release was published, or release the build again"
+# What every release holds beside its data.
+ALWAYS = {"README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", f"report/{TABLES}", "report/index.html"}
 CARD_ROW = re.compile(r"^\| `(\w+)` \| .* \| (\d+) \| (\d+) \| (\d+) \|$", re.MULTILINE)
 Row = dict[str, Any]
 
@@ -41,9 +43,10 @@ def verify(release_dir: Path, *, fast: bool = False, progress: Progress = lambda
     try:
         manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
         check(manifest, "manifest", path)
+        whole = sealed(manifest) == manifest and manifest_text(manifest) == path.read_text(encoding="utf-8")
     except (ValueError, InputError) as error:
         return list(error.problems) if isinstance(error, InputError) else [Problem(str(path), f"is not JSON: {error}", RESTORE)]
-    if sealed(manifest) != manifest or manifest_text(manifest) != path.read_text(encoding="utf-8"):
+    if not whole:
         return [Problem(str(path), "was changed after the release (its seal does not fit)", RESTORE)]
     found = [*_files(release_dir, manifest), *_tables(release_dir, manifest)]
     if not found:
@@ -60,6 +63,8 @@ def _files(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         # A clone of a Hub repository has .gitattributes and a .git of its own.
         if not name.startswith("."):
             yield Problem(str(folder / name), "is not in the manifest", "take it out of the release")
+    for name in sorted(ALWAYS - manifest["files"].keys()):
+        yield Problem(str(folder / name), "is not named by the manifest", RESTORE)
     for name, value in sorted(manifest["files"].items()):
         if name not in there:
             yield Problem(str(folder / name), "is missing", RESTORE)
@@ -95,10 +100,11 @@ def _rows(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         for split in SPLITS:
             dialogues, pairs = (Rows(folder / "data" / name / f"{split}.parquet") for name in ("dialogues", "pairs"))
             for place, row in _read(folder, config, split):
+                if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
+                    yield from wrong
+                    continue
                 name = row["dialogue_id"] if config == "dialogues" else row["pair_id"]
                 dialogue_id = name.split("-t")[0]
-                for where, what, fix in violations(row, f"{config}_row"):
-                    yield Problem(f"{place}: {where}", what, fix)
                 if before := seen.get(name):
                     yield Problem(place, f'"{name}" is also in {before}', "an id stands for one row")
                 seen[name] = place

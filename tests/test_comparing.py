@@ -81,6 +81,17 @@ def test_an_item_that_moved_is_an_error(releases: tuple[Path, Path], tmp_path: P
     assert "017-seed" in found.moved and "ERROR: moved to another split" in str(found)
 
 
+@pytest.mark.parametrize("name", ["manifest.json", "report/tables.json", "data/controls/train.parquet", "data/pairs/test.parquet"])
+@pytest.mark.parametrize("content", [None, b'{"cut'])
+def test_a_damaged_release_is_named(name: str, content: bytes | None, releases: tuple[Path, Path], tmp_path: Path) -> None:
+    damaged = Path(shutil.copytree(releases[0], tmp_path / "damaged"))
+    (damaged / name).unlink()
+    if content:
+        (damaged / name).write_bytes(content)
+    with pytest.raises(InputError, match=Path(name).name):
+        diff(damaged, releases[0])
+
+
 def test_a_folder_that_is_no_release_is_refused(releases: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no release"):
         diff(releases[0], tmp_path)

@@ -86,6 +86,31 @@ def test_all_faults_come_at_once_and_a_file_too_many_or_too_few_is_one(copy: Pat
     assert "LICENSE: is missing" in found and "CHANGELOG.md: is not the file" in found and "extra.parquet: is not in the manifest" in found
 
 
+@pytest.mark.parametrize(("config", "column"), [("pairs", "apathetic"), ("pairs", "pair_id"), ("dialogues", "dialogue_id")])
+def test_a_missing_value_is_seen_beside_other_faults(config: str, column: str, copy: Path) -> None:
+    change_rows(copy / "data" / config / "test.parquet", lambda rows: rows[0].update({column: None}))
+    change_rows(copy / "data" / "preferences" / "test.parquet", lambda rows: rows[0].update(chosen=[]))
+    rehash(copy)
+    found = said(copy, fast=True)
+    assert f"{config}/test.parquet: row 0: {column}" in found and "preferences/test.parquet: row 0: chosen" in found
+
+
+def test_a_file_that_the_manifest_no_longer_names_is_missed(copy: Path) -> None:
+    (copy / "README.md").unlink()
+    path = copy / "manifest.json"
+    value = json.loads(path.read_text())
+    del value["files"]["README.md"]
+    path.write_text(json.dumps(value))
+    rehash(copy)
+    assert "README.md: is not named by the manifest" in said(copy, fast=True)
+
+
+def test_a_manifest_that_cannot_be_sealed_is_seen(copy: Path) -> None:
+    path = copy / "manifest.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "name": "\ud800"}))
+    assert "manifest.json" in said(copy, fast=True)
+
+
 def test_a_swapped_pair_is_seen(copy: Path) -> None:
     def swap(rows: list[dict[str, Any]]) -> None:
         rows[0]["apathetic"], rows[0]["empathetic"] = rows[0]["empathetic"], rows[0]["apathetic"]
