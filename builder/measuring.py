@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builder.contrasts import CELLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
-from builder.corpus import GROUPINGS, Corpus, before_contrast, read_corpus
+from builder.corpus import GROUPINGS, Candidates, Corpus, before_contrast, read_corpus
 from builder.inversion import Chance, Row, Statistics, corrected, diversity_row, measured_rows
 from builder.metrics.closeness import EditRatio
 from builder.metrics.guard import MetricFault, attempted
@@ -68,10 +68,14 @@ class Stand:
 
     def measured(self) -> Measured:
         """All tables."""
-        texts = {name: dict(self._scored(pairs)) for name, pairs in self._texts().items()}
+        before = self._candidates()
+        # All scoring comes first: later this process needs more memory, and those that score have ended.
+        texts = {name: dict(self._scored(pairs)) for name, pairs in self._texts(before).items()}
         # The first fault of each metric is told.
         faults = {one.metric: one for found in reversed(texts.values()) for one in found.values() if isinstance(one, MetricFault)}
-        sound = [metric for metric in self.found.metrics if metric.name not in faults]
+        sound = [
+            one for one in self.found.metrics if not any(isinstance(texts[name][one.name], MetricFault) for name in ("pairs", "controls"))
+        ]
         pairs = {metric.name: _rows(texts["pairs"][metric.name]) for metric in sound}
         place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
         at = np.array([place[pair] for pair in self.controls.pair_ids], dtype=np.int64)
@@ -81,21 +85,24 @@ class Stand:
         }
         dist, more = self._diversities(self.pairs, PAIRS)
         dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)
-        before, refused = self._before(sound, pairs)
         return Measured(
             self._table(self.pairs, sound, pairs, PAIRS) + dist,
             self._table(self.controls, sound, cells, TWO_BY_TWO) + dist_of_cells,
             self._matched(sound, pairs, cells),
             {name: self._grouped(name, sound, pairs) for name in GROUPINGS},
-            before,
+            self._before(before, sound, pairs, texts["candidates"]) if before else [],
             self._balance(),
-            [*faults.values(), *more, *refused],
+            [*faults.values(), *more],
         )
 
-    def _texts(self) -> dict[str, Pairs]:
+    def _candidates(self) -> Candidates | None:
+        return before_contrast(self.folder, self.pairs, self.splits)
+
+    def _texts(self, before: Candidates | None) -> dict[str, Pairs]:
         return {
             "pairs": self.pairs.pairs(PAIR_VARIANTS),
             "controls": self.controls.pairs([name for name in CELLS if name not in PAIR_VARIANTS]),
+            **({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}),
         }
 
     def _scored(self, pairs: Pairs, metrics: Sequence[Metric] | None = None) -> dict[str, dict[str, Array] | MetricFault]:
@@ -149,16 +156,14 @@ class Stand:
         rows = iter(corrected([row for group in found.values() for row in group]))
         return {group: [next(rows) for _ in metrics] for group in found}
 
-    def _before(self, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> tuple[list[Row], list[MetricFault]]:
-        """The rows over all candidates that only a contrast check could refuse, none if it refused none; and the faults of metrics."""
-        all_of_them = before_contrast(self.folder, self.pairs, self.splits)
-        if all_of_them is None:
-            return [], []
-        changed, same = all_of_them.corpus, all_of_them.same
-        scored = self._scored(changed.pairs(PAIR_VARIANTS), metrics)
+    def _before(
+        self, candidates: Candidates, metrics: Sequence[Metric], statistics: Mapping[str, Statistics],
+        scored: Mapping[str, dict[str, Array] | MetricFault],
+    ) -> list[Row]:  # fmt: skip
+        """The rows over all candidates that only a contrast check could refuse."""
+        changed, same = candidates.corpus, candidates.same
         dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
         whole = Corpus([], dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids, [], {})
-        faults = [one for one in scored.values() if isinstance(one, MetricFault)]
         sound = [metric for metric in metrics if not isinstance(scored[metric.name], MetricFault)]
         both = {
             one.name: {name: np.vstack([statistics[one.name][name][same], new]) for name, new in _rows(scored[one.name]).items()}
@@ -166,7 +171,7 @@ class Stand:
         }
         # No check had looked at these yet.
         unforced = [replace(one, forced=False) for one in PAIRS]
-        return measured_rows(sound, both, whole.clusters, unforced, self.chance), faults
+        return measured_rows(sound, both, whole.clusters, unforced, self.chance)
 
     def _balance(self) -> list[Row]:
         """What the cells of the 2 x 2 should have in common: edit size and length."""

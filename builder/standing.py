@@ -64,8 +64,8 @@ class _GivenStand(Stand):
     def _scored(self, pairs: Pairs, metrics: Sequence[Metric] | None = None) -> dict[str, dict[str, Array] | MetricFault]:
         return super()._scored(pairs, metrics) if metrics else {self.given.name: self.given.looked_up(pairs)}
 
-    def _before(self, metrics: Sequence[Metric], statistics: Any) -> tuple[list[Row], list[MetricFault]]:
-        return [], []  # nobody scored the candidates
+    def _candidates(self) -> None:
+        return None  # nobody scored them
 
 
 def _only(corpus: Corpus, pair_ids: set[str]) -> Corpus:
