@@ -239,6 +239,20 @@ def test_a_review_that_is_out_is_never_replaced_by_another(drawn: Path, review: 
     assert (review / "key.json").read_bytes() == before
 
 
+def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_path: Path) -> None:
+    out, design = tmp_path / "review", Design(pairs=2, dialogues=1, raters=6)
+    export_review(drawn, out, design)
+    export_review(drawn, out, design)
+    (out / "reviews.json").write_text("{}")
+    with (out / "raters" / "rater-01" / "review.csv").open("a") as sheet:
+        sheet.write("filled in\r\n")
+    with pytest.raises(InputError, match=r'would not write: "raters/rater-01/review.csv", "reviews.json"\n.*move them away'):
+        export_review(drawn, out, design)
+    assert (out / "reviews.json").read_text() == "{}"
+    assert (out / "raters" / "rater-01" / "review.csv").read_bytes().endswith(b"filled in\r\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["review"]
+
+
 @pytest.mark.parametrize(
     ("design", "said"),
     [
