@@ -142,6 +142,37 @@ def test_a_different_judgement_is_a_named_conflict_and_replaces_only_when_told_t
     assert (tmp_path / "reviews.json").read_bytes() == after
 
 
+def test_two_files_given_together_never_replace_each_other(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    # A browser saves the second file under a name that sorts first: "rater-01 (1).json".
+    (first,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
+    (saved,) = fill(sent[1], "rater-01", "page", colder, tmp_path / "again")
+    later = saved.rename(tmp_path / "in" / "rater-01 (1).json")
+    for _ in range(2):  # with nothing in the record, and with the first file in it
+        for options in ({}, {"replace": True}):
+            with pytest.raises(InputError, match=r'judges "\w+" otherwise than .*json does, which is given too\n.*one after the other'):
+                take(later, first, **options)
+        take(first)
+    done = take(later, replace=True)
+    assert done.replaced and all(one["empathy"] == 1 for one in done.record["judgements"] if one["kind"] == "variant")
+    after = (tmp_path / "reviews.json").read_bytes()
+    take(later, first)
+    take(later, first, replace=True)
+    assert (tmp_path / "reviews.json").read_bytes() == after
+
+
+def test_a_judgement_that_was_replaced_can_take_its_place_back(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    (first,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "a")
+    (later,) = fill(sent[1], "rater-01", "csv", colder, tmp_path / "b")
+    meant = meaning(take(first).record)
+    changed = take(later, replace=True).replaced
+    assert take(first).record["judgements"] != meant, "only when told to"
+    back = take(first, replace=True)
+    assert (back.replaced, meaning(back.record)) == (changed, meant)
+    assert {one["form"] for one in back.record["replaced"]} == {"csv"}
+    assert len(back.record["replaced"]) == changed
+    assert take(first, later, replace=True).record == back.record
+
+
 def page_with(change: Callable[[dict[str, Any]], object]) -> Callable[[Path, Path], Path]:
     """A page's file with a change of its content."""
 
