@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -203,16 +204,30 @@ def of_kind(value: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def swapped_texts(review: Path, out: Path) -> Path:
     """A spreadsheet of which only some columns were sorted: codes stand beside the texts of others."""
-    import csv
+    return swapped(review, out, ["text"])
 
+
+def swapped(review: Path, out: Path, columns: Iterable[str]) -> Path:
+    """A spreadsheet in which the first two rows exchanged some of their columns."""
     (path,) = fill(review, "rater-01", "csv", kind_and_cold, out)
     with path.open(newline="") as stream:
         rows = list(csv.reader(stream))
-    place = COLUMNS.index("text")
-    rows[1][place], rows[2][place] = rows[2][place], rows[1][place]
+    for place in map(COLUMNS.index, columns):
+        rows[1][place], rows[2][place] = rows[2][place], rows[1][place]
     with path.open("w", newline="") as stream:
         csv.writer(stream).writerows(rows)
     return path
+
+
+@pytest.mark.parametrize("half", [COLUMNS[:9], COLUMNS[9:], COLUMNS[9:-2]], ids=["left", "right", "right but hidden"])
+def test_a_spreadsheet_of_which_only_one_half_was_sorted_is_refused(
+    half: tuple[str, ...], sent: tuple[Path, Path], take: Take, tmp_path: Path
+) -> None:
+    assert {"item", "text"} <= set(COLUMNS[:9]) and {"coherence", "comment"} <= set(COLUMNS[9:-2])
+    with pytest.raises(InputError, match=r'row 2: has judgements of "\w{12}" beside "\w{12}"\n.*put the rows back') as raised:
+        take(swapped(sent[1], tmp_path / "in", half))
+    assert len(raised.value.problems) == 2
+    assert take(swapped(sent[1], tmp_path / "in", COLUMNS)).new, "rows that were moved whole are welcome"
 
 
 MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
@@ -234,7 +249,7 @@ MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
     (page_with(lambda value: value.update(rating=[])), r'has unknown "rating"'),
     (csv_with(r",3,3,3,", ",3,,3,"), r'row \d+: misses "helpfulness"'),
     (csv_with(r",3,3,3,", ",3,three,3,"), r'helpfulness: "three" is not of type integer'),
-    (csv_with(r",3,3,3,", ",3,3,3,keep"), r'row \d+: has "keep" under decision'),
+    (csv_with(r"(,3,3,3,\w+,)", r"\1keep"), r'row \d+: has "keep" under decision'),
     (csv_with(r",right,", ",wrong,"), r'misses "strategy"'),
     (csv_with(r",right,", ",maybe,"), r'"maybe" is not of type boolean'),
     (csv_with(r",keep,", ",,"), r'misses "decision"'),

@@ -9,7 +9,7 @@ from typing import Any
 
 from builder.errors import Problem, input_error
 from builder.reviewing.label_studio import read_tasks
-from builder.reviewing.spreadsheets import FILLED, read_rows
+from builder.reviewing.spreadsheets import FILLED, TIE, read_rows, tie
 from builder.reviews import CRITERIA
 from builder.schemas import check, violations
 from builder.signature import digest_file
@@ -102,6 +102,9 @@ def _from_rows(path: Path, source: str) -> Answers:
         first_row.setdefault(row["item"], place)
         if not filled:
             continue
+        if row[TIE] != tie(row):
+            what = f'has judgements of "{row[TIE]}" beside "{tie(row)}"'
+            answers.complain(place, what, "put the rows back together: the file was sorted by some of its columns only")
         answers.texts[row["item"], row["turn"]] = (place, row["text"])
         if row["kind"] == "turn":
             tags.setdefault(row["item"], []).append(_tag(row["turn"], filled))

@@ -15,9 +15,11 @@ from builder.reviews import CRITERIA
 
 SHOWN = ("item", "kind", "turn", "scenario", "situation", "context", "role", "text", "strategy")
 FILLED = (*CRITERIA, "decision", "reason", "tag", "right_strategy", "comment")
-COLUMNS = (*SHOWN, *FILLED, "rater", "review")
+# Hidden amid the columns to fill: sorted without those on the left, or they without these, it stands beside another item.
+TIE = "belongs_to"
+COLUMNS = (*SHOWN, *CRITERIA, TIE, *FILLED[len(CRITERIA) :], "rater", "review")
 WIDTHS = {"situation": 40, "context": 60, "text": 60, "strategy": 26, "reason": 30, "right_strategy": 26, "comment": 30}
-HIDDEN = {"rater", "review"}
+HIDDEN = {TIE, "rater", "review"}
 # What a spreadsheet program takes for the start of a formula; some take the full-width forms too.
 FORMULA = tuple("=+-@'＝＋－＠")
 # Characters that XML cannot hold, and texts that look like the code for one (ECMA-376, ST_Xstring).
@@ -35,6 +37,16 @@ Row = dict[str, str]
 
 def rows_of(sheet: dict[str, Any]) -> Iterator[Row]:
     """A sheet as rows: one a reply; one a dialogue and, below it, one for each of its turns. The columns to fill are empty."""
+    for row in _untied_rows(sheet):
+        yield row | {TIE: tie(row)}
+
+
+def tie(row: Row) -> str:
+    """What ties the judgements of a row to its item and turn."""
+    return f"{row['item']} {row['turn']}".strip()
+
+
+def _untied_rows(sheet: dict[str, Any]) -> Iterator[Row]:
     for item in sheet["items"]:
         about = dict.fromkeys(COLUMNS, "") | {name: item[name] for name in ("item", "kind", "scenario", "situation")}
         about |= {"rater": sheet["rater"], "review": sheet["review"]}
