@@ -22,6 +22,8 @@ WIDTHS = {"situation": 40, "context": 60, "text": 60, "strategy": 26, "reason": 
 HIDDEN = {TIE, "rater", "review"}
 # What a spreadsheet program takes for the start of a formula; some take the full-width forms too.
 FORMULA = tuple("=+-@'＝＋－＠")
+# The same amid a text, where a program that does not mind the quotes would begin a row or a cell.
+INSIDE = re.compile(r"(?<=[\n\r\t;,])(\s*)('*[=+\-@＝＋－＠])")
 # Characters that XML cannot hold, and texts that look like the code for one (ECMA-376, ST_Xstring).
 UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
 CODED = re.compile(r"_x([0-9A-Fa-f]{4})_")
@@ -60,13 +62,19 @@ def _untied_rows(sheet: dict[str, Any]) -> Iterator[Row]:
 
 
 def shielded(text: str) -> str:
-    """A text for a CSV cell: an apostrophe before what a spreadsheet would run, and before a text that has one already."""
+    """A text for a CSV cell: an apostrophe before what a spreadsheet would run, and before what has one already."""
+    return _shielded_start(INSIDE.sub(r"\1'\2", text))
+
+
+def _shielded_start(text: str) -> str:
     return f"'{text}" if text[:1] in {"\t", "\r", "\n"} or text.lstrip().startswith(FORMULA) else text
 
 
 def unshielded(cell: str) -> str:
     """What :func:`shielded` was given."""
-    return cell[1:] if cell.startswith("'") and shielded(cell[1:]) == cell else cell
+    start = cell[1:] if cell.startswith("'") and _shielded_start(cell[1:]) == cell else cell
+    text = INSIDE.sub(lambda found: found[1] + found[2].removeprefix("'"), start)
+    return text if shielded(text) == cell else cell
 
 
 def coded(text: str) -> str:
