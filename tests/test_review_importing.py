@@ -245,6 +245,8 @@ MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
     (page_with(lambda value: value["judgements"].append(value["judgements"][0])), r'judges "\w+" again, as judgement 1 does'),
     (page_with(lambda value: value.update(rater="rater-02")), r'was sent to rater-01, not to "rater-02"'),
     (page_with(lambda value: value.update(review=f"s1-{'0' * 64}")), r'belongs to the review "s1-000000000000…"'),
+    (page_with(lambda value: of_kind(value, "variant").update(comment="so \ud83d")), r'comment: holds half .* \(\\ud83d\) after "so "'),
+    (page_with(lambda value: of_kind(value, "dialogue").update(reason="\udfff")), r"reason: holds half a character \(\\udfff\)"),
     (page_with(lambda value: value.update(format=2)), r"format: 2 is not known"),
     (page_with(lambda value: value.update(rating=[])), r'has unknown "rating"'),
     (csv_with(r",3,3,3,", ",3,,3,"), r'row \d+: misses "helpfulness"'),

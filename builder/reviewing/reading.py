@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from builder.signature import digest_file
 
 # The columns that each kind of row has to fill.
 OF_KIND = {"variant": {*CRITERIA, "comment"}, "dialogue": {"decision", "reason", "comment"}, "turn": {"tag", "right_strategy"}}
+HALF = re.compile(r"[\ud800-\udfff]")
 TAG = {"right": True, "wrong": False}
 
 
@@ -57,7 +59,18 @@ def read_answers(path: Path) -> Answers:
             raise input_error(path, f'"{other}" is no form of a review', "give the .json, .csv or .xlsx file that came back")
     for place, what, fix in violations(answers.value, "review_answers"):
         answers.complain(_named(place, answers.places), what, fix)
+    if not answers.problems:
+        _complain_of_half_characters(answers)
     return answers
+
+
+def _complain_of_half_characters(answers: Answers) -> None:
+    """JSON can name half a character (``\\ud83d`` without the other half), which no file holds."""
+    for place, one in zip(answers.places, answers.value["judgements"], strict=True):
+        for name in ("comment", "reason"):
+            if half := HALF.search(one.get(name, "")):
+                what = f'holds half a character (\\u{ord(half[0]):04x}) after "{one[name][: half.start()][-20:]}"'
+                answers.complain(f"{place}: {name}", what, "take it out, or write the whole character")
 
 
 def _named(place: str, places: list[str]) -> str:

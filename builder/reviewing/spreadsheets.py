@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
@@ -26,7 +27,8 @@ FORMULA = tuple("=+-@'＝＋－＠")
 INSIDE = re.compile(r"(?<=[\n\r\t;,])(\s*)('*[=+\-@＝＋－＠])")
 # Characters that XML cannot hold, and texts that look like the code for one (ECMA-376, ST_Xstring).
 UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
-CODED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+# Half a character (a surrogate) is no text: its code stays as it is.
+CODED = re.compile(r"_x(?![Dd][89A-Fa-f])([0-9A-Fa-f]{4})_")
 LONGEST = 32_767
 # No clock: the earliest time that a zip file can tell.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -205,11 +207,12 @@ def _xlsx_table(path: Path) -> Iterator[list[str]]:
     from openpyxl import load_workbook
 
     try:
-        book = load_workbook(path, read_only=True)
+        with contextlib.closing(load_workbook(path, read_only=True)) as book:
+            page = book.worksheets[0]
+            page.reset_dimensions()  # what a file says of its size may be wrong
+            yield from ([_cell_value(value) for value in row] for row in page.iter_rows(values_only=True))
     except Exception as error:  # openpyxl lets the errors of zipfile, of XML parsers and its own through
         raise input_error(path, f"is not XLSX: {error}", "save it again from the spreadsheet program") from error
-    yield from ([_cell_value(value) for value in row] for row in book.worksheets[0].iter_rows(values_only=True))
-    book.close()
 
 
 def _cell_value(value: object) -> str:
