@@ -175,7 +175,7 @@ def _source(answers: Answers) -> dict[str, Any]:
 
 def _unblinded(answer: Judgement, answers: Answers, key: dict[str, Any]) -> Judgement:
     """A judgement with what its code stands for."""
-    stands_for = {name: value for name, value in key["items"][answer["item"]].items() if name not in ("text", "turns")}
+    stands_for = {name: value for name, value in key["items"][answer["item"]].items() if name != "turns"}
     about = {"review": key["review"], "item": answer["item"], **stands_for}
     end = {"comment": answer.get("comment", ""), "form": answers.value["form"], "source": answers.source}
     if answer["kind"] == "variant":
