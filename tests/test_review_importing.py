@@ -17,7 +17,7 @@ from builder.releasing import Released
 from builder.reviewing.exporting import export_review
 from builder.reviewing.importing import Imported, import_reviews
 from builder.reviewing.sampling import Design
-from builder.reviewing.spreadsheets import COLUMNS
+from builder.reviewing.spreadsheets import COLUMNS, TIE
 from tests.raters import FORMS, fill, items_of, key_of, kind_and_cold, written
 
 TABLES = ("reviews.json", "reviews.ratings.csv", "reviews.decisions.csv", "reviews.tags.csv")
@@ -250,8 +250,8 @@ MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
     (csv_with(r",3,3,3,", ",3,,3,"), r'row \d+: misses "helpfulness"'),
     (csv_with(r",3,3,3,", ",3,three,3,"), r'helpfulness: "three" is not of type integer'),
     (csv_with(r"(,3,3,3,\w+,)", r"\1keep"), r'row \d+: has "keep" under decision'),
-    (csv_with(r",right,", ",wrong,"), r'misses "strategy"'),
-    (csv_with(r",right,", ",maybe,"), r'"maybe" is not of type boolean'),
+    (csv_with(r",right,", ",wrong,"), r'row \d+: right_strategy: is empty beside the tag "wrong"'),
+    (csv_with(r",right,", ",maybe,"), r'row \d+: tag: "maybe" is not known\n.*write right or wrong'),
     (csv_with(r",keep,", ",,"), r'misses "decision"'),
     (csv_with(r",rater-01,", ",rater-02,"), r"holds rows of 2 raters"),
     (swapped_texts, r'row 2: "[^"]+…" is not the text that was sent'),
@@ -273,6 +273,36 @@ def test_every_mistake_is_named_and_nothing_is_taken_from_any_file(
     with pytest.raises(InputError, match=said):
         take(*good, made(sent[1], tmp_path / "in"))
     assert not (tmp_path / "reviews.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"tag": "maybe"}, r'tag: "maybe" is not known'),
+        ({"tag": "wrong"}, r"right_strategy: is empty"),
+        ({"tag": "Wrong", "right_strategy": "Hope"}, r'right_strategy: "Hope" is not known\n.*use one of .*Offer Hope'),
+        ({"tag": "", "right_strategy": "Offer Hope"}, r'right_strategy: has "Offer Hope" beside the tag ""\n.*write wrong'),
+        ({"right_strategy": "Offer Hope"}, r'right_strategy: has "Offer Hope" beside the tag "right"'),
+        ({"turn": "x"}, r'turn: "x" is not of type integer'),
+        ({"turn": "1"}, r"judges the strategy of turn 1 twice"),
+        ({"turn": "0"}, r"turn 0 is no helper turn"),
+    ],
+)
+def test_what_is_wrong_with_a_strategy_is_told_with_its_own_row(
+    cells: dict[str, str], said: str, sent: tuple[Path, Path], take: Take, tmp_path: Path
+) -> None:
+    (path,) = fill(sent[1], "rater-01", "csv", kind_and_cold, tmp_path / "in")
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    number = [at for at, row in enumerate(rows) if row["tag"] and row["turn"] != "1"][1]
+    rows[number] |= cells
+    rows[number][TIE] = f"{rows[number]['item']} {rows[number]['turn']}"
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    with pytest.raises(InputError, match=rf"rater-01.csv: row {number + 2}: {said}"):
+        take(path)
 
 
 def test_all_problems_of_all_files_are_told_at_once(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:

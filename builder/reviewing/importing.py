@@ -97,7 +97,8 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
             what = f'"{one["item"]}" was sent to {known["rater"]}, not to "{value["rater"]}"'
             yield Problem(where, what, "ask who filled in the file; codes are each rater's own")
         else:
-            yield from _tag_problems(where, one, known)
+            rows = [f"{path}: {row}" for row in answers.tag_rows.get(one["item"], [])]
+            yield from _tag_problems(rows or [where] * len(one.get("tags", [])), one, known)
     for (item, turn), (place, text) in answers.texts.items():
         known = key["items"].get(item, {})
         sent = known.get("turns", {}).get(turn, {}).get("text") if turn else known.get("text")
@@ -106,18 +107,19 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
             yield Problem(f"{path}: {place}", f'"{text[:40]}…" is not the text that was sent as "{item}"', fix)
 
 
-def _tag_problems(where: str, one: Judgement, known: dict[str, Any]) -> Iterable[Problem]:
+def _tag_problems(places: Sequence[str], one: Judgement, known: dict[str, Any]) -> Iterable[Problem]:
     """Tags are of helper turns, each once, and a wrong one is not corrected to itself."""
-    turns = [tag["turn"] for tag in one.get("tags", [])]
-    for turn in sorted({turn for turn in turns if turns.count(turn) > 1}):
-        yield Problem(where, f"judges the strategy of turn {turn} twice", "keep one of the two")
-    for tag in one.get("tags", []):
+    seen = set[int]()
+    for where, tag in zip(places, one.get("tags", []), strict=False):
         turn = known["turns"].get(str(tag["turn"]))
-        if turn is None:
+        if tag["turn"] in seen:
+            yield Problem(where, f"judges the strategy of turn {tag['turn']} twice", "keep one of the two")
+        elif turn is None:
             yield Problem(where, f"turn {tag['turn']} is no helper turn of this dialogue", "judge the strategies of helper turns")
         elif tag.get("strategy") == turn["strategy"]:
             what = f'turn {tag["turn"]} is said to be wrong, and to be "{tag["strategy"]}" as it is'
             yield Problem(where, what, "say that it is right, or choose another strategy")
+        seen.add(tag["turn"])
 
 
 def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *, replace: bool) -> tuple[Imported, list[Problem]]:
