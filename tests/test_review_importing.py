@@ -324,6 +324,13 @@ def test_the_key_of_another_release_is_refused(sent: tuple[Path, Path], tmp_path
         import_reviews(other, files, sent[1] / "key.json", tmp_path / "reviews.json")
 
 
+def test_a_release_whose_manifest_is_cut_is_named(sent: tuple[Path, Path], tmp_path: Path) -> None:
+    written(tmp_path / "manifest.json", (sent[0] / "manifest.json").read_text()[:100])
+    files = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
+    with pytest.raises(InputError, match="manifest.json: is not JSON"):
+        import_reviews(tmp_path, files, sent[1] / "key.json", tmp_path / "reviews.json")
+
+
 def test_two_annotations_of_a_label_studio_task_are_refused_and_cancelled_ones_passed_over(
     sent: tuple[Path, Path], take: Take, tmp_path: Path
 ) -> None:

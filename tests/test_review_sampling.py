@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,27 @@ def test_a_release_without_rejected_texts_says_so(rows: list[dict[str, Any]] | N
     release = drawn if rows is None else with_candidates(drawn, tmp_path / "r", rows)
     with pytest.raises(InputError, match=r"candidates.parquet: (is not there|holds no rejected)"):
         sample(release, Design(rejected=5))
+
+
+DAMAGED: list[tuple[str, Callable[[bytes], bytes], str]] = [
+    ("manifest.json", lambda data: data[:100], r"manifest.json: is not JSON"),
+    ("manifest.json", lambda data: b"7", r"manifest.json: 7 is not of type object"),
+    ("manifest.json", lambda data: b"\xff", r"manifest.json: is not JSON"),
+    ("data/pairs/test.parquet", lambda data: b"", r"test.parquet: cannot be read"),
+    ("data/pairs/test.parquet", lambda data: data[:-9], r"test.parquet: cannot be read"),
+    ("data/pairs/train.parquet", lambda data: data[:100] + bytes(500) + data[600:], r"train.parquet: cannot be read"),
+    ("candidates.parquet", lambda data: b"PAR1", r"candidates.parquet: cannot be read"),
+    ("candidates.parquet", lambda data: data.replace(b"attempt", b"attemqt"), r'candidates.parquet: misses the column "attempt"'),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "said"), DAMAGED, ids=[f"{name}-{place}" for place, (name, *_) in enumerate(DAMAGED)])
+def test_a_damaged_file_of_a_release_is_named(name: str, change: Callable[[bytes], bytes], said: str, drawn: Path, tmp_path: Path) -> None:
+    release = with_candidates(drawn, tmp_path / "r", [])
+    (release / name).write_bytes(change((release / name).read_bytes()))
+    with pytest.raises(InputError, match=said):
+        export_review(release, tmp_path / "review", Design(pairs=2, dialogues=1, rejected=1, raters=6))
+    assert not (tmp_path / "review").exists()
 
 
 def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Path) -> None:

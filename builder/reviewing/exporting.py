@@ -36,14 +36,12 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
     """The manifest of a release.
 
     Raises:
-        InputError: if the folder is no release.
+        InputError: if the folder is no release, or its manifest is damaged.
     """
     path = release_dir / MANIFEST
     if not path.is_file():
         raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
-    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    check(manifest, "manifest", path)
-    return manifest
+    return read_json(path, "manifest", "fetch the release again, whole")
 
 
 def export_review(
