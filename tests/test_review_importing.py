@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterable
@@ -329,6 +330,12 @@ def test_a_release_whose_manifest_is_cut_is_named(sent: tuple[Path, Path], tmp_p
     files = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
     with pytest.raises(InputError, match="manifest.json: is not JSON"):
         import_reviews(tmp_path, files, sent[1] / "key.json", tmp_path / "reviews.json")
+
+
+def test_a_file_whose_name_is_not_utf_8_is_taken(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    (path,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
+    record = take(path.rename(path.with_name(os.fsdecode(b"caf\xe9.json")))).record
+    assert [one["file"] for one in record["sources"].values()] == ["caf?.json"]
 
 
 def test_two_annotations_of_a_label_studio_task_are_refused_and_cancelled_ones_passed_over(

@@ -172,7 +172,8 @@ def _source(answers: Answers) -> dict[str, Any]:
     value = answers.value
     training = {"training": value["training"]} if "training" in value else {}
     about = {name: value[name] for name in ("form", "review", "rater")}
-    return {"file": answers.path.name, **about, "judgements": len(value["judgements"]), **training}
+    name = answers.path.name.encode(errors="replace").decode()  # names of files need not be UTF-8
+    return {"file": name, **about, "judgements": len(value["judgements"]), **training}
 
 
 def _unblinded(answer: Judgement, answers: Answers, key: dict[str, Any]) -> Judgement:
