@@ -265,6 +265,7 @@ def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_p
     out, design = tmp_path / "review", Design(pairs=2, dialogues=1, raters=6)
     export_review(drawn, out, design)
     export_review(drawn, out, design)
+    assert "--reviews ../reviews.json" in (out / "README.md").read_text()
     (out / "reviews.json").write_text("{}")
     with (out / "raters" / "rater-01" / "review.csv").open("a") as sheet:
         sheet.write("filled in\r\n")
