@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -117,19 +117,30 @@ def corrections(record: dict[str, Any]) -> list[Correction]:
 
 def rating_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The ratings of variants, one a row, in the form that ``agree`` reads: ``item``, ``rater``, ``criterion``, ``rating``."""
-    for one in record["judgements"]:
-        if one["kind"] == "variant":
-            name = f"{one['pair_id']}:{one['variant']}" + (f":rejected-{one['attempt']}" if "attempt" in one else "")
-            for criterion in CRITERIA:
-                yield {"item": name, "rater": _rater(record, one), "criterion": criterion, "rating": one[criterion]}
+    for one, item in _items(record, "variant"):
+        for criterion in CRITERIA:
+            yield {"item": item, "rater": _rater(record, one), "criterion": criterion, "rating": one[criterion]}
 
 
 def decision_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The decisions on dialogues in the same form: 1 keeps, 0 removes."""
-    for one in record["judgements"]:
-        if one["kind"] == "dialogue":
-            kept = int(one["decision"] == "keep")
-            yield {"item": one["dialogue_id"], "rater": _rater(record, one), "criterion": "decision", "rating": kept}
+    for one, item in _items(record, "dialogue"):
+        yield {"item": item, "rater": _rater(record, one), "criterion": "decision", "rating": int(one["decision"] == "keep")}
+
+
+def _items(record: dict[str, Any], kind: str) -> Iterator[tuple[Judgement, str]]:
+    """The judgements of a kind, each with its item: an id, and the hash of the text where the id has another in another review."""
+    judged = [(one, *_judged(one)) for one in record["judgements"] if one["kind"] == kind]
+    texts = Counter(name for name, _ in {(name, text) for _, name, text in judged})
+    for one, name, text in judged:
+        yield one, f"{name}:{text}" if texts[name] > 1 else name
+
+
+def _judged(one: Judgement) -> tuple[str, str]:
+    """The id of what was judged, and the hash of its text."""
+    if one["kind"] == "dialogue":
+        return one["dialogue_id"], one["content"]
+    return f"{one['pair_id']}:{one['variant']}" + (f":rejected-{one['attempt']}" if "attempt" in one else ""), one["text"]
 
 
 def _rater(record: dict[str, Any], one: Judgement) -> str:
@@ -140,14 +151,7 @@ def _rater(record: dict[str, Any], one: Judgement) -> str:
 def tag_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The tags found wrong, one a row."""
     for one in corrections(record):
-        yield {
-            "dialogue_id": one.dialogue_id,
-            "turn": one.turn,
-            "tag": one.tag,
-            "should_be": one.strategy,
-            "raters": one.raters,
-            "of": one.of,
-        }
+        yield {"should_be": one.strategy, **{name: getattr(one, name) for name in ("dialogue_id", "turn", "tag", "raters", "of")}}
 
 
 TABLES = {"ratings": rating_rows, "decisions": decision_rows, "tags": tag_rows}
@@ -208,14 +212,17 @@ def human_evaluation(record: dict[str, Any], paper: dict[str, Any], resamples: i
     """
     for sample, variants in VARIANTS.items():
         for variant in variants:
-            judged = [
-                one for one in record["judgements"] if one.get("variant") == variant and sample in one["samples"] and "attempt" not in one
-            ]
+            judged = [one for one in _of_sample(record, sample) if one["variant"] == variant]
             for criterion in CRITERIA if judged else ():
                 ours = _mean([(one["pair_id"], one[criterion]) for one in judged], resamples, (seed, sample, variant, criterion))
                 beside = paper[variant][criterion] if sample == "pairs" else None
                 raters = len({(one["review"], one["rater"]) for one in judged})
                 yield {"sample": sample, "variant": variant, "criterion": criterion, **ours, "raters": raters, "paper": beside}
+
+
+def _of_sample(record: dict[str, Any], sample: str) -> list[Judgement]:
+    """The judgements on the variants of a sample; rejected texts stand beside them and are none of it."""
+    return [one for one in record["judgements"] if one["kind"] == "variant" and sample in one["samples"] and "attempt" not in one]
 
 
 def _mean(ratings: list[tuple[str, int]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
@@ -230,16 +237,12 @@ def _mean(ratings: list[tuple[str, int]], resamples: int, parts: tuple[object, .
         even = np.full(len(sums), 1 / len(sums))
         drawn = np.array([rng.multinomial(len(sums), even) @ sums for _ in range(resamples)])
         low, high = (round(float(value), PLACES) for value in np.quantile(drawn[:, 0] / drawn[:, 1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
-    return {
-        "mean": round(float(sums[:, 0].sum() / sums[:, 1].sum()), PLACES),
-        "low": low,
-        "high": high,
-        "items": len(sums),
-        "ratings": len(ratings),
-    }
+    mean = round(float(sums[:, 0].sum() / sums[:, 1].sum()), PLACES)
+    return {"mean": mean, "low": low, "high": high, "items": len(sums), "ratings": len(ratings)}
 
 
 def _kappa(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Measure]:
-    """Fleiss' kappa of each criterion over the rated variants, with its interval; none where nothing was rated."""
-    rows = [(one["item"], one["rater"], one["rating"], one["criterion"]) for one in rating_rows(record)]
+    """Fleiss' kappa of each criterion over the two variants, as in the paper, with its interval; none where nothing was rated."""
+    rated = rating_rows({**record, "judgements": _of_sample(record, "pairs")})
+    rows = [(one["item"], one["rater"], one["rating"], one["criterion"]) for one in rated]
     return {one.criterion: one.fleiss for one in agree(Table.of(rows), resamples=resamples, seed=seed).criteria} if rows else {}

@@ -21,6 +21,7 @@ from statsmodels.stats.outliers_influence import variance_inflation_factor
 
 from builder.agreement import Agreement, Measure, Table, agree, bootstrap
 from builder.agreement.agreeing import Criterion
+from builder.agreement.inflation import inflations
 from builder.errors import InputError
 
 CLOSE = 1e-9
@@ -252,6 +253,15 @@ def test_inflation_says_why_it_is_not_defined() -> None:
     assert flat["b"].why == EXACTLY and flat["a"].value == pytest.approx(1)
     apart = Table.of([("x", "r", 1, "a"), ("y", "r", 2, "b")])
     assert {measure.why for measure in agree(apart, resamples=50).inflation.values()} == {"no item with all criteria"}
+
+
+def test_a_criterion_that_is_constant_in_a_resample_has_no_inflation_there_however_sums_are_rounded() -> None:
+    rng = np.random.default_rng(0)
+    for number in range(5, 100):
+        # A resample in which the second criterion has one value, not 0 because the mean of the whole table was taken off.
+        drawn = np.column_stack([rng.random(number), np.full(number, rng.random()), rng.random(number)])
+        one, flat, other = inflations(np.hstack([number, drawn.sum(axis=0), (drawn.T @ drawn).ravel()])[None], 3)[0]
+        assert np.isnan(flat) and one == pytest.approx(other), number
 
 
 def test_intervals_are_the_same_by_seed_whatever_the_order_of_rows() -> None:

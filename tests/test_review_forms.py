@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ from openpyxl import load_workbook
 
 from builder.errors import InputError
 from builder.reviewing.label_studio import labelling_configuration, write_projects
-from builder.reviewing.spreadsheets import COLUMNS, read_rows, rows_of, shielded, unshielded, write_csv, write_xlsx
+from builder.reviewing.spreadsheets import COLUMNS, coded, read_rows, rows_of, shielded, uncoded, unshielded, write_csv, write_xlsx
 from builder.taxonomy import load_taxonomy
 
 HOSTILE = (
@@ -26,6 +28,7 @@ HOSTILE = (
     "<script>alert(1)</script>", '<img src=x onerror="alert(1)">', "{{ 7*7 }} {% raw %} ${x}", "</script></View><!--", "a\r\nb\rc\nd",
     "_x0041_ stays, _x000D_ too", "\x01\x02 bell \x07", "\u202ertl\u202c ümlaut 😀", "1/2", "TRUE", "5E3",
     '"quoted", with; semicolon\tand tab', "$situation", "  spaces kept  ", "not a character: \ufffe",
+    "two lines\n=1+1", "a row\r\n\t'@SUM(1)", "a cell;-2+3, ＝1", ";;'', '=1",
 )  # fmt: skip
 LATER = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
 
@@ -48,14 +51,24 @@ def sheet_of(texts: tuple[str, ...] | list[str]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-@given(st.text())
+@given(st.text() | st.text("a'=-＝,; \t\r\n"))
 def test_any_text_is_shielded_reversibly(text: str) -> None:
     assert unshielded(shielded(text)) == text
 
 
-@pytest.mark.parametrize("text", ["'tis well said", "- cold", "= the same", "' ", ""])
+@given(st.text("a'=-＝,; \t\r\n"))
+def test_no_part_of_a_csv_cell_begins_as_a_formula_does(text: str) -> None:
+    assert not [part for part in re.split(r"[\n\r\t;,]", shielded(text)) if part.lstrip().startswith(("=", "-", "＝"))]
+
+
+@pytest.mark.parametrize("text", ["good\n- but cold", "so,=x; '-)", "'tis well said", "- cold", "= the same", "' ", ""])
 def test_what_a_rater_types_is_taken_as_typed(text: str) -> None:
     assert unshielded(text) == text
+
+
+def test_the_code_of_half_a_character_stays_a_code() -> None:
+    assert uncoded("_xD83D_ _x0041_ _xDFFF_ _xE000_") == "_xD83D_ A _xDFFF_ \ue000"
+    assert uncoded(coded("_xD83D_")) == "_xD83D_"
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -130,6 +143,37 @@ def test_a_file_that_is_no_spreadsheet_of_ours_is_named(name: str, content: byte
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError, match=said):
         list(read_rows(tmp_path / name))
+
+
+def changed(book: Path, name: str, change: Callable[[bytes], bytes]) -> Path:
+    """A workbook with another content of one of its files."""
+    with zipfile.ZipFile(book) as old, zipfile.ZipFile(book.with_name("changed.xlsx"), "w") as new:
+        for one in old.namelist():
+            new.writestr(one, change(old.read(one)) if one == name else old.read(one))
+    return book.with_name("changed.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("xl/worksheets/sheet1.xml", lambda data: data[: len(data) // 2]),
+        ("xl/worksheets/sheet1.xml", lambda data: data.replace(b't="inlineStr"><is><t>item</t></is>', b't="s"><v>999</v>')),
+        ("xl/workbook.xml", lambda data: re.sub(rb"<sheets>.*</sheets>", b"<sheets/>", data)),
+    ],
+    ids=["cut", "a text that is not there", "no page"],
+)
+def test_a_damaged_sheet_of_an_xlsx_is_named(name: str, change: Callable[[bytes], bytes], tmp_path: Path) -> None:
+    write_xlsx(sheet_of(HOSTILE), tmp_path / "s.xlsx")
+    with pytest.raises(InputError, match="changed.xlsx: is not XLSX"):
+        list(read_rows(changed(tmp_path / "s.xlsx", name, change)))
+
+
+def test_an_xlsx_that_tells_a_wrong_size_is_read_whole(tmp_path: Path) -> None:
+    write_xlsx(sheet_of(HOSTILE), tmp_path / "s.xlsx")
+    small = changed(
+        tmp_path / "s.xlsx", "xl/worksheets/sheet1.xml", lambda data: data.replace(b"<sheetViews>", b'<dimension ref="A1:B2"/><sheetViews>')
+    )
+    assert [row for _, row in read_rows(small)] == list(rows_of(sheet_of(HOSTILE)))
 
 
 OFFICE = shutil.which("soffice")

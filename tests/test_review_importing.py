@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import os
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from builder.releasing import Released
 from builder.reviewing.exporting import export_review
 from builder.reviewing.importing import Imported, import_reviews
 from builder.reviewing.sampling import Design
-from builder.reviewing.spreadsheets import COLUMNS
+from builder.reviewing.spreadsheets import COLUMNS, TIE
 from tests.raters import FORMS, fill, items_of, key_of, kind_and_cold, written
 
 TABLES = ("reviews.json", "reviews.ratings.csv", "reviews.decisions.csv", "reviews.tags.csv")
@@ -72,9 +74,7 @@ def test_every_form_brings_the_same_judgements(sent: tuple[Path, Path], tmp_path
     assert len(found[0]) == len(items)
     for one in found[0]:
         entry = items[one["item"]]
-        assert {name: one[name] for name in entry if name not in ("text", "turns")} == {
-            name: value for name, value in entry.items() if name not in ("text", "turns")
-        }
+        assert {name: one[name] for name in entry if name != "turns"} == {name: value for name, value in entry.items() if name != "turns"}
         assert one["comment"] == f"- seen {one['item']}"
         if one["kind"] == "dialogue":
             assert (one["decision"], one["reason"]) == ("remove", "=too much\nfor me")
@@ -142,6 +142,37 @@ def test_a_different_judgement_is_a_named_conflict_and_replaces_only_when_told_t
     assert (tmp_path / "reviews.json").read_bytes() == after
 
 
+def test_two_files_given_together_never_replace_each_other(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    # A browser saves the second file under a name that sorts first: "rater-01 (1).json".
+    (first,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
+    (saved,) = fill(sent[1], "rater-01", "page", colder, tmp_path / "again")
+    later = saved.rename(tmp_path / "in" / "rater-01 (1).json")
+    for _ in range(2):  # with nothing in the record, and with the first file in it
+        for options in ({}, {"replace": True}):
+            with pytest.raises(InputError, match=r'judges "\w+" otherwise than .*json does, which is given too\n.*one after the other'):
+                take(later, first, **options)
+        take(first)
+    done = take(later, replace=True)
+    assert done.replaced and all(one["empathy"] == 1 for one in done.record["judgements"] if one["kind"] == "variant")
+    after = (tmp_path / "reviews.json").read_bytes()
+    take(later, first)
+    take(later, first, replace=True)
+    assert (tmp_path / "reviews.json").read_bytes() == after
+
+
+def test_a_judgement_that_was_replaced_can_take_its_place_back(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    (first,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "a")
+    (later,) = fill(sent[1], "rater-01", "csv", colder, tmp_path / "b")
+    meant = meaning(take(first).record)
+    changed = take(later, replace=True).replaced
+    assert take(first).record["judgements"] != meant, "only when told to"
+    back = take(first, replace=True)
+    assert (back.replaced, meaning(back.record)) == (changed, meant)
+    assert {one["form"] for one in back.record["replaced"]} == {"csv"}
+    assert len(back.record["replaced"]) == changed
+    assert take(first, later, replace=True).record == back.record
+
+
 def page_with(change: Callable[[dict[str, Any]], object]) -> Callable[[Path, Path], Path]:
     """A page's file with a change of its content."""
 
@@ -172,16 +203,30 @@ def of_kind(value: dict[str, Any], kind: str) -> dict[str, Any]:
 
 def swapped_texts(review: Path, out: Path) -> Path:
     """A spreadsheet of which only some columns were sorted: codes stand beside the texts of others."""
-    import csv
+    return swapped(review, out, ["text"])
 
+
+def swapped(review: Path, out: Path, columns: Iterable[str]) -> Path:
+    """A spreadsheet in which the first two rows exchanged some of their columns."""
     (path,) = fill(review, "rater-01", "csv", kind_and_cold, out)
     with path.open(newline="") as stream:
         rows = list(csv.reader(stream))
-    place = COLUMNS.index("text")
-    rows[1][place], rows[2][place] = rows[2][place], rows[1][place]
+    for place in map(COLUMNS.index, columns):
+        rows[1][place], rows[2][place] = rows[2][place], rows[1][place]
     with path.open("w", newline="") as stream:
         csv.writer(stream).writerows(rows)
     return path
+
+
+@pytest.mark.parametrize("half", [COLUMNS[:9], COLUMNS[9:], COLUMNS[9:-2]], ids=["left", "right", "right but hidden"])
+def test_a_spreadsheet_of_which_only_one_half_was_sorted_is_refused(
+    half: tuple[str, ...], sent: tuple[Path, Path], take: Take, tmp_path: Path
+) -> None:
+    assert {"item", "text"} <= set(COLUMNS[:9]) and {"coherence", "comment"} <= set(COLUMNS[9:-2])
+    with pytest.raises(InputError, match=r'row 2: has judgements of "\w{12}" beside "\w{12}"\n.*put the rows back') as raised:
+        take(swapped(sent[1], tmp_path / "in", half))
+    assert len(raised.value.problems) == 2
+    assert take(swapped(sent[1], tmp_path / "in", COLUMNS)).new, "rows that were moved whole are welcome"
 
 
 MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
@@ -199,13 +244,15 @@ MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
     (page_with(lambda value: value["judgements"].append(value["judgements"][0])), r'judges "\w+" again, as judgement 1 does'),
     (page_with(lambda value: value.update(rater="rater-02")), r'was sent to rater-01, not to "rater-02"'),
     (page_with(lambda value: value.update(review=f"s1-{'0' * 64}")), r'belongs to the review "s1-000000000000…"'),
+    (page_with(lambda value: of_kind(value, "variant").update(comment="so \ud83d")), r'comment: holds half .* \(\\ud83d\) after "so "'),
+    (page_with(lambda value: of_kind(value, "dialogue").update(reason="\udfff")), r"reason: holds half a character \(\\udfff\)"),
     (page_with(lambda value: value.update(format=2)), r"format: 2 is not known"),
     (page_with(lambda value: value.update(rating=[])), r'has unknown "rating"'),
     (csv_with(r",3,3,3,", ",3,,3,"), r'row \d+: misses "helpfulness"'),
     (csv_with(r",3,3,3,", ",3,three,3,"), r'helpfulness: "three" is not of type integer'),
-    (csv_with(r",3,3,3,", ",3,3,3,keep"), r'row \d+: has "keep" under decision'),
-    (csv_with(r",right,", ",wrong,"), r'misses "strategy"'),
-    (csv_with(r",right,", ",maybe,"), r'"maybe" is not of type boolean'),
+    (csv_with(r"(,3,3,3,\w+,)", r"\1keep"), r'row \d+: has "keep" under decision'),
+    (csv_with(r",right,", ",wrong,"), r'row \d+: right_strategy: is empty beside the tag "wrong"'),
+    (csv_with(r",right,", ",maybe,"), r'row \d+: tag: "maybe" is not known\n.*write right or wrong'),
     (csv_with(r",keep,", ",,"), r'misses "decision"'),
     (csv_with(r",rater-01,", ",rater-02,"), r"holds rows of 2 raters"),
     (swapped_texts, r'row 2: "[^"]+…" is not the text that was sent'),
@@ -229,6 +276,36 @@ def test_every_mistake_is_named_and_nothing_is_taken_from_any_file(
     assert not (tmp_path / "reviews.json").exists()
 
 
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [
+        ({"tag": "maybe"}, r'tag: "maybe" is not known'),
+        ({"tag": "wrong"}, r"right_strategy: is empty"),
+        ({"tag": "Wrong", "right_strategy": "Hope"}, r'right_strategy: "Hope" is not known\n.*use one of .*Offer Hope'),
+        ({"tag": "", "right_strategy": "Offer Hope"}, r'right_strategy: has "Offer Hope" beside the tag ""\n.*write wrong'),
+        ({"right_strategy": "Offer Hope"}, r'right_strategy: has "Offer Hope" beside the tag "right"'),
+        ({"turn": "x"}, r'turn: "x" is not of type integer'),
+        ({"turn": "1"}, r"judges the strategy of turn 1 twice"),
+        ({"turn": "0"}, r"turn 0 is no helper turn"),
+    ],
+)
+def test_what_is_wrong_with_a_strategy_is_told_with_its_own_row(
+    cells: dict[str, str], said: str, sent: tuple[Path, Path], take: Take, tmp_path: Path
+) -> None:
+    (path,) = fill(sent[1], "rater-01", "csv", kind_and_cold, tmp_path / "in")
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    number = [at for at, row in enumerate(rows) if row["tag"] and row["turn"] != "1"][1]
+    rows[number] |= cells
+    rows[number][TIE] = f"{rows[number]['item']} {rows[number]['turn']}"
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, COLUMNS)
+        writer.writeheader()
+        writer.writerows(rows)
+    with pytest.raises(InputError, match=rf"rater-01.csv: row {number + 2}: {said}"):
+        take(path)
+
+
 def test_all_problems_of_all_files_are_told_at_once(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
     def both(value: dict[str, Any]) -> None:
         for one, rating in zip((one for one in value["judgements"] if one["kind"] == "variant"), (0, 9), strict=False):
@@ -246,6 +323,19 @@ def test_the_key_of_another_release_is_refused(sent: tuple[Path, Path], tmp_path
     files = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
     with pytest.raises(InputError, match="is the key of another release"):
         import_reviews(other, files, sent[1] / "key.json", tmp_path / "reviews.json")
+
+
+def test_a_release_whose_manifest_is_cut_is_named(sent: tuple[Path, Path], tmp_path: Path) -> None:
+    written(tmp_path / "manifest.json", (sent[0] / "manifest.json").read_text()[:100])
+    files = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
+    with pytest.raises(InputError, match="manifest.json: is not JSON"):
+        import_reviews(tmp_path, files, sent[1] / "key.json", tmp_path / "reviews.json")
+
+
+def test_a_file_whose_name_is_not_utf_8_is_taken(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    (path,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
+    record = take(path.rename(path.with_name(os.fsdecode(b"caf\xe9.json")))).record
+    assert [one["file"] for one in record["sources"].values()] == ["caf?.json"]
 
 
 def test_two_annotations_of_a_label_studio_task_are_refused_and_cancelled_ones_passed_over(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,27 @@ def test_a_release_without_rejected_texts_says_so(rows: list[dict[str, Any]] | N
         sample(release, Design(rejected=5))
 
 
+DAMAGED: list[tuple[str, Callable[[bytes], bytes], str]] = [
+    ("manifest.json", lambda data: data[:100], r"manifest.json: is not JSON"),
+    ("manifest.json", lambda data: b"7", r"manifest.json: 7 is not of type object"),
+    ("manifest.json", lambda data: b"\xff", r"manifest.json: is not JSON"),
+    ("data/pairs/test.parquet", lambda data: b"", r"test.parquet: cannot be read"),
+    ("data/pairs/test.parquet", lambda data: data[:-9], r"test.parquet: cannot be read"),
+    ("data/pairs/train.parquet", lambda data: data[:100] + bytes(500) + data[600:], r"train.parquet: cannot be read"),
+    ("candidates.parquet", lambda data: b"PAR1", r"candidates.parquet: cannot be read"),
+    ("candidates.parquet", lambda data: data.replace(b"attempt", b"attemqt"), r'candidates.parquet: misses the column "attempt"'),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "said"), DAMAGED, ids=[f"{name}-{place}" for place, (name, *_) in enumerate(DAMAGED)])
+def test_a_damaged_file_of_a_release_is_named(name: str, change: Callable[[bytes], bytes], said: str, drawn: Path, tmp_path: Path) -> None:
+    release = with_candidates(drawn, tmp_path / "r", [])
+    (release / name).write_bytes(change((release / name).read_bytes()))
+    with pytest.raises(InputError, match=said):
+        export_review(release, tmp_path / "review", Design(pairs=2, dialogues=1, rejected=1, raters=6))
+    assert not (tmp_path / "review").exists()
+
+
 def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Path) -> None:
     export_review(drawn, tmp_path / "again", Design(raters=12, cells=6))
     for path in review.rglob("*"):
@@ -237,6 +259,21 @@ def test_a_review_that_is_out_is_never_replaced_by_another(drawn: Path, review: 
     with pytest.raises(InputError, match="holds another review, whose key would be lost"):
         export_review(drawn, review, Design(raters=12, cells=6, seed=1))
     assert (review / "key.json").read_bytes() == before
+
+
+def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_path: Path) -> None:
+    out, design = tmp_path / "review", Design(pairs=2, dialogues=1, raters=6)
+    export_review(drawn, out, design)
+    export_review(drawn, out, design)
+    assert "--reviews ../reviews.json" in (out / "README.md").read_text()
+    (out / "reviews.json").write_text("{}")
+    with (out / "raters" / "rater-01" / "review.csv").open("a") as sheet:
+        sheet.write("filled in\r\n")
+    with pytest.raises(InputError, match=r'would not write: "raters/rater-01/review.csv", "reviews.json"\n.*move them away'):
+        export_review(drawn, out, design)
+    assert (out / "reviews.json").read_text() == "{}"
+    assert (out / "raters" / "rater-01" / "review.csv").read_bytes().endswith(b"filled in\r\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["review"]
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,17 @@ from builder.releasing import manifest_text, release, sealed
 from builder.reviewing.exporting import export_review
 from builder.reviewing.importing import import_reviews
 from builder.reviewing.sampling import Design
-from builder.reviews import CRITERIA, content_hash, corrections, decisions, human_evaluation, rating_rows, read_record
+from builder.reviews import (
+    CRITERIA,
+    _kappa,
+    content_hash,
+    corrections,
+    decision_rows,
+    decisions,
+    human_evaluation,
+    rating_rows,
+    read_record,
+)
 from builder.scenarios import Catalogue, load_catalogue
 from builder.schemas import read_yaml
 from builder.signature import derived_random
@@ -42,7 +52,8 @@ def vote(dialogue: str, rater: int, decision: str, tags: list[dict[str, Any]] | 
 
 
 def rating(pair: str, variant: str, rater: int, value: int, **more: Any) -> dict[str, Any]:
-    about = {"kind": "variant", "review": "x", "pair_id": pair, "variant": variant, "samples": ["pairs"], "rater": f"rater-{rater:02d}"}
+    about: dict[str, Any] = {"kind": "variant", "review": "x", "pair_id": pair, "variant": variant, "samples": ["pairs"]}
+    about |= {"text": "0" * 12, "rater": f"rater-{rater:02d}"}
     return {**about, **dict.fromkeys(CRITERIA, value), **more}
 
 
@@ -102,6 +113,40 @@ def test_the_same_pseudonym_in_two_reviews_is_two_raters() -> None:
         {row["rater"] for row in rating_rows({"judgements": judgements, "reviews": reviews})} for reviews in ({"a": 0}, {"a": 0, "b": 0})
     ]
     assert raters == [{"rater-01"}, {"rater-01@aaaaaaaa", "rater-01@bbbbbbbb"}]
+
+
+def test_a_text_that_changed_from_one_review_to_another_is_another_item() -> None:
+    judgements = [
+        rating("017-seed-t03", "apathetic", 1, 1),
+        rating("017-seed-t03", "apathetic", 2, 1, text="1" * 12),
+        rating("017-seed-t05", "apathetic", 1, 1),
+    ]
+    judgements += [vote("017-seed", 1, "keep"), vote("017-seed", 2, "keep", content="1" * 12), vote("025-seed", 1, "keep")]
+    record = {"judgements": judgements, "reviews": {"x": 0}}
+    changed = {f"017-seed-t03:apathetic:{sign * 12}" for sign in "01"}
+    assert {row["item"] for row in rating_rows(record)} == {*changed, "017-seed-t05:apathetic"}
+    assert {row["item"] for row in decision_rows(record)} == {"017-seed:000000000000", "017-seed:111111111111", "025-seed"}
+
+
+def test_the_kappa_of_a_release_is_of_the_two_variants_alone() -> None:
+    judgements = [
+        rating(f"017-seed-t{turn:02d}", variant, rater, 1 + (turn + rater // 2) % 3)
+        for turn in range(6)
+        for variant in ("apathetic", "empathetic")
+        for rater in (1, 2, 3)
+    ]
+    more = [
+        rating("017-seed-t09", variant, rater, rater, samples=[sample], **about)
+        for variant, sample, about in (
+            ("apathetic", "rejected", {"attempt": 0}),
+            ("near_empathetic", "cells", {}),
+            ("empathetic", "rejected", {}),
+        )
+        for rater in (1, 2, 3)
+    ]
+    kappas = [_kappa({"judgements": ones, "reviews": {"x": 0}}, 20, 0) for ones in (judgements, judgements + more)]
+    assert kappas[0] == kappas[1] and kappas[0]["empathy"].items == 12
+    assert _kappa({"judgements": more, "reviews": {"x": 0}}, 20, 0) == {}
 
 
 @pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ('{"format": 1}', 'misses "reviews"'), (None, "cannot be read")])

@@ -11,8 +11,8 @@ from builder.agreement.bootstrap import Measure, Resampling
 from builder.agreement.table import Codes, Floats, Table
 from builder.signature import signature_line
 
-# An eigenvalue of a correlation matrix that is 0 but for rounding.
-NOUGHT = 1e-10
+# An eigenvalue of a correlation matrix that is 0 but for rounding, and a variance beside the squares it is the difference of.
+NOUGHT, FLAT = 1e-10, 1e-12
 
 
 def inflation(table: Table, raters: Sequence[str], resamples: int, seed: int) -> dict[str, Measure]:
@@ -46,11 +46,12 @@ def inflations(sums: Floats, criteria: int) -> Floats:
     """
     number = np.maximum(sums[:, :1], 1)
     mean = sums[:, 1 : 1 + criteria] / number
-    covariance = sums[:, 1 + criteria :].reshape(-1, criteria, criteria) / number[:, :, None] - mean[:, :, None] * mean[:, None]
-    deviation = np.sqrt(np.maximum(np.diagonal(covariance, axis1=1, axis2=2), 0))
-    flat = deviation < NOUGHT
+    products = sums[:, 1 + criteria :].reshape(-1, criteria, criteria) / number[:, :, None]
+    covariance = products - mean[:, :, None] * mean[:, None]
+    variance = np.diagonal(covariance, axis1=1, axis2=2)
+    flat = variance <= FLAT * np.maximum(np.diagonal(products, axis1=1, axis2=2), mean**2)
     # A criterion without variance has no correlation with any other.
-    scale = np.where(flat, np.inf, deviation)
+    scale = np.sqrt(np.where(flat, np.inf, variance))
     values, vectors = np.linalg.eigh(covariance / (scale[:, :, None] * scale[:, None]))
     parts = vectors**2
     nought = values[:, None] < NOUGHT

@@ -58,7 +58,7 @@ def _add_import(verbs: Any) -> None:
     verb.add_argument("files", type=Path, nargs="+", metavar="FILE", help="what came back: .json (the page, Label Studio), .csv, .xlsx")
     verb.add_argument("--key", type=Path, required=True, metavar="FILE", help="the key.json of the export")
     verb.add_argument("--reviews", type=Path, required=True, metavar="FILE", help="the record; it is made if it is not there")
-    verb.add_argument("--replace", action="store_true", help="let a later judgement of the same rater and item replace the earlier one")
+    verb.add_argument("--replace", action="store_true", help="let these judgements replace those in the record of the same rater and item")
     verb.add_argument("--json", action="store_true", help="print what was done as JSON")
     verb.set_defaults(run=_import)
 

@@ -36,14 +36,12 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
     """The manifest of a release.
 
     Raises:
-        InputError: if the folder is no release.
+        InputError: if the folder is no release, or its manifest is damaged.
     """
     path = release_dir / MANIFEST
     if not path.is_file():
         raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
-    manifest: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    check(manifest, "manifest", path)
-    return manifest
+    return read_json(path, "manifest", "fetch the release again, whole")
 
 
 def export_review(
@@ -55,7 +53,7 @@ def export_review(
 
     Raises:
         InputError: if the folder is no release, nothing is drawn, there are too few raters, rejected texts are asked for and not there, or
-            ``out`` holds another review.
+            ``out`` holds another review, or anything that is not written again.
     """
     design = design or Design()
     for name in ("raters", "per_item"):
@@ -81,7 +79,17 @@ def export_review(
         write_whole(folder / KEY, json.dumps(review.key, indent=1, ensure_ascii=False) + "\n")
         readme = environment(data_folder("review")).get_template("export.md.j2")
         write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")
+        _nothing_lost(out, folder)
     return Exported(review.key, drawn, loads)
+
+
+def _nothing_lost(out: Path, anew: Path) -> None:
+    """Refuses to replace a folder in which anything lies that is not written anew: a record, a filled sheet."""
+    there = sorted(path.relative_to(out) for path in out.rglob("*") if not path.is_dir())
+    lost = [name for name in there if not (anew / name).is_file() or (anew / name).read_bytes() != (out / name).read_bytes()]
+    if lost:
+        named = ", ".join(f'"{name.as_posix()}"' for name in lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
+        raise input_error(out, f"holds what this export would not write: {named}", "name another folder with --out, or move them away")
 
 
 def _write_rater(folder: Path, sheet: dict[str, Any]) -> None:

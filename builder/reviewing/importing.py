@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,12 +34,13 @@ class Imported:
 def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, record_file: Path, *, replace: bool = False) -> Imported:
     """Checks the files that raters sent back and merges them into the record. Nothing is written unless every file is good.
 
-    The same judgement again changes nothing. With ``replace`` a different judgement takes the place of an earlier one of the same rater on
-    the same item, which is kept under ``replaced``.
+    The same judgement again changes nothing. With ``replace`` a different judgement takes the place of the recorded one of the same rater
+    on the same item, which is kept under ``replaced``, and can take it back; two of these files never replace each other.
 
     Raises:
         InputError: with all problems of all files, if a file cannot be read, is not of this review, breaks the schema, has an unknown or
-            another rater's item, a judgement twice, texts that are not beside their item, or contradicts the record without ``replace``.
+            another rater's item, a judgement twice, texts that are not beside their item, or contradicts another file
+            or, without ``replace``, the record.
     """
     key = read_key(key_file, release_dir)
     record = (
@@ -95,7 +97,8 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
             what = f'"{one["item"]}" was sent to {known["rater"]}, not to "{value["rater"]}"'
             yield Problem(where, what, "ask who filled in the file; codes are each rater's own")
         else:
-            yield from _tag_problems(where, one, known)
+            rows = [f"{path}: {row}" for row in answers.tag_rows.get(one["item"], [])]
+            yield from _tag_problems(rows or [where] * len(one.get("tags", [])), one, known)
     for (item, turn), (place, text) in answers.texts.items():
         known = key["items"].get(item, {})
         sent = known.get("turns", {}).get(turn, {}).get("text") if turn else known.get("text")
@@ -104,60 +107,78 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
             yield Problem(f"{path}: {place}", f'"{text[:40]}…" is not the text that was sent as "{item}"', fix)
 
 
-def _tag_problems(where: str, one: Judgement, known: dict[str, Any]) -> Iterable[Problem]:
+def _tag_problems(places: Sequence[str], one: Judgement, known: dict[str, Any]) -> Iterable[Problem]:
     """Tags are of helper turns, each once, and a wrong one is not corrected to itself."""
-    turns = [tag["turn"] for tag in one.get("tags", [])]
-    for turn in sorted({turn for turn in turns if turns.count(turn) > 1}):
-        yield Problem(where, f"judges the strategy of turn {turn} twice", "keep one of the two")
-    for tag in one.get("tags", []):
+    seen = set[int]()
+    for where, tag in zip(places, one.get("tags", []), strict=False):
         turn = known["turns"].get(str(tag["turn"]))
-        if turn is None:
+        if tag["turn"] in seen:
+            yield Problem(where, f"judges the strategy of turn {tag['turn']} twice", "keep one of the two")
+        elif turn is None:
             yield Problem(where, f"turn {tag['turn']} is no helper turn of this dialogue", "judge the strategies of helper turns")
         elif tag.get("strategy") == turn["strategy"]:
             what = f'turn {tag["turn"]} is said to be wrong, and to be "{tag["strategy"]}" as it is'
             yield Problem(where, what, "say that it is right, or choose another strategy")
+        seen.add(tag["turn"])
 
 
 def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *, replace: bool) -> tuple[Imported, list[Problem]]:
     """The record with the judgements of the files, and the contradictions that stand against it."""
     by_item: dict[Place, Judgement] = {(one["review"], one["item"]): one for one in record["judgements"]}
-    replaced, sources, problems = list(record["replaced"]), dict(record["sources"]), list[Problem]()
-    new = known = 0
-    for answers in files:
-        fresh = 0
-        for place, answer in zip(answers.places, answers.value["judgements"], strict=True):
-            one = _unblinded(answer, answers, key)
-            before = by_item.get((one["review"], one["item"]))
-            # What was replaced once stays replaced when its file is imported again.
-            if (before and _said(before) == _said(one)) or one in replaced:
-                known += 1
-                continue
-            if before and not replace:
-                what = f'judges "{one["item"]}" otherwise than {sources[before["source"]]["file"]} did, which is in the record'
-                problems.append(Problem(f"{answers.path}: {place}", what, "ask the rater which counts; --replace takes the later one"))
-            elif before:
-                replaced.append(before)
-            by_item[one["review"], one["item"]] = one
-            fresh += 1
-        if fresh:
-            new += fresh
-            sources[answers.source] = _source(answers)
+    replaced = {(one["source"], one["item"]): one for one in record["replaced"]}
+    sources, problems = dict(record["sources"]), list[Problem]()
+    came = [
+        (answers, place, _unblinded(answer, answers, key))
+        for answers in files
+        for place, answer in zip(answers.places, answers.value["judgements"], strict=True)
+    ]
+    given: dict[str, list[tuple[Path, Judgement]]] = defaultdict(list)
+    for answers, _, one in came:
+        given[one["item"]].append((answers.path, _said(one)))
+    new = known = changed = 0
+    for answers, place, one in came:
+        before = by_item.get((one["review"], one["item"]))
+        beside = next((path for path, said in given[one["item"]] if before and said == _said(before)), None)
+        # What was replaced once stays replaced when its file is imported again beside the one that replaced it.
+        past = (one["source"], one["item"]) in replaced and (beside or not replace)
+        if before and (past or _said(before) == _said(one)):
+            known += 1
+            continue
+        if before and (beside or not replace):
+            problems.append(_contradiction(f"{answers.path}: {place}", one, beside, sources[before["source"]]["file"]))
+        elif before:
+            replaced.pop((one["source"], one["item"]), None)
+            replaced[before["source"], before["item"]] = before
+            changed += 1
+        by_item[one["review"], one["item"]] = one
+        new += 1
+        sources[answers.source] = _source(answers)
     reviews = {**record["reviews"], key["review"]: {name: key[name] for name in ("release", "settings")}}
     judgements = sorted(by_item.values(), key=lambda one: (one["review"], one["rater"], one["item"]))
-    whole = {"format": 1, "reviews": reviews, "sources": sources, "judgements": judgements, "replaced": replaced}
-    return Imported(new, known, len(replaced) - len(record["replaced"]), whole), problems
+    whole = {"format": 1, "reviews": reviews, "sources": sources, "judgements": judgements, "replaced": [*replaced.values()]}
+    return Imported(new, known, changed, whole), problems
+
+
+def _contradiction(where: str, one: Judgement, beside: Path | None, recorded: str) -> Problem:
+    """Another judgement stands: of two files that are given together nothing tells which is the later, so none replaces the other."""
+    if beside:
+        fix = "ask the rater which counts; import the files one after the other, that one last and with --replace"
+        return Problem(where, f'judges "{one["item"]}" otherwise than {beside} does, which is given too', fix)
+    what = f'judges "{one["item"]}" otherwise than {recorded} did, which is in the record'
+    return Problem(where, what, "ask the rater which counts; --replace takes this one")
 
 
 def _source(answers: Answers) -> dict[str, Any]:
     value = answers.value
     training = {"training": value["training"]} if "training" in value else {}
     about = {name: value[name] for name in ("form", "review", "rater")}
-    return {"file": answers.path.name, **about, "judgements": len(value["judgements"]), **training}
+    name = answers.path.name.encode(errors="replace").decode()  # names of files need not be UTF-8
+    return {"file": name, **about, "judgements": len(value["judgements"]), **training}
 
 
 def _unblinded(answer: Judgement, answers: Answers, key: dict[str, Any]) -> Judgement:
     """A judgement with what its code stands for."""
-    stands_for = {name: value for name, value in key["items"][answer["item"]].items() if name not in ("text", "turns")}
+    stands_for = {name: value for name, value in key["items"][answer["item"]].items() if name != "turns"}
     about = {"review": key["review"], "item": answer["item"], **stands_for}
     end = {"comment": answer.get("comment", ""), "form": answers.value["form"], "source": answers.source}
     if answer["kind"] == "variant":

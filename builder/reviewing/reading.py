@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from builder.errors import Problem, input_error
 from builder.reviewing.label_studio import read_tasks
-from builder.reviewing.spreadsheets import FILLED, read_rows
+from builder.reviewing.spreadsheets import FILLED, TIE, read_rows, tie
 from builder.reviews import CRITERIA
 from builder.schemas import check, violations
 from builder.signature import digest_file
+from builder.taxonomy import load_taxonomy
 
 # The columns that each kind of row has to fill.
 OF_KIND = {"variant": {*CRITERIA, "comment"}, "dialogue": {"decision", "reason", "comment"}, "turn": {"tag", "right_strategy"}}
+HALF = re.compile(r"[\ud800-\udfff]")
 TAG = {"right": True, "wrong": False}
 
 
@@ -23,7 +27,8 @@ TAG = {"right": True, "wrong": False}
 class Answers:
     """The answers of a file (``value``, as in ``review_answers.schema.json``) with what is wrong with them so far.
 
-    ``places`` tells where each judgement stands; ``texts`` what stood in a spreadsheet beside it, by (item, turn).
+    ``places`` tells where each judgement stands. Of a spreadsheet, ``texts`` tells what stood beside it, by (item, turn), and ``tag_rows``
+    where each tag of an item stands.
     """
 
     path: Path
@@ -31,6 +36,7 @@ class Answers:
     value: dict[str, Any]
     places: list[str]
     texts: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
+    tag_rows: dict[str, list[str]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def complain(self, place: str, what: str, fix: str) -> None:
@@ -56,16 +62,30 @@ def read_answers(path: Path) -> Answers:
         case other:
             raise input_error(path, f'"{other}" is no form of a review', "give the .json, .csv or .xlsx file that came back")
     for place, what, fix in violations(answers.value, "review_answers"):
-        answers.complain(_named(place, answers.places), what, fix)
+        answers.complain(_named(place, answers), what, fix)
+    if not answers.problems:
+        _complain_of_half_characters(answers)
     return answers
 
 
-def _named(place: str, places: list[str]) -> str:
+def _complain_of_half_characters(answers: Answers) -> None:
+    """JSON can name half a character (``\\ud83d`` without the other half), which no file holds."""
+    for place, one in zip(answers.places, answers.value["judgements"], strict=True):
+        for name in ("comment", "reason"):
+            if half := HALF.search(one.get(name, "")):
+                what = f'holds half a character (\\u{ord(half[0]):04x}) after "{one[name][: half.start()][-20:]}"'
+                answers.complain(f"{place}: {name}", what, "take it out, or write the whole character")
+
+
+def _named(place: str, answers: Answers) -> str:
     """``row 12: empathy`` for ``judgements[3]: empathy``."""
     head, _, rest = place.partition(": ")
-    if head.startswith("judgements["):
-        return f"{places[int(head[11:-1])]}: {rest}".removesuffix(": ")
-    return place
+    if not head.startswith("judgements["):
+        return place
+    number, (tag, _, column) = int(head[11:-1]), rest.partition(": ")
+    if answers.tag_rows and tag.startswith("tags["):
+        return f"{answers.tag_rows[answers.value['judgements'][number]['item']][int(tag[5:-1])]}: {column}"
+    return f"{answers.places[number]}: {rest}".removesuffix(": ")
 
 
 def _from_json(path: Path, source: str) -> Answers:
@@ -102,9 +122,17 @@ def _from_rows(path: Path, source: str) -> Answers:
         first_row.setdefault(row["item"], place)
         if not filled:
             continue
+        if row[TIE] != tie(row):
+            what = f'has judgements of "{row[TIE]}" beside "{tie(row)}"'
+            answers.complain(place, what, "put the rows back together: the file was sorted by some of its columns only")
         answers.texts[row["item"], row["turn"]] = (place, row["text"])
         if row["kind"] == "turn":
-            tags.setdefault(row["item"], []).append(_tag(row["turn"], filled))
+            faults = list(_tag_faults(filled.get("tag", ""), filled.get("right_strategy", "")))
+            for column, what, fix in faults:
+                answers.complain(f"{place}: {column}", what, fix)
+            if not faults:
+                tags.setdefault(row["item"], []).append(_tag(row["turn"], filled))
+                answers.tag_rows.setdefault(row["item"], []).append(place)
         else:
             answers.value["judgements"].append(_judgement(row, filled))
             answers.places.append(place)
@@ -128,12 +156,21 @@ def _judgement(row: dict[str, str], filled: dict[str, str]) -> dict[str, Any]:
 
 
 def _tag(turn: str, filled: dict[str, str]) -> dict[str, Any]:
-    tag: dict[str, Any] = {"turn": _number(turn)}
-    if "tag" in filled:
-        tag["right"] = TAG.get(filled["tag"].lower(), filled["tag"])
-    if "right_strategy" in filled:
-        tag["strategy"] = filled["right_strategy"]
-    return tag
+    strategy = {"strategy": filled["right_strategy"]} if "right_strategy" in filled else {}
+    return {"turn": _number(turn), "right": TAG[filled["tag"].lower()], **strategy}
+
+
+def _tag_faults(tag: str, strategy: str) -> Iterator[tuple[str, str, str]]:
+    """(column, what, fix) for each way in which the two columns of a turn's strategy cannot be taken."""
+    names = [one.name for one in load_taxonomy().strategies] if strategy else []
+    if tag and tag.lower() not in TAG:
+        yield "tag", f'"{tag}" is not known', "write right or wrong"
+    elif strategy and tag.lower() != "wrong":
+        yield "right_strategy", f'has "{strategy}" beside the tag "{tag}"', "write wrong as the tag, or clear the strategy"
+    elif tag and not strategy and not TAG[tag.lower()]:
+        yield "right_strategy", f'is empty beside the tag "{tag}"', "write the strategy that would be right"
+    if strategy and strategy not in names:
+        yield "right_strategy", f'"{strategy}" is not known', "use one of " + ", ".join(names)
 
 
 def _number(value: str) -> int | str:

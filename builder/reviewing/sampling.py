@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builder.errors import input_error
@@ -104,10 +105,25 @@ def sample(release_dir: Path, design: Design) -> Sample:
 def batches(release_dir: Path, config: str, columns: list[str]) -> Iterator[Any]:
     """The record batches of a config over all splits, the named columns only."""
     for split in SPLITS:
-        path = release_dir / "data" / config / f"{split}.parquet"
-        if not path.is_file():
-            raise input_error(path, "is not there", "name the folder of a release")
-        yield from pq.ParquetFile(path).iter_batches(1000, columns=columns)
+        yield from table_batches(release_dir / "data" / config / f"{split}.parquet", columns)
+
+
+def table_batches(path: Path, columns: list[str]) -> Iterator[Any]:
+    """The record batches of a parquet file of a release, the named columns only.
+
+    Raises:
+        InputError: if it is not there, is damaged, or lacks a column.
+    """
+    fix = "name the folder of a release; if it is one, fetch it again whole"
+    if not path.is_file():
+        raise input_error(path, "is not there", fix)
+    try:
+        with pq.ParquetFile(path) as table:
+            if missing := [name for name in columns if name not in table.schema_arrow.names]:
+                raise input_error(path, f'misses the column "{missing[0]}"', fix)
+            yield from table.iter_batches(1000, columns=columns)
+    except (OSError, pa.ArrowException) as error:
+        raise input_error(path, f"cannot be read: {error}", fix) from error
 
 
 def _entries(release_dir: Path, config: str) -> Iterator[_Entry]:
@@ -156,7 +172,7 @@ def _rejected(release_dir: Path, names: set[str]) -> dict[str, list[Cell]]:
     if not path.is_file():
         raise input_error(path, "is not there, so no rejected texts can be exported", fix)
     found: dict[str, list[Cell]] = defaultdict(list)
-    for batch in pq.ParquetFile(path).iter_batches(1000, columns=["pair_id", "variant", "attempt", "reasons"]):
+    for batch in table_batches(path, ["pair_id", "variant", "attempt", "reasons"]):
         for row in batch.to_pylist():
             if row["reasons"] and row["variant"] in PAIR and row["pair_id"] in names:
                 found[row["pair_id"]].append(Cell(row["variant"], row["attempt"], tuple(row["reasons"]), ("rejected",)))

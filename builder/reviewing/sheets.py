@@ -10,10 +10,9 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from builder.reviewing.assigning import assign
-from builder.reviewing.sampling import CANDIDATES, CONTROLS, PAIR, Cell, Design, Sample, Unit, batches
+from builder.reviewing.sampling import CANDIDATES, CONTROLS, PAIR, Cell, Design, Sample, Unit, batches, table_batches
 from builder.reviews import content_hash
 from builder.signature import derived_random, digest
 from builder.taxonomy import load_taxonomy
@@ -87,7 +86,7 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, Row]:
             for row in batch.filter(pc.is_in(batch.column(columns[config][0]), chosen)).to_pylist():
                 rows[row[columns[config][0]]] = row
     if rejected:
-        for batch in pq.ParquetFile(release_dir / CANDIDATES).iter_batches(1000, columns=["pair_id", "variant", "attempt", "text"]):
+        for batch in table_batches(release_dir / CANDIDATES, ["pair_id", "variant", "attempt", "text"]):
             for row in batch.to_pylist():
                 if name := rejected.get((row["pair_id"], row["variant"], row["attempt"])):
                     rows[row["pair_id"]][name] = row["text"]

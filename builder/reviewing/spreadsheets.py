@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import re
@@ -15,14 +16,19 @@ from builder.reviews import CRITERIA
 
 SHOWN = ("item", "kind", "turn", "scenario", "situation", "context", "role", "text", "strategy")
 FILLED = (*CRITERIA, "decision", "reason", "tag", "right_strategy", "comment")
-COLUMNS = (*SHOWN, *FILLED, "rater", "review")
+# Hidden amid the columns to fill: sorted without those on the left, or they without these, it stands beside another item.
+TIE = "belongs_to"
+COLUMNS = (*SHOWN, *CRITERIA, TIE, *FILLED[len(CRITERIA) :], "rater", "review")
 WIDTHS = {"situation": 40, "context": 60, "text": 60, "strategy": 26, "reason": 30, "right_strategy": 26, "comment": 30}
-HIDDEN = {"rater", "review"}
+HIDDEN = {TIE, "rater", "review"}
 # What a spreadsheet program takes for the start of a formula; some take the full-width forms too.
 FORMULA = tuple("=+-@'＝＋－＠")
+# The same amid a text, where a program that does not mind the quotes would begin a row or a cell.
+INSIDE = re.compile(r"(?<=[\n\r\t;,])(\s*)('*[=+\-@＝＋－＠])")
 # Characters that XML cannot hold, and texts that look like the code for one (ECMA-376, ST_Xstring).
 UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
-CODED = re.compile(r"_x([0-9A-Fa-f]{4})_")
+# Half a character (a surrogate) is no text: its code stays as it is.
+CODED = re.compile(r"_x(?![Dd][89A-Fa-f])([0-9A-Fa-f]{4})_")
 LONGEST = 32_767
 # No clock: the earliest time that a zip file can tell.
 EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -35,6 +41,16 @@ Row = dict[str, str]
 
 def rows_of(sheet: dict[str, Any]) -> Iterator[Row]:
     """A sheet as rows: one a reply; one a dialogue and, below it, one for each of its turns. The columns to fill are empty."""
+    for row in _untied_rows(sheet):
+        yield row | {TIE: tie(row)}
+
+
+def tie(row: Row) -> str:
+    """What ties the judgements of a row to its item and turn."""
+    return f"{row['item']} {row['turn']}".strip()
+
+
+def _untied_rows(sheet: dict[str, Any]) -> Iterator[Row]:
     for item in sheet["items"]:
         about = dict.fromkeys(COLUMNS, "") | {name: item[name] for name in ("item", "kind", "scenario", "situation")}
         about |= {"rater": sheet["rater"], "review": sheet["review"]}
@@ -48,13 +64,19 @@ def rows_of(sheet: dict[str, Any]) -> Iterator[Row]:
 
 
 def shielded(text: str) -> str:
-    """A text for a CSV cell: an apostrophe before what a spreadsheet would run, and before a text that has one already."""
+    """A text for a CSV cell: an apostrophe before what a spreadsheet would run, and before what has one already."""
+    return _shielded_start(INSIDE.sub(r"\1'\2", text))
+
+
+def _shielded_start(text: str) -> str:
     return f"'{text}" if text[:1] in {"\t", "\r", "\n"} or text.lstrip().startswith(FORMULA) else text
 
 
 def unshielded(cell: str) -> str:
     """What :func:`shielded` was given."""
-    return cell[1:] if cell.startswith("'") and shielded(cell[1:]) == cell else cell
+    start = cell[1:] if cell.startswith("'") and _shielded_start(cell[1:]) == cell else cell
+    text = INSIDE.sub(lambda found: found[1] + found[2].removeprefix("'"), start)
+    return text if shielded(text) == cell else cell
 
 
 def coded(text: str) -> str:
@@ -185,11 +207,12 @@ def _xlsx_table(path: Path) -> Iterator[list[str]]:
     from openpyxl import load_workbook
 
     try:
-        book = load_workbook(path, read_only=True)
+        with contextlib.closing(load_workbook(path, read_only=True)) as book:
+            page = book.worksheets[0]
+            page.reset_dimensions()  # what a file says of its size may be wrong
+            yield from ([_cell_value(value) for value in row] for row in page.iter_rows(values_only=True))
     except Exception as error:  # openpyxl lets the errors of zipfile, of XML parsers and its own through
         raise input_error(path, f"is not XLSX: {error}", "save it again from the spreadsheet program") from error
-    yield from ([_cell_value(value) for value in row] for row in book.worksheets[0].iter_rows(values_only=True))
-    book.close()
 
 
 def _cell_value(value: object) -> str:
