@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from builder.corpus import batches, schema_of
+from builder.corpus import schema_of, table_batches
 from builder.reporting import read_manifest, read_tables
 from builder.rows import COLUMNS
 from builder.signature import digest
@@ -98,7 +98,7 @@ def _dialogues(folder: Path) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for config in ("dialogues", "pairs", "controls"):
         for split in SPLITS:
-            for batch in batches(folder / "data" / config / f"{split}.parquet"):
+            for batch in table_batches(folder / "data" / config / f"{split}.parquet"):
                 for row in batch.to_pylist():
                     # Each row's hash holds that of the rows before it, so that one hash a dialogue is kept.
                     first, before = found.get(row["dialogue_id"], (split, ""))

@@ -23,6 +23,7 @@ from builder.metrics.scoring import Pairs
 from builder.splitting import SPLITS
 
 GROUPINGS = ("scenario", "phase", "strategy")
+WHOLE = "name the folder of a release; if it is one, fetch it again whole"
 REPEATED = {"dialogue_id", "scenario_id", "source", *GROUPINGS}
 
 
@@ -77,27 +78,29 @@ def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SP
     found: list[Any] = []
     known: dict[Any, Any] = {}
     for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
-        for batch in batches(path, [name]):
+        for batch in table_batches(path, [name]):
             values = batch.column(0).to_pylist()
             found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
     return found
 
 
-def batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The rows of a file, some at a time.
+def table_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The record batches of a parquet file of a release, all columns or the named ones.
 
     Raises:
-        InputError: if it is not there or is no parquet.
+        InputError: if it is not there, is damaged, or lacks a column.
     """
-    with readable(path):
-        yield from pq.ParquetFile(path).iter_batches(1000, columns=columns)
+    with readable(path), pq.ParquetFile(path) as table:
+        if missing := [name for name in columns or () if name not in table.schema_arrow.names]:
+            raise input_error(path, f'misses the column "{missing[0]}"', WHOLE)
+        yield from table.iter_batches(1000, columns=columns)
 
 
 def schema_of(path: Path) -> pa.Schema:
     """The columns of a file.
 
     Raises:
-        InputError: as :func:`batches`.
+        InputError: as :func:`table_batches`.
     """
     with readable(path):
         return pq.read_schema(path)
@@ -106,10 +109,12 @@ def schema_of(path: Path) -> pa.Schema:
 @contextmanager
 def readable(path: Path) -> Iterator[None]:
     """Turns what is raised for a file that is not there or is no parquet into an :class:`InputError`."""
+    if not path.is_file():
+        raise input_error(path, "is not there", WHOLE)
     try:
         yield
     except (OSError, pa.ArrowException) as error:
-        raise input_error(path, f"cannot be read: {error}", "name the folder of a whole release") from error
+        raise input_error(path, f"cannot be read: {error}", WHOLE) from error
 
 
 @dataclass(frozen=True)
@@ -151,7 +156,7 @@ def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
     path = release_dir / "candidates.parquet"
     found: dict[str, dict[str, str]] = {}
     refused = False
-    for batch in batches(path) if path.is_file() else ():
+    for batch in table_batches(path) if path.is_file() else ():
         for row in batch.to_pylist():
             if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
                 refused = refused or bool(row["reasons"])
@@ -166,7 +171,7 @@ def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) 
         dialogue_id, _, turn = pair_id.rpartition("-t")
         wanted.setdefault(dialogue_id, []).append(int(turn))
     for split in splits if wanted else ():
-        for batch in batches(release_dir / "data" / "dialogues" / f"{split}.parquet"):
+        for batch in table_batches(release_dir / "data" / "dialogues" / f"{split}.parquet"):
             for row in batch.to_pylist():
                 for place in wanted.get(row["dialogue_id"], ()):
                     yield f"{row['dialogue_id']}-t{place:02d}", row, place

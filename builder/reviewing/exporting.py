@@ -10,7 +10,7 @@ from typing import Any
 
 from builder.errors import input_error
 from builder.files import data_folder, whole_folder, write_whole
-from builder.reporting import MANIFEST
+from builder.reporting import read_manifest
 from builder.reviewing.label_studio import write_projects
 from builder.reviewing.page import guidance, page
 from builder.reviewing.sampling import Design, Sample, sample
@@ -30,18 +30,6 @@ class Exported:
     key: dict[str, Any]
     sample: Sample
     loads: dict[str, int]
-
-
-def read_manifest(release_dir: Path) -> dict[str, Any]:
-    """The manifest of a release.
-
-    Raises:
-        InputError: if the folder is no release, or its manifest is damaged.
-    """
-    path = release_dir / MANIFEST
-    if not path.is_file():
-        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
-    return read_json(path, "manifest", "fetch the release again, whole")
 
 
 def export_review(

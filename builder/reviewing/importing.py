@@ -11,7 +11,8 @@ from typing import Any
 
 from builder.errors import InputError, Problem, input_error
 from builder.files import write_whole
-from builder.reviewing.exporting import KEY, read_manifest
+from builder.reporting import read_manifest
+from builder.reviewing.exporting import KEY
 from builder.reviewing.reading import Answers, read_answers
 from builder.reviewing.sheets import text_hash
 from builder.reviews import read_json, read_record, write_tables

@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
+from builder.corpus import table_batches
 from builder.errors import input_error
 from builder.planning import apportion
 from builder.signature import derived_random
@@ -106,24 +104,6 @@ def batches(release_dir: Path, config: str, columns: list[str]) -> Iterator[Any]
     """The record batches of a config over all splits, the named columns only."""
     for split in SPLITS:
         yield from table_batches(release_dir / "data" / config / f"{split}.parquet", columns)
-
-
-def table_batches(path: Path, columns: list[str]) -> Iterator[Any]:
-    """The record batches of a parquet file of a release, the named columns only.
-
-    Raises:
-        InputError: if it is not there, is damaged, or lacks a column.
-    """
-    fix = "name the folder of a release; if it is one, fetch it again whole"
-    if not path.is_file():
-        raise input_error(path, "is not there", fix)
-    try:
-        with pq.ParquetFile(path) as table:
-            if missing := [name for name in columns if name not in table.schema_arrow.names]:
-                raise input_error(path, f'misses the column "{missing[0]}"', fix)
-            yield from table.iter_batches(1000, columns=columns)
-    except (OSError, pa.ArrowException) as error:
-        raise input_error(path, f"cannot be read: {error}", fix) from error
 
 
 def _entries(release_dir: Path, config: str) -> Iterator[_Entry]:
