@@ -108,10 +108,14 @@ class _SliceLedger(Ledger):
                 self._ray.get(self._sent.popleft())
 
     def close(self) -> None:
-        """Waits until the keeper has stored everything."""
+        """Waits until the keeper has stored everything, which Ctrl-C does not cut short."""
         super().close()
         with plain_errors(self._ray):
-            self._ray.get(list(self._sent))
+            try:
+                self._ray.get(list(self._sent))
+            except KeyboardInterrupt:
+                self._ray.get(list(self._sent))
+                raise
 
 
 class _SliceBudget(Budget):
@@ -206,7 +210,7 @@ def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, watch: Callable[[
         raise job_error("build", "stopped by Ctrl-C", "run the same command to go on; every answer so far is in the ledger") from None
     finally:
         for one in running:
-            ray.cancel(one)  # as Ctrl-C does
+            ray.cancel(one, recursive=False)  # as Ctrl-C does; what it sent to the keeper is stored all the same
         ray.wait(running, num_returns=len(running)) if running else None
     return left
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import signal
@@ -15,11 +16,13 @@ from typing import Any
 
 import pytest
 
+from builder import engine
 from builder.cli import main
 from builder.cluster import joined, plain_errors, spread_over
 from builder.config import load_configuration
-from builder.engine import build_on_ray, divided
+from builder.engine import Keeper, Rows, build_on_ray, divided
 from builder.errors import InputError, JobError, input_error
+from builder.ledger import Ledger
 from builder.metrics.bleu import Bleu
 from builder.metrics.guard import MetricFault
 from builder.metrics.kept import ScoreCache
@@ -164,6 +167,33 @@ def test_a_refused_key_ends_the_run_with_its_error(cluster: Any, tmp_path: Path,
     with running(Behaviour(key="secret")) as server, pytest.raises(JobError, match="refuses the key in OPENAI_API_KEY") as caught:
         build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
     assert len(caught.value.problems) == 1
+
+
+class Slow(Keeper):
+    """A keeper that takes its time to store."""
+
+    async def put(self, rows: Rows) -> None:
+        await asyncio.sleep(1)
+        await super().put(rows)
+
+
+class OnceOutOfQuota(Server):
+    """A server that says so once, after 40 requests."""
+
+    def _fault(self, name: str, attempt: int) -> str | None:
+        return "quota" if self.seen.total() > 40 and not self.statuses["429"] else None
+
+
+def test_what_a_slice_was_paid_for_is_stored_after_the_error_of_another(
+    cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "Keeper", Slow)
+    with running(server=OnceOutOfQuota(Behaviour(latency=0.3))) as server:
+        with pytest.raises(JobError, match="the quota is used up"):
+            build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
+        answered = server.answered.total()
+    with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:
+        assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(answered,)]
 
 
 def test_scores_are_the_same_and_kept_ones_are_not_scored_again(cluster: Any, tmp_path: Path) -> None:
