@@ -21,7 +21,7 @@ from builder.cli import main
 from builder.cluster import joined, plain_errors, spread_over
 from builder.config import load_configuration
 from builder.engine import Keeper, Rows, build_on_ray, divided
-from builder.errors import InputError, JobError, input_error
+from builder.errors import InputError, JobError, input_error, job_error
 from builder.ledger import Ledger
 from builder.metrics.bleu import Bleu
 from builder.metrics.guard import MetricFault
@@ -31,7 +31,7 @@ from builder.metrics.rouge import RougeL
 from builder.metrics.scoring import statistics_of
 from builder.pipeline import Run, build
 from builder.prompts import Prompts
-from builder.records import About
+from builder.records import About, Usage
 from builder.scenarios import Catalogue
 from tests.conftest import copy_world
 from tests.server import Behaviour, Server, running
@@ -194,6 +194,43 @@ def test_what_a_slice_was_paid_for_is_stored_after_the_error_of_another(
         answered = server.answered.total()
     with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:
         assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(answered,)]
+
+
+class Full(Keeper):
+    """A keeper without room."""
+
+    async def put(self, rows: Rows) -> None:
+        raise job_error("ledger.sqlite", "cannot be written: disk full", "make room")
+
+
+def test_a_slice_whose_answers_cannot_be_stored_sends_nothing_more(
+    cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "Keeper", Full)
+    with running(Behaviour(latency=0.2)) as server:
+        with pytest.raises(JobError, match="disk full"):
+            build_on_ray(load_configuration(config(tmp_path, server, in_flight=4)), tmp_path / "b", catalogue, prompts)
+        # Two workers have two under way each; unheard, they would go on to the end of their slices, with 70 requests and more.
+        assert server.seen.total() <= 20
+
+
+async def test_room_that_a_lost_worker_waited_for_is_given_back(tmp_path: Path) -> None:
+    keeper, configuration = Keeper(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
+    assert await keeper.open(configuration, tmp_path / "b", Run(budget_tokens=100))
+    for number in (1, 2):
+        await keeper.begin(number, [])
+    await keeper.reserve(1, "a", "m", Usage(60))
+    waiting = asyncio.create_task(keeper.reserve(2, "b", "m", Usage(60)))
+    await asyncio.sleep(0)
+    await keeper.begin(2, [])
+    await keeper.settle(1, "a", Usage(10), True)
+    await waiting
+    async with asyncio.timeout(5):
+        await keeper.reserve(2, "c", "m", Usage(90))
+        with pytest.raises(JobError, match="has no room"):
+            await keeper.settle(2, "c", Usage(90), True)
+            await keeper.reserve(1, "d", "m", Usage(1))
+    await keeper.close()
 
 
 def test_scores_are_the_same_and_kept_ones_are_not_scored_again(cluster: Any, tmp_path: Path) -> None:
