@@ -155,7 +155,7 @@ async def work_through(
     """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder."""
     # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
     gc.freeze()
-    models = make_models(config, catalogue, budget)
+    models = make_models(config, catalogue, budget, lambda: asker.stopped)
     models = run.notes.stand_ins(models, config) if run.notes is not None else models
     toxicity = Toxicity(config.checks.toxicity, ledger, offline=run.offline)
     asker = Asker(ledger, models, prompts, samples=config.samples, repairs=config.repairs, offline=run.offline, left=run.left)

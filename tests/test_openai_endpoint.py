@@ -20,8 +20,8 @@ import yaml
 
 from builder.cli import main
 from builder.config import Configuration, load_configuration
-from builder.errors import InputError, JobError
-from builder.ledger import Ledger
+from builder.errors import InputError, JobError, job_error
+from builder.ledger import Entry, Ledger
 from builder.pipeline import Run, build
 from builder.prompts import Prompts, load_prompts
 from builder.records import Outcome, PlannedTurn
@@ -170,6 +170,36 @@ def test_what_makes_going_on_senseless_stops_the_run_at_once_with_everything_kep
         server.behaviour.faults.clear()
         assert dict(bench.build("b", bench.config(server)).status) == {"accepted": DIALOGUES}
         assert max(server.answered.values()) == 1 and server.answered.total() > before
+
+
+def test_after_an_answer_that_cannot_be_stored_only_what_is_at_the_server_is_still_paid_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, room = Ledger.put, iter(range(20))
+
+    def full(self: Ledger, *entries: Entry) -> None:
+        if entries[0].delivery == "live" and next(room, None) is None:
+            raise job_error(self.path, "cannot be written: full", "make room")
+        put(self, *entries)
+
+    with running(Behaviour(latency=0.05)) as server:
+        config = bench.config(server, {"in_flight": 4})
+        monkeypatch.setattr(Ledger, "put", full)
+        with pytest.raises(JobError, match="cannot be written: full"):
+            bench.build("b", config)
+        assert server.seen.total() == server.answered.total() <= 20 + 2 * 4
+        monkeypatch.undo()
+        assert dict(bench.build("b", config).status) == {"accepted": DIALOGUES}
+
+
+def test_a_request_that_waits_for_its_turn_when_the_run_is_stopped_is_not_sent_and_keeps_no_room(bench: Bench) -> None:
+    with running(Behaviour(faults={"quota": 1.0}, latency=0.2)) as server:
+        for run in ({}, {"budget_tokens": 10_000_000}):
+            with pytest.raises(JobError, match="the quota is used up"):
+                bench.build("b", bench.config(server, {"in_flight": 3}), **run)
+        assert server.seen.total() == 2 * 3
+    with Ledger(bench.folder / "b" / "ledger.sqlite", create=False) as ledger:
+        assert ledger.reserved() == []
 
 
 def test_a_server_that_is_gone_leaves_items_missing_when_patience_ends(bench: Bench) -> None:
