@@ -20,7 +20,7 @@ from builder.errors import InputError
 from builder.handing import hand_out, numbered
 from builder.ledger import Ledger
 from builder.models.noting import Noted, Notes
-from builder.outstanding import note
+from builder.outstanding import Batch, ended, note
 from builder.pipeline import Run, build
 from builder.prompts import Prompts
 from builder.records import About, Request, Usage
@@ -233,6 +233,19 @@ def test_nothing_is_taken_twice_and_a_bad_answer_is_an_answer(tmp_path: Path) ->
         answer = ledger.get("s1-aa")
         assert answer and answer.finish == "length" and answer.text == '{"te?'
         assert answer.usage == Usage(100, 0, 200), "tokens that were not counted are the worst case"
+
+
+def test_an_answer_by_hand_is_taken_after_a_batch_of_the_same_request_has_failed(tmp_path: Path) -> None:
+    request = Noted("s1-aa", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200))
+    with Ledger(tmp_path / "l") as ledger:
+        note(ledger, "by hand", [request])
+        for name in ("batch-0", None):
+            batch = Batch("in a batch", "e", "b", 1, name)
+            note(ledger, batch.file, [request], batch)
+            ended(ledger, batch)
+            assert ledger.reserved() == []
+        found = take(ledger, "f", [line()], "by hand")
+        assert (found.stored, found.problems, list(ledger.query("SELECT * FROM noted"))) == (1, [], [])
 
 
 def test_the_commands_lead_from_round_to_round(hands: Hands, capsys: pytest.CaptureFixture[str]) -> None:
