@@ -128,9 +128,10 @@ def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger,
     """
     _claim(out, config)
     with Ledger(run.ledger or out / LEDGER, create=not run.offline) as ledger:
-        if not run.offline and (waiting := len(under_way(ledger, config.identity))):
-            fix = "run it with --batch, which takes them in"
-            raise input_error(ledger.path, f"{waiting} batches of this build are under way: their requests would be paid for twice", fix)
+        if not run.offline and (waiting := under_way(ledger)):
+            builds = sorted({"this build" if one.build == config.identity else f'the build "{one.build}"' for one in waiting})
+            what = f"{len(waiting)} batches of {' and '.join(builds)} are under way: their requests would be paid for twice"
+            raise input_error(ledger.path, what, "run it with --batch, which takes them in")
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
         write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
         yield ledger, budget

@@ -171,6 +171,21 @@ def test_a_live_build_or_one_by_hand_does_not_ask_for_what_is_under_way(office: 
     assert office.server.seen.total() == before
 
 
+def test_another_build_over_the_same_ledger_does_not_ask_for_what_is_under_way(office: Office) -> None:
+    shared, identity = office.folder / "b" / "ledger.sqlite", office.config().identity
+    office.build(wait=False)
+    other = office.config(samples=3)
+    for live in (True, False):
+        with pytest.raises(InputError, match=f'1 batches of the build "{identity}" are under way'):
+            if live:
+                build(other, office.folder / "other", office.catalogue, office.prompts, Run(ledger=shared))
+            office.build(other, name="other", ledger=shared)
+    assert len(office.server.batches) == 1
+    office.build()
+    office.build(other, name="other", ledger=shared)
+    assert office.asked_twice() == 0
+
+
 @pytest.mark.parametrize("fault", ["503", "lost"])
 def test_calls_that_fail_are_made_again_and_no_batch_is_made_twice(
     fault: str, office: Office, plain: tuple[tuple[bytes, ...], int], monkeypatch: pytest.MonkeyPatch
