@@ -207,6 +207,19 @@ def test_a_ledger_restored_from_a_copy_finds_its_batches_again(office: Office, p
     assert office.server.answered.total() == plain[1]
 
 
+def test_a_cancelled_batch_brings_what_it_answered_and_is_not_taken_up_by_another_ledger(office: Office) -> None:
+    office.build(wait=False)
+    office.server.batches["batch-0"] |= {**office.server.results["batch-0"], "status": "cancelled"}
+    with Ledger(office.folder / "b" / "ledger.sqlite") as ledger:
+        ledger.write(("UPDATE batches SET id = ?", [(None,)]))
+    handed = office.build(wait=False)
+    assert dict(handed.reasons) == {"batch-0 cancelled": 1} and "batch-0" not in handed.requests
+    with Ledger(office.folder / "b" / "ledger.sqlite") as ledger:
+        assert list(ledger.query("SELECT count(*) FROM completions WHERE delivery = 'batch'")) == [(4,)]
+    given = office.build(name="new", wait=False).requests
+    assert list(given.values()) == [4] and not {"batch-0", *handed.requests} & set(given)
+
+
 def test_parts_in_batches_merge_to_the_bytes_of_the_whole(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
     for number in (2, 1, 3):
         office.build(name=f"part{number}", part=(number, 3))
