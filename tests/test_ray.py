@@ -8,6 +8,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -18,7 +19,7 @@ import pytest
 
 from builder import engine
 from builder.cli import main
-from builder.cluster import joined, plain_errors, spread_over
+from builder.cluster import _own, joined, plain_errors, spread_over
 from builder.config import load_configuration
 from builder.engine import Keeper, Rows, build_on_ray, divided
 from builder.errors import InputError, JobError, input_error, job_error
@@ -290,6 +291,30 @@ def test_an_address_without_ray_is_refused(tmp_path: Path, capsys: pytest.Captur
     command = ["build", str(ROOT / "release" / "demo.yaml"), "--out", str(tmp_path / "b"), "--ray-address"]
     assert main([*command, "auto"]) == 2
     assert "belongs to --engine ray" in capsys.readouterr().err
+
+
+class Unstartable:
+    """A Ray that cannot be started, and remembers where that was tried."""
+
+    exceptions, folder = ray.exceptions, ""
+
+    def init(self, *, _temp_dir: str, **_: Any) -> None:
+        self.folder = _temp_dir
+        raise OSError("AF_UNIX path length cannot exceed 107 bytes")
+
+    def shutdown(self) -> None:
+        pass
+
+
+def test_a_ray_of_ones_own_has_its_sockets_where_their_paths_are_short_and_says_why_it_cannot_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "x")
+    tried = Unstartable()
+    with pytest.raises(JobError, match='no Ray can be started in "/tmp/ray-[^"/]*": AF_UNIX path length') as caught, _own(tried, 1):
+        pass
+    assert caught.value.exit_code == 1 and not Path(tried.folder).exists()
 
 
 def test_local_builds_never_load_ray_and_errors_say_how_to_get_it_and_where_to_run(tmp_path: Path) -> None:
