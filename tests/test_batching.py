@@ -151,6 +151,12 @@ def test_answers_that_the_provider_has_no_more_are_asked_for_again(office: Offic
     assert office.bytes() == plain[0]
 
 
+def test_answers_that_there_is_no_room_for_are_told_with_their_place(office: Office) -> None:
+    office.server.files["large"] = b"x" * 100_000
+    with pytest.raises(JobError, match="/dev/full: cannot be written: No space left"):
+        batches.Batches(office.config().models["far"]).fetch("large", Path("/dev/full"))
+
+
 def test_without_waiting_each_run_goes_one_step(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
     office.server.looks = 2
     runs = 0

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from builder.answers import Taken, import_answers, request_line, take
 from builder.cli import main
 from builder.config import Configuration, load_configuration
-from builder.errors import InputError
+from builder.errors import InputError, JobError
 from builder.handing import hand_out, numbered
 from builder.ledger import Ledger
 from builder.models.noting import Noted, Notes
@@ -246,6 +246,25 @@ def test_an_answer_by_hand_is_taken_after_a_batch_of_the_same_request_has_failed
             assert ledger.reserved() == []
         found = take(ledger, "f", [line()], "by hand")
         assert (found.stored, found.problems, list(ledger.query("SELECT * FROM noted"))) == (1, [], [])
+
+
+def test_nothing_is_taken_from_any_file_if_one_cannot_be_read(tmp_path: Path) -> None:
+    taken(tmp_path)
+    (tmp_path / "good").write_bytes(line())
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError) as caught:
+        import_answers(tmp_path / "l", [tmp_path / "good", tmp_path / "folder", tmp_path / "absent"])
+    assert [one.what for one in caught.value.problems] == ["cannot be read: Is a directory", "there is no such file"]
+    with Ledger(tmp_path / "l") as ledger:
+        assert len(ledger) == 0
+
+
+def test_requests_that_there_is_no_room_to_note_are_told() -> None:
+    notes = Notes()
+    notes._file.execute("PRAGMA max_page_count = 3")
+    with pytest.raises(JobError, match="noted requests: cannot be written: database or disk is full"):
+        for number in range(100):
+            notes.add(Request({"about": str(number)}, "e", About(f"001-{number:05d}", "self_chat")), "m", Usage())
 
 
 def test_the_commands_lead_from_round_to_round(hands: Hands, capsys: pytest.CaptureFixture[str]) -> None:

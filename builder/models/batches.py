@@ -15,6 +15,7 @@ from openai.types import Batch as ProvidersBatch
 
 from builder.config import ModelConfig
 from builder.errors import EmpathyEvalError, job_error
+from builder.files import room_for
 from builder.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT, Refused, meaning
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ class Batches:
 
         def download() -> bool:
             try:
-                with self._client.files.with_streaming_response.content(file_id) as response:
+                with self._client.files.with_streaming_response.content(file_id) as response, room_for(path):
                     response.stream_to_file(path)
             except openai.NotFoundError:
                 return False
