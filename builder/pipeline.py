@@ -91,7 +91,7 @@ class Workshop:
 
 
 async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WINDOW) -> AsyncIterator[Outcome]:
-    """The outcomes in plan order, at most ``window`` items at work. An error waits for the items at work to end."""
+    """The outcomes in plan order, at most ``window`` items at work. After an error nothing more is sent, and what is under way ends."""
     running: deque[asyncio.Task[Outcome]] = deque()
     try:
         for plan in items:
@@ -101,6 +101,8 @@ async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WIND
         while running:
             yield await running.popleft()
     finally:
+        if running:
+            workshop.asker.stopped = workshop.asker.stopped or job_error("build", "stopped by an error", "run the same command to go on")
         await asyncio.gather(*running, return_exceptions=True)
 
 
@@ -165,11 +167,13 @@ async def work_through(
     summary = Summary(len(list(part_of(range(planned(config, catalogue)), *part))), budget)
     try:
         with contextlib.suppress(_OnlyFilled), _stopped_by_interrupt(asker), whole_file(out / OUTCOMES) as partial:
-            with partial.open("wb") as stream:
-                async for outcome in outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window):
-                    stream.write(canonical_json(outcome.to_json()) + b"\n")
-                    summary.add(outcome)
-                    run.progress(summary)
+            made = outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window)
+            async with contextlib.aclosing(made):
+                with partial.open("wb") as stream:
+                    async for outcome in made:
+                        stream.write(canonical_json(outcome.to_json()) + b"\n")
+                        summary.add(outcome)
+                        run.progress(summary)
             if run.offline and summary.missing:
                 raise _unanswered(summary, ledger.path)
             if run.part or run.notes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -190,6 +191,21 @@ def test_after_an_answer_that_cannot_be_stored_only_what_is_at_the_server_is_sti
         assert server.seen.total() == server.answered.total() <= 20 + 2 * 4
         monkeypatch.undo()
         assert dict(bench.build("b", config).status) == {"accepted": DIALOGUES}
+
+
+def test_what_is_at_the_server_when_the_outcomes_cannot_be_written_is_stored_and_nothing_more_is_asked(
+    bench: Bench, plain: tuple[bytes, int]
+) -> None:
+    def full(summary: Summary) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with running(Behaviour(latency=0.05)) as server:
+        with pytest.raises(JobError, match=r"outcomes.jsonl: cannot be written: No space left"):
+            bench.build("b", bench.config(server, {"in_flight": 8}), progress=full)
+        assert server.seen.total() == server.answered.total() < 0.8 * plain[1]
+        answered = server.answered.total()
+    with Ledger(bench.folder / "b" / "ledger.sqlite", create=False) as ledger:
+        assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(answered,)]
 
 
 def test_a_request_that_waits_for_its_turn_when_the_run_is_stopped_is_not_sent_and_keeps_no_room(bench: Bench) -> None:
