@@ -8,7 +8,7 @@ import gc
 import json
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,7 +90,7 @@ class Workshop:
         )
 
 
-async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WINDOW) -> AsyncIterator[Outcome]:
+async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WINDOW) -> AsyncGenerator[Outcome, None]:
     """The outcomes in plan order, at most ``window`` items at work. After an error nothing more is sent, and what is under way ends."""
     running: deque[asyncio.Task[Outcome]] = deque()
     try:
