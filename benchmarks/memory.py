@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import subprocess
+import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -17,22 +19,29 @@ def measured(command: Sequence[str], *, output: int | None = None, kill: Callabl
 
     ``together_mb`` is the most that all its processes had at one time, a page that several share divided among them.
     """
-    begin, together, killed = time.perf_counter(), 0.0, False
+    begin, together, killed, ended = time.perf_counter(), [0.0], threading.Event(), threading.Event()
     process = subprocess.Popen(command, stdout=output)
-    while True:
-        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
-        if pid:
-            break
-        together = max(together, sum(map(proportional, family(process.pid))))
-        if not killed and kill():
-            process.kill()
-            killed = True
-        time.sleep(POLL)
+
+    def watch() -> None:
+        while not ended.wait(POLL):
+            together.append(sum(map(proportional, family(process.pid))))
+            if not killed.is_set() and kill():
+                killed.set()
+                os.kill(process.pid, signal.SIGKILL)
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    # The process is there, if only as a zombie, until the second call: what is killed is never another of the same number.
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    wall = time.perf_counter() - begin
+    ended.set()
+    watcher.join()
+    _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode and not killed:
+    if process.returncode and not killed.is_set():
         raise SystemExit(f"{' '.join(command)}: exit status {process.returncode}")
-    wall, cpu = time.perf_counter() - begin, usage.ru_utime + usage.ru_stime
-    return {"wall_s": wall, "cpu_s": cpu, "peak_mb": usage.ru_maxrss / 1024, "together_mb": max(together, usage.ru_maxrss / 1024)}
+    cpu, peak = usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024
+    return {"wall_s": wall, "cpu_s": cpu, "peak_mb": peak, "together_mb": max(*together, peak)}
 
 
 def family(pid: int) -> list[int]:

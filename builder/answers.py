@@ -95,9 +95,16 @@ def import_answers(ledger_path: Path, files: Sequence[Path]) -> dict[str, Taken]
     Raises:
         InputError: if the ledger cannot be opened, or a file cannot be read; nothing is taken from any file then.
     """
-    absent = [Problem(str(path), "there is no such file", "name the files of answers") for path in files if not path.is_file()]
-    if absent:
-        raise InputError(absent)
+    problems = list[Problem]()
+    for path in files:
+        try:
+            path.open("rb").close()
+        except FileNotFoundError:
+            problems.append(Problem(str(path), "there is no such file", "name the files of answers"))
+        except OSError as error:
+            problems.append(Problem(str(path), f"cannot be read: {error.strerror}", "name files that may be read"))
+    if problems:
+        raise InputError(problems)
     with Ledger(ledger_path, create=False) as ledger:
         report = {}
         for path in files:

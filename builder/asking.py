@@ -131,10 +131,10 @@ class Asker:
         start = time.monotonic()
         try:
             completion = await model.complete(request)
+            self.ledger.put(Entry(request.key, request.about, completion, seconds=time.monotonic() - start))
         except EmpathyEvalError as error:
             self.stopped = self.stopped or error
             raise
-        self.ledger.put(Entry(request.key, request.about, completion, seconds=time.monotonic() - start))
         return completion
 
     def _repair(self, messages: list[Message], completion: Completion, flaws: list[Flaw]) -> list[Message]:

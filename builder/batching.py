@@ -53,7 +53,8 @@ class Rounds:
     def settle(self, wait: bool) -> dict[str, int]:
         """Takes in the batches that have ended, after waiting for all of them if told; returns those still under way."""
         with Ledger(self.ledger) as ledger:
-            batches = [name for batch in under_way(ledger, self.config.identity) for name in self._named(ledger, batch)]
+            mine = [batch for batch in under_way(ledger) if batch.build == self.config.identity]
+            batches = [name for batch in mine for name in self._named(ledger, batch)]
         # The ledger is free while there is nothing to write.
         while True:
             states = {one: self._desks[one.endpoint].state(one.id or "") for one in batches}
@@ -101,7 +102,7 @@ class Rounds:
         """
         given: dict[str, int] = {}
         with Ledger(self.ledger) as ledger, TemporaryDirectory() as folder:
-            if under_way(ledger, self.config.identity):  # another process was quicker
+            if under_way(ledger):  # another process was quicker
                 return given
             budget = make_budget(self.config, ledger, self.run.budget_dollars, self.run.budget_tokens)
             build_hash, number = self.config.identity, next_round(ledger, self.config.identity)

@@ -10,6 +10,7 @@ import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from pathlib import Path
 from typing import Any
 
 from builder.errors import EmpathyEvalError, input_error, job_error, missing_package
@@ -18,6 +19,8 @@ from builder.metrics.scoring import Common, Item, Result, Spread
 QUIET = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
 # How long a cluster may take to take a connection.
 SECONDS = 5
+# The longest path, in bytes, of a folder for temporary files: Ray's sockets lie up to 77 deeper, and a socket may lie at 103 (on macOS).
+NEAR = 26
 # How often a task is done again whose worker was lost.
 AGAIN = 5
 
@@ -70,12 +73,24 @@ def _own(ray: Any, workers: int | None) -> Iterator[None]:
     # A token of its own keeps other users of the machine out; without one Ray would write one into the home folder.
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
-    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as folder:
+    with tempfile.TemporaryDirectory(prefix="ray-", dir=_near(), ignore_cleanup_errors=True) as folder:
         try:
-            ray.init(address="local", num_cpus=workers, _temp_dir=folder, **QUIET)
+            try:
+                ray.init(address="local", num_cpus=workers, _temp_dir=folder, **QUIET)
+            except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
+                what = f'no Ray can be started in "{folder}": {" ".join(str(error).split())[:200]}'
+                raise job_error(
+                    "--engine ray", what, "see to room and to TMPDIR, then run the same command; or leave out --engine"
+                ) from error
             yield
         finally:
             ray.shutdown()
+
+
+def _near() -> str:
+    """A folder for temporary files whose path is short enough for Ray's sockets, if there is one."""
+    usual, short = tempfile.gettempdir(), "/tmp"  # noqa: S108 (the folder in it is this process's own)
+    return short if len(os.fsencode(usual)) > NEAR and Path(short).is_dir() else usual
 
 
 @contextmanager

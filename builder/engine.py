@@ -26,8 +26,8 @@ from builder.summary import Summary
 
 # Slices a lane works on, one after the other: a lost worker loses less, and none waits long for the last.
 SLICES_A_LANE = 4
-# Rows that a slice has sent and has not yet heard of.
-SENT = 256
+# Answers that a slice has sent and has not yet heard of: so many, and no more, are lost with their worker.
+SENT = 16
 Rows = list[tuple[Any, ...]]
 
 
@@ -71,8 +71,12 @@ class Keeper:
 
     async def reserve(self, number: int, token: str, model: str, worst: Usage) -> None:
         """As :meth:`builder.budget.Budget.reserve`, for a slice."""
+        begun = self._open[number]
         await self._budget.reserve(token, model, worst)
-        self._open[number][token] = (model, worst)
+        if begun is self._open[number]:
+            begun[token] = (model, worst)
+        else:  # its worker was lost while it waited, so it was never sent
+            self._budget.settle(token, model, worst, None)
 
     async def settle(self, number: int, token: str, used: Usage | None, known: bool) -> None:
         """As :meth:`builder.budget.Budget.settle`, for a slice."""
@@ -98,20 +102,25 @@ class _SliceLedger(Ledger):
     def __init__(self, path: Path, ray: Any, keeper: Any) -> None:
         super().__init__(path)
         self._ray, self._keeper = ray, keeper
-        self._sent = deque[Any]()
+        self._sent = list[Any]()
 
     def put(self, *entries: Entry) -> None:
         super().put(*entries)
         self._sent.append(self._keeper.put.remote([row_of(entry) for entry in entries]))
-        if len(self._sent) > SENT:
-            with plain_errors(self._ray):
-                self._ray.get(self._sent.popleft())
+        with plain_errors(self._ray):
+            heard, self._sent = self._ray.wait(self._sent, num_returns=len(self._sent), timeout=0)
+            self._ray.get([*heard, *self._sent[:-SENT]])
+        self._sent = self._sent[-SENT:]
 
     def close(self) -> None:
-        """Waits until the keeper has stored everything."""
+        """Waits until the keeper has stored everything, which Ctrl-C does not cut short."""
         super().close()
         with plain_errors(self._ray):
-            self._ray.get(list(self._sent))
+            try:
+                self._ray.get(self._sent)
+            except KeyboardInterrupt:
+                self._ray.get(self._sent)
+                raise
 
 
 class _SliceBudget(Budget):
@@ -206,7 +215,7 @@ def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, watch: Callable[[
         raise job_error("build", "stopped by Ctrl-C", "run the same command to go on; every answer so far is in the ledger") from None
     finally:
         for one in running:
-            ray.cancel(one)  # as Ctrl-C does
+            ray.cancel(one, recursive=False)  # as Ctrl-C does; what it sent to the keeper is stored all the same
         ray.wait(running, num_returns=len(running)) if running else None
     return left
 

@@ -79,13 +79,18 @@ class Ledger:
 
         Raises:
             InputError: if the file is missing (and ``create`` is False), not a ledger, of another version, or in use.
-            JobError: if the file is damaged.
+            JobError: if the file is damaged, or cannot be opened.
         """
         self.path = path
+        if path.is_dir():
+            raise input_error(path, "is a folder", "name the file in it, such as ledger.sqlite")
         if not path.exists() and not create:
             raise input_error(path, "there is no ledger here", "name one with --ledger, or build first without --offline")
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
+        except (OSError, sqlite3.OperationalError) as error:
+            raise self._closed(error) from error
         try:
             self._lock()
             self._check()
@@ -108,7 +113,7 @@ class Ledger:
             self._connection.execute("COMMIT")
         except sqlite3.OperationalError as error:
             if "locked" not in str(error):
-                raise job_error(self.path, f"cannot be opened: {error}", "make room or give permission, then run again") from error
+                raise self._closed(error) from error
             fix = "wait for the other process to end, or name another ledger with --ledger"
             raise input_error(self.path, "another process is using this ledger", fix) from error
         except sqlite3.DatabaseError as error:
@@ -131,6 +136,9 @@ class Ledger:
         # Ledgers of before there were these tables get them.
         self._connection.execute(NOTED)
         self._connection.execute(BATCHES)
+
+    def _closed(self, error: Exception) -> JobError:
+        return job_error(self.path, f"cannot be opened: {error}", "make room or give permission, then run again")
 
     def _damaged(self, what: str) -> JobError:
         fix = "restore it from a copy; sqlite3's .recover command saves the rows that are whole"

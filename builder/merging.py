@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -63,41 +62,49 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     twice = [path for place, path in enumerate(sources) if path.resolve() in {one.resolve() for one in (into, *sources[:place])}]
     if twice:
         raise input_error(twice[0], "is named twice", "name each ledger once")
-    with contextlib.ExitStack() as stack:
-        opened, problems = [], list[Problem]()
-        for path in sources:
-            try:
-                opened.append(stack.enter_context(Ledger(path, create=False)))
-            except InputError as error:
-                problems += error.problems
-        if problems:
-            raise InputError(problems)
-        ledger = stack.enter_context(Ledger(into))
-        report = [Merged(str(path)) for path in sources]
-        reserved = (row for source in opened for row in source.query("SELECT * FROM reservations"))
-        ledger.write((REPLACE, _chosen(ledger, opened, report)), (RESERVE, reserved))
-        return report
+    problems = list[Problem]()
+    for path in sources:
+        try:
+            Ledger(path, create=False).close()
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    report = [Merged(str(path)) for path in sources]
+    reserved = list[tuple[object, ...]]()
+    with Ledger(into) as ledger:
+        ledger.write((REPLACE, _all_chosen(ledger, sources, report, reserved)), (RESERVE, reserved))
+    return report
 
 
-def _chosen(ledger: Ledger, sources: Sequence[Ledger], report: Sequence[Merged]) -> Iterator[tuple[Any, ...]]:
-    """The rows to be written; each is seen by the comparisons that follow."""
-    for source, merged in zip(sources, report, strict=True):
-        for row, completion in source.rows():
-            merged.answers += 1
-            found = ledger.get(row[0])
-            if found == completion:
-                merged.same += 1
-            elif found is None:
-                merged.added += 1
+def _all_chosen(
+    ledger: Ledger, sources: Sequence[Path], report: Sequence[Merged], reserved: list[tuple[object, ...]]
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of answers to be written; ``reserved`` gets the reservations. One source is open at a time: there may be many."""
+    for path, merged in zip(sources, report, strict=True):
+        with Ledger(path, create=False) as source:
+            yield from _chosen(ledger, source, merged)
+            reserved += source.query("SELECT * FROM reservations")
+
+
+def _chosen(ledger: Ledger, source: Ledger, merged: Merged) -> Iterator[tuple[Any, ...]]:
+    """The rows of one source; each is seen by the comparisons that follow."""
+    for row, completion in source.rows():
+        merged.answers += 1
+        found = ledger.get(row[0])
+        if found == completion:
+            merged.same += 1
+        elif found is None:
+            merged.added += 1
+            yield row
+        else:
+            merged.conflicts += 1
+            won = completion_hash(completion) < completion_hash(found)
+            merged.won += won
+            if len(merged.told) < TOLD:
+                merged.told.append(_conflict(row[0], source if won else ledger))
+            if won:
                 yield row
-            else:
-                merged.conflicts += 1
-                won = completion_hash(completion) < completion_hash(found)
-                merged.won += won
-                if len(merged.told) < TOLD:
-                    merged.told.append(_conflict(row[0], source if won else ledger))
-                if won:
-                    yield row
 
 
 def _conflict(key: str, stays: Ledger) -> Conflict:

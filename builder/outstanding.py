@@ -12,7 +12,6 @@ from builder.records import About, Usage
 
 NOTE = "REPLACE INTO noted VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 ANSWERED = "DELETE FROM noted WHERE key = ?"
-FORGET = "DELETE FROM noted WHERE file = ?"
 
 
 @dataclass(frozen=True)
@@ -44,9 +43,9 @@ def wanted(ledger: Ledger, key: str) -> tuple[About, str, Usage] | None:
     return None
 
 
-def under_way(ledger: Ledger, build: str) -> list[Batch]:
-    """The batches of a build whose answers are not taken in yet, in the order they were noted."""
-    rows: Any = ledger.query("SELECT file, endpoint, build, round, id FROM batches WHERE build = ? AND NOT taken ORDER BY rowid", (build,))
+def under_way(ledger: Ledger) -> list[Batch]:
+    """The batches of all builds whose answers are not taken in yet, in the order they were noted."""
+    rows: Any = ledger.query("SELECT file, endpoint, build, round, id FROM batches WHERE NOT taken ORDER BY rowid")
     return [Batch(*row) for row in rows]
 
 
@@ -67,6 +66,9 @@ def named(ledger: Ledger, batch: Batch, name: str) -> Batch:
 
 
 def ended(ledger: Ledger, batch: Batch) -> None:
-    """Notes that a batch brings nothing more; one that never had a name is forgotten."""
+    """Notes that a batch brings nothing more; one that never had a name is forgotten.
+
+    Its requests stay noted until they are answered: they may have been given out by hand too.
+    """
     gone = "DELETE FROM batches WHERE file = ? AND NOT taken" if batch.id is None else "UPDATE batches SET taken = 1 WHERE file = ?"
-    ledger.write((FORGET, [(batch.file,)]), (gone, [(batch.file,)]))
+    ledger.write((gone, [(batch.file,)]))

@@ -8,7 +8,7 @@ import gc
 import json
 import signal
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -90,8 +90,8 @@ class Workshop:
         )
 
 
-async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WINDOW) -> AsyncIterator[Outcome]:
-    """The outcomes in plan order, at most ``window`` items at work. An error waits for the items at work to end."""
+async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WINDOW) -> AsyncGenerator[Outcome, None]:
+    """The outcomes in plan order, at most ``window`` items at work. After an error nothing more is sent, and what is under way ends."""
     running: deque[asyncio.Task[Outcome]] = deque()
     try:
         for plan in items:
@@ -101,6 +101,8 @@ async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WIND
         while running:
             yield await running.popleft()
     finally:
+        if running:
+            workshop.asker.stopped = workshop.asker.stopped or job_error("build", "stopped by an error", "run the same command to go on")
         await asyncio.gather(*running, return_exceptions=True)
 
 
@@ -128,9 +130,10 @@ def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger,
     """
     _claim(out, config)
     with Ledger(run.ledger or out / LEDGER, create=not run.offline) as ledger:
-        if not run.offline and (waiting := len(under_way(ledger, config.identity))):
-            fix = "run it with --batch, which takes them in"
-            raise input_error(ledger.path, f"{waiting} batches of this build are under way: their requests would be paid for twice", fix)
+        if not run.offline and (waiting := under_way(ledger)):
+            builds = sorted({"this build" if one.build == config.identity else f'the build "{one.build}"' for one in waiting})
+            what = f"{len(waiting)} batches of {' and '.join(builds)} are under way: their requests would be paid for twice"
+            raise input_error(ledger.path, what, "run it with --batch, which takes them in")
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
         write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
         yield ledger, budget
@@ -155,7 +158,7 @@ async def work_through(
     """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder."""
     # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
     gc.freeze()
-    models = make_models(config, catalogue, budget)
+    models = make_models(config, catalogue, budget, lambda: asker.stopped)
     models = run.notes.stand_ins(models, config) if run.notes is not None else models
     toxicity = Toxicity(config.checks.toxicity, ledger, offline=run.offline)
     asker = Asker(ledger, models, prompts, samples=config.samples, repairs=config.repairs, offline=run.offline, left=run.left)
@@ -164,11 +167,13 @@ async def work_through(
     summary = Summary(len(list(part_of(range(planned(config, catalogue)), *part))), budget)
     try:
         with contextlib.suppress(_OnlyFilled), _stopped_by_interrupt(asker), whole_file(out / OUTCOMES) as partial:
-            with partial.open("wb") as stream:
-                async for outcome in outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window):
-                    stream.write(canonical_json(outcome.to_json()) + b"\n")
-                    summary.add(outcome)
-                    run.progress(summary)
+            made = outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window)
+            async with contextlib.aclosing(made):
+                with partial.open("wb") as stream:
+                    async for outcome in made:
+                        stream.write(canonical_json(outcome.to_json()) + b"\n")
+                        summary.add(outcome)
+                        run.progress(summary)
             if run.offline and summary.missing:
                 raise _unanswered(summary, ledger.path)
             if run.part or run.notes:

@@ -151,6 +151,12 @@ def test_answers_that_the_provider_has_no_more_are_asked_for_again(office: Offic
     assert office.bytes() == plain[0]
 
 
+def test_answers_that_there_is_no_room_for_are_told_with_their_place(office: Office) -> None:
+    office.server.files["large"] = b"x" * 100_000
+    with pytest.raises(JobError, match="/dev/full: cannot be written: No space left"):
+        batches.Batches(office.config().models["far"]).fetch("large", Path("/dev/full"))
+
+
 def test_without_waiting_each_run_goes_one_step(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
     office.server.looks = 2
     runs = 0
@@ -169,6 +175,21 @@ def test_a_live_build_or_one_by_hand_does_not_ask_for_what_is_under_way(office: 
     with pytest.raises(InputError, match="1 batches of this build are under way"):
         hand_out(office.config(), office.folder / "b", office.catalogue, office.prompts, office.folder / "r.jsonl")
     assert office.server.seen.total() == before
+
+
+def test_another_build_over_the_same_ledger_does_not_ask_for_what_is_under_way(office: Office) -> None:
+    shared, identity = office.folder / "b" / "ledger.sqlite", office.config().identity
+    office.build(wait=False)
+    other = office.config(samples=3)
+    for live in (True, False):
+        with pytest.raises(InputError, match=f'1 batches of the build "{identity}" are under way'):
+            if live:
+                build(other, office.folder / "other", office.catalogue, office.prompts, Run(ledger=shared))
+            office.build(other, name="other", ledger=shared)
+    assert len(office.server.batches) == 1
+    office.build()
+    office.build(other, name="other", ledger=shared)
+    assert office.asked_twice() == 0
 
 
 @pytest.mark.parametrize("fault", ["503", "lost"])
@@ -190,6 +211,19 @@ def test_a_ledger_restored_from_a_copy_finds_its_batches_again(office: Office, p
     office.build(name="b2")
     assert len(office.server.batches) == made and office.bytes("b2") == plain[0]
     assert office.server.answered.total() == plain[1]
+
+
+def test_a_cancelled_batch_brings_what_it_answered_and_is_not_taken_up_by_another_ledger(office: Office) -> None:
+    office.build(wait=False)
+    office.server.batches["batch-0"] |= {**office.server.results["batch-0"], "status": "cancelled"}
+    with Ledger(office.folder / "b" / "ledger.sqlite") as ledger:
+        ledger.write(("UPDATE batches SET id = ?", [(None,)]))
+    handed = office.build(wait=False)
+    assert dict(handed.reasons) == {"batch-0 cancelled": 1} and "batch-0" not in handed.requests
+    with Ledger(office.folder / "b" / "ledger.sqlite") as ledger:
+        assert list(ledger.query("SELECT count(*) FROM completions WHERE delivery = 'batch'")) == [(4,)]
+    given = office.build(name="new", wait=False).requests
+    assert list(given.values()) == [4] and not {"batch-0", *handed.requests} & set(given)
 
 
 def test_parts_in_batches_merge_to_the_bytes_of_the_whole(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 
 import bert_score
@@ -49,6 +51,13 @@ def test_a_text_is_embedded_once(metric: BertScore, pairs: Segments, monkeypatch
     some = pairs.take([0, 1, 0, 1])
     metric.score_all(some)
     assert sorted(seen) == sorted({*some.texts, *some.references})
+
+
+def test_scores_of_a_metric_from_a_machine_with_a_gpu_are_the_same_on_one_without(metric: BertScore, pairs: Segments) -> None:
+    there = copy.copy(metric)
+    there._device = "cuda"
+    here, some = pickle.loads(pickle.dumps(there)), pairs.take(range(4))
+    assert here.score_all(some) == metric.score_all(some)
 
 
 def test_an_empty_text_scores_0_and_a_text_against_itself_1(metric: BertScore) -> None:

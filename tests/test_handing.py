@@ -16,11 +16,11 @@ from hypothesis import strategies as st
 from builder.answers import Taken, import_answers, request_line, take
 from builder.cli import main
 from builder.config import Configuration, load_configuration
-from builder.errors import InputError
+from builder.errors import InputError, JobError
 from builder.handing import hand_out, numbered
 from builder.ledger import Ledger
 from builder.models.noting import Noted, Notes
-from builder.outstanding import note
+from builder.outstanding import Batch, ended, note
 from builder.pipeline import Run, build
 from builder.prompts import Prompts
 from builder.records import About, Request, Usage
@@ -233,6 +233,38 @@ def test_nothing_is_taken_twice_and_a_bad_answer_is_an_answer(tmp_path: Path) ->
         answer = ledger.get("s1-aa")
         assert answer and answer.finish == "length" and answer.text == '{"te?'
         assert answer.usage == Usage(100, 0, 200), "tokens that were not counted are the worst case"
+
+
+def test_an_answer_by_hand_is_taken_after_a_batch_of_the_same_request_has_failed(tmp_path: Path) -> None:
+    request = Noted("s1-aa", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200))
+    with Ledger(tmp_path / "l") as ledger:
+        note(ledger, "by hand", [request])
+        for name in ("batch-0", None):
+            batch = Batch("in a batch", "e", "b", 1, name)
+            note(ledger, batch.file, [request], batch)
+            ended(ledger, batch)
+            assert ledger.reserved() == []
+        found = take(ledger, "f", [line()], "by hand")
+        assert (found.stored, found.problems, list(ledger.query("SELECT * FROM noted"))) == (1, [], [])
+
+
+def test_nothing_is_taken_from_any_file_if_one_cannot_be_read(tmp_path: Path) -> None:
+    taken(tmp_path)
+    (tmp_path / "good").write_bytes(line())
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError) as caught:
+        import_answers(tmp_path / "l", [tmp_path / "good", tmp_path / "folder", tmp_path / "absent"])
+    assert [one.what for one in caught.value.problems] == ["cannot be read: Is a directory", "there is no such file"]
+    with Ledger(tmp_path / "l") as ledger:
+        assert len(ledger) == 0
+
+
+def test_requests_that_there_is_no_room_to_note_are_told() -> None:
+    notes = Notes()
+    notes._file.execute("PRAGMA max_page_count = 3")
+    with pytest.raises(JobError, match="noted requests: cannot be written: database or disk is full"):
+        for number in range(100):
+            notes.add(Request({"about": str(number)}, "e", About(f"001-{number:05d}", "self_chat")), "m", Usage())
 
 
 def test_the_commands_lead_from_round_to_round(hands: Hands, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from builder.cli import main
 from builder.errors import InputError, JobError
+from builder.files import data_folder
 from builder.ledger import Entry, Ledger
 from builder.records import About, Completion, Usage
 
@@ -55,6 +57,28 @@ def test_a_missing_ledger_is_an_error_where_none_may_be_made(tmp_path: Path) -> 
     with pytest.raises(InputError, match="there is no ledger here"):
         Ledger(tmp_path / "l.sqlite", create=False)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_in_the_place_of_a_ledger_is_refused_by_every_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo, into = str(data_folder("release") / "demo.yaml"), tmp_path / "into.sqlite"
+    (tmp_path / "folder").mkdir()
+    for command in (
+        ["ledger", "show", str(tmp_path / "folder")],
+        ["ledger", "merge", str(into), str(tmp_path / "folder")],
+        ["build", demo, "--out", str(tmp_path / "b"), "--ledger", str(tmp_path / "folder")],
+    ):
+        assert main(command) == 2
+        assert f"{tmp_path / 'folder'}: is a folder" in capsys.readouterr().err
+    assert not into.exists()
+
+
+def test_a_ledger_that_cannot_be_opened_is_told_with_its_place(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(JobError, match=r"file/l.sqlite: cannot be opened: .*File exists"):
+        Ledger(tmp_path / "file" / "l.sqlite")
+    (tmp_path / "loop").symlink_to(tmp_path / "nowhere" / "l.sqlite")
+    with pytest.raises(JobError, match="loop: cannot be opened: unable to open"):
+        Ledger(tmp_path / "loop")
 
 
 def test_a_file_of_something_else_is_not_touched(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import resource
 import shutil
 import sqlite3
 from collections.abc import Sequence
@@ -104,6 +105,17 @@ def test_what_is_no_ledger_is_refused_all_at_once_and_nothing_is_made(tmp_path: 
         merge(tmp_path / "into", [good, tmp_path / "text", tmp_path / "other", tmp_path / "absent"])
     assert [problem.where for problem in caught.value.problems] == [str(tmp_path / name) for name in ("text", "other", "absent")]
     assert not (tmp_path / "into").exists() and not (tmp_path / "absent").exists()
+
+
+def test_more_ledgers_are_merged_than_files_may_be_open(tmp_path: Path) -> None:
+    sources = [filled(tmp_path / f"{number}", {f"s1-{number}": Completion("x", "stop", "m")}) for number in range(60)]
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(list(Path("/dev/fd").iterdir())) + 40, before[1]))
+    try:
+        merge(tmp_path / "into", sources)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert len(read(tmp_path / "into")) == 60
 
 
 def test_a_ledger_named_twice_is_refused(tmp_path: Path) -> None:

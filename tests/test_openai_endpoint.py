@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import multiprocessing
 import os
@@ -18,10 +19,11 @@ from typing import Any
 import pytest
 import yaml
 
+from builder.checks.toxicity import Toxicity
 from builder.cli import main
 from builder.config import Configuration, load_configuration
-from builder.errors import InputError, JobError
-from builder.ledger import Ledger
+from builder.errors import InputError, JobError, job_error
+from builder.ledger import Entry, Ledger
 from builder.pipeline import Run, build
 from builder.prompts import Prompts, load_prompts
 from builder.records import Outcome, PlannedTurn
@@ -170,6 +172,60 @@ def test_what_makes_going_on_senseless_stops_the_run_at_once_with_everything_kep
         server.behaviour.faults.clear()
         assert dict(bench.build("b", bench.config(server)).status) == {"accepted": DIALOGUES}
         assert max(server.answered.values()) == 1 and server.answered.total() > before
+
+
+def test_after_an_answer_that_cannot_be_stored_only_what_is_at_the_server_is_still_paid_for(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put, room = Ledger.put, iter(range(20))
+
+    def full(self: Ledger, *entries: Entry) -> None:
+        if entries[0].delivery == "live" and next(room, None) is None:
+            raise job_error(self.path, "cannot be written: full", "make room")
+        put(self, *entries)
+
+    with running(Behaviour(latency=0.05)) as server:
+        config = bench.config(server, {"in_flight": 4, "timeout_seconds": 20})
+        monkeypatch.setattr(Ledger, "put", full)
+        with pytest.raises(JobError, match="cannot be written: full"):
+            bench.build("b", config)
+        assert server.seen.total() == server.answered.total() <= 20 + 2 * 4
+        monkeypatch.undo()
+        assert dict(bench.build("b", config).status) == {"accepted": DIALOGUES}
+
+
+def test_what_is_at_the_server_when_the_outcomes_cannot_be_written_is_stored(bench: Bench) -> None:
+    def full(summary: Summary) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with running(Behaviour(latency=0.05)) as server:
+        with pytest.raises(JobError, match=r"outcomes.jsonl: cannot be written: No space left"):
+            bench.build("b", bench.config(server, {"in_flight": 8, "timeout_seconds": 20}), progress=full)
+        assert server.seen.total() == server.answered.total()
+        answered = server.answered.total()
+    with Ledger(bench.folder / "b" / "ledger.sqlite", create=False) as ledger:
+        assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(answered,)]
+
+
+def test_after_an_error_in_a_check_nothing_more_is_asked(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def broken(*_: object) -> float:
+        raise job_error("checks", "are broken", "mend them")
+
+    monkeypatch.setattr(Toxicity, "score", broken)
+    with running(Behaviour(latency=0.05)) as server:
+        with pytest.raises(JobError, match="are broken"):
+            bench.build("b", bench.config(server, {"in_flight": 4, "timeout_seconds": 20}))
+        assert server.seen.total() == server.answered.total() < DIALOGUES / 2
+
+
+def test_a_request_that_waits_for_its_turn_when_the_run_is_stopped_is_not_sent_and_keeps_no_room(bench: Bench) -> None:
+    with running(Behaviour(faults={"quota": 1.0}, latency=0.2)) as server:
+        for run in ({}, {"budget_tokens": 10_000_000}):
+            with pytest.raises(JobError, match="the quota is used up"):
+                bench.build("b", bench.config(server, {"in_flight": 3, "timeout_seconds": 20}), **run)
+        assert server.seen.total() == 2 * 3
+    with Ledger(bench.folder / "b" / "ledger.sqlite", create=False) as ledger:
+        assert ledger.reserved() == []
 
 
 def test_a_server_that_is_gone_leaves_items_missing_when_patience_ends(bench: Bench) -> None:

@@ -105,7 +105,7 @@ def test_a_rejected_dialogue_has_its_reasons_counted(demo: Configuration, tmp_pa
 def _slow_build(world: Path, out: Path, log: Path) -> None:
     catalogue = load_catalogue(world)
     model = Slow(catalogue, log, 0.02)
-    setattr(pipeline, "make_models", lambda config, catalogue, budget: dict.fromkeys(("self_chat", "near", "far"), model))  # noqa: B010
+    setattr(pipeline, "make_models", lambda *inputs: dict.fromkeys(("self_chat", "near", "far"), model))  # noqa: B010
     build(load_configuration(demo_file(world.parent)), out, catalogue, load_prompts(), Run(window=WINDOW))
 
 

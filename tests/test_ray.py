@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pickle
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -15,11 +17,13 @@ from typing import Any
 
 import pytest
 
+from builder import engine
 from builder.cli import main
-from builder.cluster import joined, plain_errors, spread_over
+from builder.cluster import _own, joined, plain_errors, spread_over
 from builder.config import load_configuration
-from builder.engine import build_on_ray, divided
-from builder.errors import InputError, JobError, input_error
+from builder.engine import Keeper, Rows, build_on_ray, divided
+from builder.errors import InputError, JobError, input_error, job_error
+from builder.ledger import Ledger
 from builder.metrics.bleu import Bleu
 from builder.metrics.guard import MetricFault
 from builder.metrics.kept import ScoreCache
@@ -28,7 +32,7 @@ from builder.metrics.rouge import RougeL
 from builder.metrics.scoring import statistics_of
 from builder.pipeline import Run, build
 from builder.prompts import Prompts
-from builder.records import About
+from builder.records import About, Usage
 from builder.scenarios import Catalogue
 from tests.conftest import copy_world
 from tests.server import Behaviour, Server, running
@@ -166,6 +170,70 @@ def test_a_refused_key_ends_the_run_with_its_error(cluster: Any, tmp_path: Path,
     assert len(caught.value.problems) == 1
 
 
+class Slow(Keeper):
+    """A keeper that takes its time to store."""
+
+    async def put(self, rows: Rows) -> None:
+        await asyncio.sleep(1)
+        await super().put(rows)
+
+
+class OnceOutOfQuota(Server):
+    """A server that says so once, after 40 requests."""
+
+    def _fault(self, name: str, attempt: int) -> str | None:
+        return "quota" if self.seen.total() > 40 and not self.statuses["429"] else None
+
+
+def test_what_a_slice_was_paid_for_is_stored_after_the_error_of_another(
+    cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "Keeper", Slow)
+    with running(server=OnceOutOfQuota(Behaviour(latency=0.3))) as server:
+        with pytest.raises(JobError, match="the quota is used up"):
+            build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
+        answered = server.answered.total()
+    with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:
+        assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(answered,)]
+
+
+class Full(Keeper):
+    """A keeper without room."""
+
+    async def put(self, rows: Rows) -> None:
+        raise job_error("ledger.sqlite", "cannot be written: disk full", "make room")
+
+
+def test_a_slice_whose_answers_cannot_be_stored_sends_nothing_more(
+    cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "Keeper", Full)
+    with running(Behaviour(latency=0.2)) as server:
+        with pytest.raises(JobError, match="disk full"):
+            build_on_ray(load_configuration(config(tmp_path, server, in_flight=4)), tmp_path / "b", catalogue, prompts)
+        # Two workers have two under way each; unheard, they would go on to the end of their slices, with 70 requests and more.
+        assert server.seen.total() <= 20
+
+
+async def test_room_that_a_lost_worker_waited_for_is_given_back(tmp_path: Path) -> None:
+    keeper, configuration = Keeper(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
+    assert await keeper.open(configuration, tmp_path / "b", Run(budget_tokens=100))
+    for number in (1, 2):
+        await keeper.begin(number, [])
+    await keeper.reserve(1, "a", "m", Usage(60))
+    waiting = asyncio.create_task(keeper.reserve(2, "b", "m", Usage(60)))
+    await asyncio.sleep(0)
+    await keeper.begin(2, [])
+    await keeper.settle(1, "a", Usage(10), True)
+    await waiting
+    async with asyncio.timeout(5):
+        await keeper.reserve(2, "c", "m", Usage(90))
+        with pytest.raises(JobError, match="has no room"):
+            await keeper.settle(2, "c", Usage(90), True)
+            await keeper.reserve(1, "d", "m", Usage(1))
+    await keeper.close()
+
+
 def test_scores_are_the_same_and_kept_ones_are_not_scored_again(cluster: Any, tmp_path: Path) -> None:
     table, cache, spread = pairs(1200), ScoreCache(tmp_path / "scores.sqlite"), spread_over(cluster)
     metrics: list[Metric] = [Bleu(), RougeL(), Length()]
@@ -223,6 +291,30 @@ def test_an_address_without_ray_is_refused(tmp_path: Path, capsys: pytest.Captur
     command = ["build", str(ROOT / "release" / "demo.yaml"), "--out", str(tmp_path / "b"), "--ray-address"]
     assert main([*command, "auto"]) == 2
     assert "belongs to --engine ray" in capsys.readouterr().err
+
+
+class Unstartable:
+    """A Ray that cannot be started, and remembers where that was tried."""
+
+    exceptions, folder = ray.exceptions, ""
+
+    def init(self, *, _temp_dir: str, **_: Any) -> None:
+        self.folder = _temp_dir
+        raise OSError("AF_UNIX path length cannot exceed 107 bytes")
+
+    def shutdown(self) -> None:
+        pass
+
+
+def test_a_ray_of_ones_own_has_its_sockets_where_their_paths_are_short_and_says_why_it_cannot_be_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "x")
+    tried = Unstartable()
+    with pytest.raises(JobError, match='no Ray can be started in "/tmp/ray-[^"/]*": AF_UNIX path length') as caught, _own(tried, 1):
+        pass
+    assert caught.value.exit_code == 1 and not Path(tried.folder).exists()
 
 
 def test_local_builds_never_load_ray_and_errors_say_how_to_get_it_and_where_to_run(tmp_path: Path) -> None:

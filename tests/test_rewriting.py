@@ -22,7 +22,7 @@ def requests(
     config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch, alter: Alter | None = None
 ) -> list[Request]:
     model = Recorder(catalogue, alter) if alter else Recorder(catalogue)
-    monkeypatch.setattr(pipeline, "make_models", lambda config, catalogue, budget: dict.fromkeys(("self_chat", "near", "far"), model))
+    monkeypatch.setattr(pipeline, "make_models", lambda *inputs: dict.fromkeys(("self_chat", "near", "far"), model))
     build(config, out, catalogue, prompts)
     return model.requests
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
@@ -40,12 +41,11 @@ class BertScore(MeanMetric):
         """
         folder = str(_packaged()) if model == PACKAGED else model
         try:
-            import torch
             from bert_score.utils import get_model, get_tokenizer
         except ImportError as error:
             raise missing_package("report: bertscore", "bertscore") from error
         logging.getLogger("transformers").setLevel(logging.ERROR)
-        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._device = _device()
         self._tokenizer: Any = get_tokenizer(folder)
         self._model: Any = get_model(folder, layer).to(self._device)
         versions = {name: metadata.version(name) for name in ("transformers", "torch")}
@@ -53,6 +53,15 @@ class BertScore(MeanMetric):
             model=model, layer=layer, weights=_digest(self._model, folder), idf="no", rescale="no", floor=0,
             version=metadata.version("bert-score"), **versions,
         )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travels in main memory: another machine may have other devices."""
+        return {**self.__dict__, "_model": copy.deepcopy(self._model).cpu() if self._device != "cpu" else self._model}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._device = _device()
+        self._model = self._model.to(self._device)
 
     def score_all(self, segments: Segments) -> list[float]:
         """F1 of each text."""
@@ -89,6 +98,12 @@ class BertScore(MeanMetric):
                 # A copy: a view would keep the whole batch with its padding.
                 embedded[texts[row]] = (vectors[place, : lengths[place]].clone(), weights[place, : lengths[place]].clone())
         return embedded
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _batches(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:

@@ -15,10 +15,12 @@ from openai.types import Batch as ProvidersBatch
 
 from builder.config import ModelConfig
 from builder.errors import EmpathyEvalError, job_error
+from builder.files import room_for
 from builder.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT, Refused, meaning
 
 T = TypeVar("T")
 ENDED = ("completed", "failed", "expired", "cancelled")
+GIVEN_UP = ("failed", "cancelling", "cancelled")
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,14 @@ class Batches:
         Raises:
             JobError: if the endpoint refuses, or does not answer in time; so do the other methods.
         """
-        return self._patiently(lambda: self._find(file, known))
+        return self._patiently(lambda: self._find(file, known, ("failed",)))
 
     def submit(self, path: Path, metadata: dict[str, str], known: Collection[str]) -> str:
-        """Submits a file, unless a batch of it is there already: one whose creation was not confirmed is not made twice."""
-        return self._patiently(lambda: self._find(metadata["file"], known) or self._create(path, metadata))
+        """Submits a file, unless a batch of it is there already: one whose creation was not confirmed is not made twice.
+
+        A batch that was cancelled was given up, and is not taken for this one.
+        """
+        return self._patiently(lambda: self._find(metadata["file"], known, GIVEN_UP) or self._create(path, metadata))
 
     def state(self, name: str) -> State:
         """How far a batch is."""
@@ -71,7 +76,7 @@ class Batches:
 
         def download() -> bool:
             try:
-                with self._client.files.with_streaming_response.content(file_id) as response:
+                with self._client.files.with_streaming_response.content(file_id) as response, room_for(path):
                     response.stream_to_file(path)
             except openai.NotFoundError:
                 return False
@@ -79,9 +84,9 @@ class Batches:
 
         return self._patiently(download)
 
-    def _find(self, file: str, known: Collection[str]) -> str | None:
+    def _find(self, file: str, known: Collection[str], but: Collection[str]) -> str | None:
         for batch in self._client.batches.list(limit=100):
-            if (batch.metadata or {}).get("file") == file and batch.id not in known and batch.status != "failed":
+            if (batch.metadata or {}).get("file") == file and batch.id not in known and batch.status not in but:
                 return batch.id
         return None
 

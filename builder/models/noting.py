@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 import zlib
 from collections.abc import Iterator, Mapping
@@ -9,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from builder.config import Configuration
+from builder.errors import job_error
 from builder.models.protocol import Model, NoAnswer
 from builder.prompts import Message
 from builder.records import About, Completion, Request, Usage
@@ -48,19 +50,25 @@ class Notes:
         self._file.execute("BEGIN")
 
     def add(self, request: Request, model: str, worst: Usage) -> None:
-        """Writes a request down, unless it is there already."""
+        """Writes a request down, unless it is there already.
+
+        Raises:
+            JobError: if there is no room for it.
+        """
         about, body = request.about, zlib.compress(request.content, 1)
         tokens = (worst.input_tokens, worst.output_tokens)
         row = (request.key, request.endpoint, model, about.dialogue_id, about.kind, about.turn, request.sample, body, *tokens)
-        self._file.execute("INSERT OR IGNORE INTO noted VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
+        with _room():
+            self._file.execute("INSERT OR IGNORE INTO noted VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def __len__(self) -> int:
         return int(self._file.execute("SELECT count(*) FROM noted").fetchone()[0])
 
     def __iter__(self) -> Iterator[Noted]:
         """The requests by endpoint, model and place in the plan: an order that no concurrency can change."""
-        for key, dialogue_id, kind, turn, endpoint, model, body, read, written in self._file.execute(IN_ORDER):
-            yield Noted(key, About(dialogue_id, kind, turn), endpoint, model, zlib.decompress(body), Usage(read, 0, written))
+        with _room():
+            for key, dialogue_id, kind, turn, endpoint, model, body, read, written in self._file.execute(IN_ORDER):
+                yield Noted(key, About(dialogue_id, kind, turn), endpoint, model, zlib.decompress(body), Usage(read, 0, written))
 
     def stand_ins(self, models: Mapping[str, Model], config: Configuration) -> dict[str, Model]:
         """Models that only note, in the place of those that a request is sent to."""
@@ -68,6 +76,16 @@ class Notes:
             role: model if config.models[role].kind == "seed-bank" else Noting(model, self, config.models[role].max_tokens)
             for role, model in models.items()
         }
+
+
+@contextlib.contextmanager
+def _room() -> Iterator[None]:
+    """Turns a full disk under the temporary file into a :class:`JobError`."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        fix = "make room for temporary files, or name a folder for them in SQLITE_TMPDIR; then run the same command"
+        raise job_error("noted requests", f"cannot be written: {error}", fix) from error
 
 
 class Noting:

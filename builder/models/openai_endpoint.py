@@ -8,6 +8,7 @@ import os
 import random
 import time
 import uuid
+from collections.abc import Callable
 from typing import Any, Final
 
 import httpx2
@@ -58,8 +59,8 @@ class Line:
 class OpenAIEndpoint:
     """A model behind a chat-completions endpoint. The key is read from the environment and kept nowhere else."""
 
-    def __init__(self, config: ModelConfig, budget: Budget, line: Line) -> None:
-        self.name, self.endpoint = config.model, config.endpoint
+    def __init__(self, config: ModelConfig, budget: Budget, line: Line, stopped: Callable[[], EmpathyEvalError | None]) -> None:
+        self.name, self.endpoint, self._stopped = config.model, config.endpoint, stopped
         self._config, self._budget = config, budget
         self._pace, self._client = line.pace, line.client
 
@@ -78,6 +79,7 @@ class OpenAIEndpoint:
         Raises:
             NoAnswer: if the endpoint refused this request, or did not answer it in time.
             JobError: if it refuses all of them (key, permission, model, quota), or the budget is used up.
+            EmpathyEvalError: if nothing is to be sent any more.
         """
         give_up, attempt = time.monotonic() + self._config.patience_seconds, 0
         while True:
@@ -103,6 +105,8 @@ class OpenAIEndpoint:
             # Until something else is known (a cancelled task never learns it), the request may have been answered and charged.
             known = False
             try:
+                if stopped := self._stopped():  # while it waited for its turn
+                    raise stopped
                 completion = await self._send(content, worst)
                 used, known = completion.usage, True
                 return completion
