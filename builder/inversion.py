@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -19,6 +19,22 @@ from builder.signature import signature_line
 NORMAL = 1.959964
 PLACES = 6
 Statistics = Mapping[str, Array]
+
+
+class Made(Mapping[str, Statistics]):
+    """Statistics by metric that are made when they are asked for, so that those of one metric at a time are in memory."""
+
+    def __init__(self, names: Sequence[str], make: Callable[[str], Statistics]) -> None:
+        self._names, self._make = names, make
+
+    def __getitem__(self, name: str) -> Statistics:
+        return self._make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @dataclass(frozen=True)
@@ -113,7 +129,7 @@ def measured_rows(
     exchanged = {one.name: _exchanged(metrics, totals, clusters, one, chance) for one in contrasts} if many else {}
     made = []
     for metric in metrics:
-        sums = {name: totals[metric.name, name].sum(axis=0, keepdims=True) for name in statistics[metric.name]}
+        sums = {name: found.sum(axis=0, keepdims=True) for (of, name), found in totals.items() if of == metric.name}
         scores = {name: round(float(metric.aggregate(one)[0]), metric.places) for name, one in sums.items()}
         resampled = {name: metric.aggregate(drawn[metric.name, name]) for name in sums} if many else {}
         found = {}

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from builder.contrasts import CELLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from builder.corpus import GROUPINGS, Candidates, Corpus, before_contrast, read_corpus
-from builder.inversion import Chance, Row, Statistics, corrected, diversity_row, measured_rows
+from builder.inversion import Chance, Made, Row, Statistics, corrected, diversity_row, measured_rows
 from builder.metrics.closeness import EditRatio
 from builder.metrics.guard import MetricFault, attempted
 from builder.metrics.kept import ScoreCache
@@ -141,8 +141,11 @@ class Stand:
         if not chosen.any():
             return []
         clusters = corpus.clusters.take(chosen)
-        kept = {one.name: {name: statistics[one.name][name][chosen] for name in contrast.weights} for one in metrics}
-        return measured_rows(metrics, kept, clusters, (contrast,), self.chance)
+
+        def kept(metric: str) -> Statistics:
+            return {name: statistics[metric][name][chosen] for name in contrast.weights}
+
+        return measured_rows(metrics, Made([one.name for one in metrics], kept), clusters, (contrast,), self.chance)
 
     def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[Row]]:
         """By group the row of each metric; p-values are corrected over groups and metrics."""
@@ -151,7 +154,7 @@ class Stand:
         found: dict[str, list[Row]] = {}
         for group in sorted(set(self.pairs.groups[name])):
             chosen = column == group
-            kept = {metric: {variant: one[chosen] for variant, one in all_of_it.items()} for metric, all_of_it in statistics.items()}
+            kept = Made(list(statistics), lambda metric, rows=chosen: {name: one[rows] for name, one in statistics[metric].items()})  # type: ignore[misc]
             found[group] = measured_rows(metrics, kept, clusters.take(chosen), PAIRS, self.chance)
         rows = iter(corrected([row for group in found.values() for row in group]))
         return {group: [next(rows) for _ in metrics] for group in found}
@@ -165,13 +168,13 @@ class Stand:
         dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
         whole = Corpus([], dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids, [], {})
         sound = [metric for metric in metrics if not isinstance(scored[metric.name], MetricFault)]
-        both = {
-            one.name: {name: np.vstack([statistics[one.name][name][same], new]) for name, new in _rows(scored[one.name]).items()}
-            for one in sound
-        }
+
+        def both(metric: str) -> Statistics:
+            return {name: np.vstack([statistics[metric][name][same], new]) for name, new in _rows(scored[metric]).items()}
+
         # No check had looked at these yet.
         unforced = [replace(one, forced=False) for one in PAIRS]
-        return measured_rows(sound, both, whole.clusters, unforced, self.chance)
+        return measured_rows(sound, Made([one.name for one in sound], both), whole.clusters, unforced, self.chance)
 
     def _balance(self) -> list[Row]:
         """What the cells of the 2 x 2 should have in common: edit size and length."""
