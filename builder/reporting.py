@@ -10,7 +10,7 @@ from typing import Any
 
 from builder.charts import effects, ranks, scenarios
 from builder.contrasts import PAIR_VARIANTS
-from builder.corpus import column
+from builder.corpus import WHOLE, column
 from builder.describing import course, examples, lengths, making
 from builder.errors import input_error
 from builder.figures import draw_chart, draw_course, draw_lengths
@@ -82,8 +82,10 @@ def read_tables(release_dir: Path) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     try:
         value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise input_error(path, f"cannot be read: {error}", "name the folder of a whole release") from error
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", WHOLE) from error
+    except ValueError as error:
+        raise input_error(path, f"is not JSON: {error}", WHOLE) from error
     return value
 
 

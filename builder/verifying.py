@@ -192,8 +192,13 @@ def _against_dialogue(row: Row, dialogue: Row | None) -> Iterator[str]:
 
 def _duplicates(folder: Path) -> Iterator[Problem]:
     """No two dialogues of the release are near-duplicates."""
-    rows = (row for split in SPLITS for _, row in _read(folder, "dialogues", split))
-    hashes = {row["dialogue_id"]: shingle_hashes(turn["text"] for turn in row["turns"]) for row in rows}
+    rows = (
+        (row["dialogue_id"], [turn["text"] for turn in row["turns"] or ()])
+        for split in SPLITS
+        for _, row in _read(folder, "dialogues", split)
+    )
+    # What has no value is told already.
+    hashes = {dialogue_id: shingle_hashes(texts) for dialogue_id, texts in rows if None not in (dialogue_id, *texts)}
     for goes, stays in near_duplicates(hashes).items():
         yield Problem(f"{folder}: {goes}", f"is a near-duplicate of {stays}", "release the build again: duplicates are left out")
 

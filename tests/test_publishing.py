@@ -255,7 +255,7 @@ def test_a_token_that_may_not_write_is_a_clear_error_that_does_not_show_it(
     assert hub.repositories == {}
 
 
-@pytest.mark.parametrize("token", ["\u201chf_secret\u201d", "hf_\u200bsecret", "hf_\x00secret"])
+@pytest.mark.parametrize("token", ["\u201chf_secret\u201d", "hf_\u200bsecret", "hf_\x0bsecret"])
 def test_a_token_that_is_none_is_not_sent_and_not_shown(token: str, hub: Hub, client: Client, folder: Path) -> None:
     outcome = client.publish(folder, token=token)
     assert outcome["error"] == "InputError" and "holds something that no token holds" in outcome["text"]
