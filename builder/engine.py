@@ -151,7 +151,8 @@ def fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
         with plain_errors(ray):
             ledger.write((INSERT, ray.get(keeper.begin.remote(number, dialogues))))
         budget = _SliceBudget(ledger, ray, keeper, number) if work.limited else Budget(ledger, {}, set(), None, None)
-        run = Run(part=part, progress=lambda summary: keeper.tell.remote(number, summary.status))
+        # Ray cancels again every two seconds.
+        run = Run(part=part, patient=True, progress=lambda summary: keeper.tell.remote(number, summary.status))
         inputs = (work.config, Path(folder), work.catalogue, work.prompts)
         summary = asyncio.run(work_through(*inputs, run, ledger, budget))
     return dict(one.split(": ", 1) for one in summary.missing)

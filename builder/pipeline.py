@@ -56,6 +56,7 @@ class Run:
     # Why items were not answered elsewhere in this run, by dialogue: what they lack is not asked for again.
     left: Mapping[str, str] = field(default_factory=dict)
     window: int = WINDOW
+    patient: bool = False
     progress: Callable[[Summary], None] = lambda summary: None
 
 
@@ -166,7 +167,7 @@ async def work_through(
     items = part_of(plans(config, catalogue), *part)
     summary = Summary(len(list(part_of(range(planned(config, catalogue)), *part))), budget)
     try:
-        with contextlib.suppress(_OnlyFilled), _stopped_by_interrupt(asker), whole_file(out / OUTCOMES) as partial:
+        with contextlib.suppress(_OnlyFilled), _stopped_by_interrupt(asker, run.patient), whole_file(out / OUTCOMES) as partial:
             made = outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window)
             async with contextlib.aclosing(made):
                 with partial.open("wb") as stream:
@@ -190,14 +191,15 @@ async def work_through(
 
 
 @contextlib.contextmanager
-def _stopped_by_interrupt(asker: Asker) -> Iterator[None]:
-    """The first Ctrl-C sends nothing more and waits for the answers under way; the second does not wait."""
+def _stopped_by_interrupt(asker: Asker, patient: bool) -> Iterator[None]:
+    """The first Ctrl-C sends nothing more and waits for the answers under way; the second does not wait, unless ``patient``."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         fix = "run the same command to go on; every answer so far is in the ledger"
         asker.stopped = asker.stopped or job_error("build", "stopped by Ctrl-C", fix)
-        loop.remove_signal_handler(signal.SIGINT)
+        if not patient:
+            loop.remove_signal_handler(signal.SIGINT)
 
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread, or not a Unix
         loop.add_signal_handler(signal.SIGINT, stop)
