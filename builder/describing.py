@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from rapidfuzz.distance import Levenshtein
 
 from builder.contrasts import CELLS, PAIR_VARIANTS
-from builder.corpus import Corpus, column
+from builder.corpus import Corpus, column, table_batches
 from builder.metrics.length import Length
 from builder.splitting import SPLITS
 from builder.taxonomy import load_taxonomy
@@ -46,7 +46,7 @@ def course(release_dir: Path) -> dict[str, Any]:
     """How often each phase and strategy is used in each tenth of a dialogue's helper turns, as planned."""
     phases, strategies = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
     for path in _files(release_dir, "dialogues"):
-        for batch in pq.ParquetFile(path).iter_batches(1000, columns=["turns"]):
+        for batch in table_batches(path, ["turns"]):
             for turns in batch.column("turns").to_pylist():
                 tagged = [(turn["phase"], turn["strategy"]) for turn in turns if turn["role"] == "helper"]
                 for number, (phase, strategy) in enumerate(tagged):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import tempfile
 import time
 from collections import Counter, deque
@@ -113,14 +114,14 @@ class _SliceLedger(Ledger):
         self._sent = self._sent[-SENT:]
 
     def close(self) -> None:
-        """Waits until the keeper has stored everything, which Ctrl-C does not cut short."""
-        super().close()
-        with plain_errors(self._ray):
-            try:
+        """Waits until the keeper has stored everything; Ctrl-C, which Ray gives again every two seconds, does not cut it short."""
+        before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+        try:
+            super().close()
+            with plain_errors(self._ray):
                 self._ray.get(self._sent)
-            except KeyboardInterrupt:
-                self._ray.get(self._sent)
-                raise
+        finally:
+            signal.signal(signal.SIGINT, before)
 
 
 class _SliceBudget(Budget):

@@ -56,6 +56,7 @@ class Run:
     # Why items were not answered elsewhere in this run, by dialogue: what they lack is not asked for again.
     left: Mapping[str, str] = field(default_factory=dict)
     window: int = WINDOW
+    # A second Ctrl-C does not cut short the wait for answers under way.
     patient: bool = False
     progress: Callable[[Summary], None] = lambda summary: None
 

@@ -26,7 +26,7 @@ from builder.records import Outcome
 from builder.reporting import MANIFEST, Progress, Report, write_report
 from builder.reviews import content_hash, review_facts
 from builder.rows import CANDIDATES, COLUMNS, PROVENANCE, Row, candidate_rows, provenance_rows, rows
-from builder.schemas import check
+from builder.schemas import check, read_json
 from builder.signature import digest, digest_file
 from builder.splitting import SPLITS, split_of
 from builder.taxonomy import load_taxonomy
@@ -113,8 +113,7 @@ def read_build(build_dir: Path) -> dict[str, Any]:
     path = build_dir / BUILD
     if not path.is_file():
         raise input_error(build_dir, "holds no finished build", f"run empathy-eval build CONFIG --out {build_dir} to its end")
-    header: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    check(header, "build", path)
+    header = read_json(path, "build", "run the same build again: it replays from the ledger")
     if digest_file(build_dir / OUTCOMES) != header["outcomes"]:
         raise input_error(build_dir / OUTCOMES, "was changed after the build", "run the same build again: it replays from the ledger")
     return header

@@ -21,7 +21,7 @@ from builder.metrics.kept import ScoreCache
 from builder.metrics.registry import default_names, find
 from builder.metrics.scoring import Spread
 from builder.page import page
-from builder.schemas import check, read_yaml
+from builder.schemas import read_json, read_yaml
 
 MANIFEST, TABLES = "manifest.json", "tables.json"
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
@@ -65,9 +65,7 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
     path = release_dir / MANIFEST
     if not path.is_file():
         raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
-    manifest = _read(path)
-    check(manifest, "manifest", path)
-    return manifest
+    return read_json(path, "manifest", WHOLE)
 
 
 def read_tables(release_dir: Path) -> dict[str, Any]:
@@ -76,17 +74,7 @@ def read_tables(release_dir: Path) -> dict[str, Any]:
     Raises:
         InputError: if they are missing or not JSON.
     """
-    return _read(release_dir / "report" / TABLES)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise input_error(path, f"cannot be read: {error.strerror}", WHOLE) from error
-    except ValueError as error:
-        raise input_error(path, f"is not JSON: {error}", WHOLE) from error
-    return value
+    return read_json(release_dir / "report" / TABLES, None, WHOLE)
 
 
 def write_report(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -14,9 +13,8 @@ from typing import Any
 import numpy as np
 
 from builder.agreement import Measure, Table, agree
-from builder.errors import input_error
 from builder.files import data_folder, write_whole
-from builder.schemas import check, read_yaml
+from builder.schemas import read_json, read_yaml
 from builder.signature import derived_random, digest, digest_file, signature_line
 
 CRITERIA = ("coherence", "helpfulness", "empathy")
@@ -66,22 +64,6 @@ def read_record(path: Path) -> dict[str, Any]:
         InputError: if it is missing, not JSON, or not valid.
     """
     return read_json(path, "reviews", "name the file that review import wrote, or import the raters' files anew into another")
-
-
-def read_json(path: Path, name: str, fix: str) -> dict[str, Any]:
-    """The content of a JSON file that is valid under the schema of that name; ``fix`` says what to do where it cannot be read.
-
-    Raises:
-        InputError: if it is missing, not JSON, or not valid.
-    """
-    try:
-        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise input_error(path, f"cannot be read: {error.strerror}", fix) from error
-    except ValueError as error:
-        raise input_error(path, f"is not JSON: {error}", fix) from error
-    check(value, name, path)
-    return value
 
 
 def content_hash(turns: Iterable[Mapping[str, Any]]) -> str:

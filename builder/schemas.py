@@ -68,6 +68,23 @@ def read_yaml(path: Path, name: str) -> Any:
     return value
 
 
+def read_json(path: Path, name: str | None, fix: str) -> dict[str, Any]:
+    """The content of a JSON file, valid under the schema of that name if one is named; ``fix`` says what to do where it cannot be read.
+
+    Raises:
+        InputError: if the file is missing, not JSON, or not valid; all violations at once.
+    """
+    try:
+        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", fix) from error
+    except ValueError as error:
+        raise input_error(path, f"is not JSON: {error}", fix) from error
+    if name:
+        check(value, name, path)
+    return value
+
+
 def _place(error: ValidationError) -> str:
     """``turn 9: strategy`` rather than ``seed.turns[9].strategy``: a place as a reader counts it."""
     parts: list[str] = []

@@ -176,6 +176,10 @@ def test_a_build_that_is_not_finished_or_was_changed_is_refused(built: Path, tmp
         stream.write(" ")
     with pytest.raises(InputError, match="was changed after the build"):
         release(copy, tmp_path / "r", "0.1.0")
+    header = (copy / "build.json").read_text(encoding="utf-8")
+    (copy / "build.json").write_text(header[:-20], encoding="utf-8")
+    with pytest.raises(InputError, match="is not JSON"):
+        release(copy, tmp_path / "r", "0.1.0")
     (copy / "build.json").unlink()
     with pytest.raises(InputError, match="holds no finished build"):
         release(copy, tmp_path / "r", "0.1.0")

@@ -16,8 +16,7 @@ from builder.reviewing.page import guidance, page
 from builder.reviewing.sampling import Design, Sample, sample
 from builder.reviewing.sheets import make_review
 from builder.reviewing.spreadsheets import write_csv, write_xlsx
-from builder.reviews import read_json
-from builder.schemas import check
+from builder.schemas import check, read_json
 from builder.templates import environment
 
 KEY, RATERS = "key.json", "raters"

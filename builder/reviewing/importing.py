@@ -15,8 +15,8 @@ from builder.reporting import read_manifest
 from builder.reviewing.exporting import KEY
 from builder.reviewing.reading import Answers, read_answers
 from builder.reviewing.sheets import text_hash
-from builder.reviews import read_json, read_record, write_tables
-from builder.schemas import check
+from builder.reviews import read_record, write_tables
+from builder.schemas import check, read_json
 
 Judgement = dict[str, Any]
 Place = tuple[str, str]
