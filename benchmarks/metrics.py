@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.memory import measured
+from builder.metrics.guard import MetricFault
 from builder.metrics.kept import ScoreCache
 from builder.metrics.protocol import Metric
 from builder.metrics.registry import find
@@ -52,7 +53,8 @@ def plain() -> dict[str, Callable[[str, str], float]]:
     from nltk.tokenize import wordpunct_tokenize
     from nltk.translate.meteor_score import meteor_score
     from rouge_score.rouge_scorer import RougeScorer
-    from sacrebleu.metrics import BLEU, CHRF
+    from sacrebleu.metrics.bleu import BLEU
+    from sacrebleu.metrics.chrf import CHRF
     from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
     class NoWordNet:
@@ -87,8 +89,12 @@ def beside(seconds: float, theirs: float, count: int, difference: float) -> dict
 
 def ours(metrics: tuple[Metric, ...], pairs: Pairs, **options: Any) -> dict[str, list[float]]:
     """The scores of all texts, variant after variant, by metric."""
-    found = statistics_of(metrics, pairs, **options)
-    return {one.name: np.concatenate([one.scores(found[one.name][name]) for name in VARIANTS]).tolist() for one in metrics}
+    scores = {}
+    for one, found in zip(metrics, statistics_of(metrics, pairs, **options).values(), strict=True):
+        if isinstance(found, MetricFault):
+            raise SystemExit(str(found))
+        scores[one.name] = np.concatenate([one.scores(found[name]) for name in VARIANTS]).tolist()
+    return scores
 
 
 def lexical(count: int) -> dict[str, Any]:
@@ -130,12 +136,12 @@ def bertscore(count: int) -> dict[str, Any]:
 
 def alone(count: int) -> dict[str, Any]:
     """All lexical metrics together at two sizes: the time of a pair."""
-    pairs, metrics, rate = made(count), find(LEXICAL, {}).metrics, {}
+    pairs, metrics, rate = made(count), find(LEXICAL, {}).metrics, dict[str, Any]()
     for size in (count // 10, count):
         part = Pairs(pairs.ids[:size], pairs.references[:size], {name: texts[:size] for name, texts in pairs.variants.items()})
         with clock() as own:
             statistics_of(metrics, part)
-        rate[size] = {"seconds": round(own[0], 1), "us_per_pair": round(own[0] / size * 1e6)}
+        rate[str(size)] = {"seconds": round(own[0], 1), "us_per_pair": round(own[0] / size * 1e6)}
     return rate
 
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,7 +68,7 @@ def rehearsed_build(folder: Path, options: argparse.Namespace, dialogues: int) -
     with serving(options.latency, options.faults) as url:
         command = ["build", str(config), "--out", str(out), "--model", "rehearsal", "--base-url", url, "--json"]
         kills = [REQUESTS_A_DIALOGUE * dialogues * part // (options.kills + 1) for part in range(1, options.kills + 1)]
-        runs = [verb(*command, kill=lambda kill=kill: counts(url)["received"] >= kill) for kill in kills] + [verb(*command)]
+        runs = [verb(*command, kill=partial(lambda most: counts(url)["received"] >= most, kill)) for kill in kills] + [verb(*command)]
         served = counts(url)
     total = {name: sum(run[name] for run in runs) for name in ("wall_s", "cpu_s")}
     peak = {name: max(run[name] for run in runs) for name in ("peak_mb", "together_mb")}
@@ -98,7 +99,10 @@ def rehearsal(options: argparse.Namespace, dialogues: int) -> dict[str, dict[str
             "diff": ["diff", release, release],
             "review export": ["review", "export", release, "--out", str(folder / "review")],
         }
-        stages |= {name: verb(*arguments) for name, arguments in verbs.items() if name in options.stages.split(",")}
+        for name, arguments in verbs.items():
+            if name in options.stages.split(","):
+                stages[name] = verb(*arguments)
+                print(f"{dialogues:,} dialogues, {name}: {stages[name]['wall_s']:.0f} s", file=sys.stderr)
         for figures in stages.values():
             figures |= {f"{time}_ms_a_dialogue": figures[f"{time}_s"] / dialogues * 1000 for time in ("wall", "cpu")}
     return stages
@@ -118,7 +122,7 @@ def spread(runs: dict[int, dict[str, dict[str, Any]]]) -> dict[str, dict[str, fl
     largest = runs[max(runs)]
 
     def furthest(stage: str, name: str) -> float:
-        return max(abs(run[stage][name] / largest[stage][name] - 1) for run in runs.values())
+        return max(abs(float(run[stage][name]) / float(largest[stage][name]) - 1) for run in runs.values())
 
     return {stage: {name: furthest(stage, f"{name}_ms_a_dialogue") for name in ("wall", "cpu")} for stage in largest}
 

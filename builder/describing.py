@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
+import pyarrow as pa
+import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 
 from builder.contrasts import CELLS, PAIR_VARIANTS
@@ -84,7 +85,8 @@ def _examples(release_dir: Path, config: str) -> list[dict[str, Any]]:
     wanted = [calm[place][1] for place in sorted({len(calm) * quartile // 4 for quartile in QUARTILES})] if calm else []
     if not wanted:
         return []
-    found = [row for path in _files(release_dir, config) for row in pq.read_table(path, filters=[("pair_id", "in", wanted)]).to_pylist()]
+    batches = (batch for path in _files(release_dir, config) for batch in table_batches(path))
+    found = [row for batch in batches for row in batch.filter(pc.is_in(batch.column("pair_id"), pa.array(wanted))).to_pylist()]
     return [_example(row) for row in sorted(found, key=lambda row: wanted.index(row["pair_id"]))]
 
 
