@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -124,6 +124,10 @@ class Candidates:
     corpus: Corpus
     same: NDArray[np.int64]
 
+    def without_texts(self) -> Candidates:
+        """What is left to know once they are scored: the memory of the texts is free again."""
+        return replace(self, corpus=replace(self.corpus, references=[], variants={}, contexts=()))
+
 
 def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] = SPLITS) -> Candidates | None:
     """For each helper turn of these splits the first text of each variant that only a contrast check could refuse; None if none was.
@@ -141,7 +145,8 @@ def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] =
             changed.pair_ids.append(pair_id)
             changed.dialogues.append(dialogue["dialogue_id"])
             changed.scenario_ids.append(dialogue["scenario_id"])
-            changed.references.append(dialogue["turns"][turn]["text"])
+            # One string in memory where the release has it too.
+            changed.references.append(dialogue["turns"][turn]["text"] if row is None else released.references[row])
             if released.contexts:
                 contexts.append([{"role": one["role"], "text": one["text"]} for one in dialogue["turns"][:turn]])
             for name, text in texts.items():

@@ -71,6 +71,7 @@ class Stand:
         before = self._candidates()
         # All scoring comes first: later this process needs more memory, and those that score have ended.
         texts = {name: dict(self._scored(pairs)) for name, pairs in self._texts(before).items()}
+        before = before and before.without_texts()
         # The first fault of each metric is told.
         faults = {one.metric: one for found in reversed(texts.values()) for one in found.values() if isinstance(one, MetricFault)}
         sound = [
