@@ -240,7 +240,7 @@ def running(behaviour: Behaviour | None = None, server: Server | None = None) ->
 
 async def serve(server: Server) -> None:
     """Listens on a free port and writes its address into the server."""
-    app = web.Application(client_max_size=2**26)
+    app = web.Application(client_max_size=2**28)
     app.add_routes([web.post("/v1/chat/completions", server.handle), web.get("/v1/counts", server.counts), *server.routes()])
     runner = web.AppRunner(app, access_log=None, handler_cancellation=True)
     await runner.setup()
