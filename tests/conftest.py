@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from hypothesis import settings
 
 from builder.config import Configuration, load_configuration
 from builder.files import data_folder
@@ -20,6 +21,10 @@ from builder.taxonomy import Taxonomy, load_taxonomy
 from tests.browser import browser as browser
 from tests.browser import playwright as playwright
 from tests.browser import tab as tab
+
+# How long one example takes says more of the machine than of the code; what must be fast has a test of its own.
+settings.register_profile("untimed", deadline=None)
+settings.load_profile("untimed")
 
 WORLD = ("003", "007", "017")
 

@@ -316,7 +316,7 @@ def test_a_crowd_has_alpha_and_a_judge_but_no_pairs() -> None:
     assert [row.rater for row in found.against_median] == ["rater-00"] and found.against_median[0].macro_f1.low is not None
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     st.dictionaries(
         st.tuples(st.sampled_from("abcdef"), st.sampled_from("uvwxyz"), st.sampled_from(["c", "d"])), st.integers(-3, 3), min_size=1

@@ -90,7 +90,7 @@ def test_surplus_plans_spares_for_each_scenario(demo: Configuration, catalogue: 
     assert all(per_scenario[number] > quota for number, quota in quotas(config, catalogue).items())
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(dialogues=st.integers(0, 12), surplus=st.floats(0, 1), plan=st.sampled_from(["drawn", "seeds"]))
 def test_plans_are_counted_as_they_are_drawn(demo: Configuration, catalogue: Catalogue, dialogues: int, surplus: float, plan: str) -> None:
     config = drawn(demo, plan=plan, dialogues=dialogues, surplus=surplus)

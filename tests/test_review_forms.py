@@ -84,7 +84,7 @@ def test_hostile_texts_come_back_unchanged(write: Any, name: str, tmp_path: Path
     assert [row for _, row in read_rows(tmp_path / name)] == list(rows_of(sheet))
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(texts=st.lists(st.text(st.characters(exclude_categories=["Cs"]), min_size=1), min_size=1, max_size=4))
 def test_any_texts_come_back_unchanged_from_both_kinds_of_spreadsheet(texts: list[str], tmp_path_factory: pytest.TempPathFactory) -> None:
     sheet, folder = sheet_of(texts), tmp_path_factory.mktemp("any")
