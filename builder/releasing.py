@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builder.cards import write_card, write_changelog, write_croissant
-from builder.checks.duplicates import near_duplicates, shingle_hashes
+from builder.checks.duplicates import hashes_of, near_duplicates
 from builder.errors import input_error
 from builder.files import data_folder, whole_folder, write_whole
 from builder.pipeline import BUILD, OUTCOMES
@@ -143,11 +143,11 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 
 
 def _select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
-    hashes = {
-        one.dialogue_id: shingle_hashes(turn.text for turn in one.dialogue.turns)
+    hashes = hashes_of(
+        (one.dialogue_id, [turn.text for turn in one.dialogue.turns])
         for one in accepted(build_dir)
         if one.dialogue and one.dialogue_id not in removed
-    }
+    )
     duplicates = near_duplicates(hashes)
     room = {int(number): scenario["quota"] for number, scenario in header["scenarios"].items()}
     chosen: list[str] = []

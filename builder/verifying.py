@@ -11,10 +11,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from builder.checks.duplicates import near_duplicates, shingle_hashes
+from builder.checks.duplicates import hashes_of, near_duplicates
+from builder.corpus import table_batches
 from builder.errors import InputError, Problem, input_error
 from builder.releasing import manifest_text, sealed
-from builder.reporting import MANIFEST, TABLES, Progress, measure_release
+from builder.reporting import MANIFEST, TABLES, Progress, measure_release, read_tables
 from builder.rows import COLUMNS, preference_prompt
 from builder.schemas import check, violations
 from builder.signature import digest_file
@@ -120,7 +121,7 @@ def _read(folder: Path, config: str, split: str) -> Iterator[tuple[str, Row]]:
     """(place, row) of a file, in groups of rows."""
     path = folder / "data" / config / f"{split}.parquet"
     number = 0
-    for batch in pq.ParquetFile(path).iter_batches(1000):
+    for batch in table_batches(path):
         for row in batch.to_pylist():
             yield f"{path}: row {number}", row
             number += 1
@@ -198,7 +199,7 @@ def _duplicates(folder: Path) -> Iterator[Problem]:
         for _, row in _read(folder, "dialogues", split)
     )
     # What has no value is told already.
-    hashes = {dialogue_id: shingle_hashes(texts) for dialogue_id, texts in rows if None not in (dialogue_id, *texts)}
+    hashes = hashes_of((dialogue_id, texts) for dialogue_id, texts in rows if None not in (dialogue_id, *texts))
     for goes, stays in near_duplicates(hashes).items():
         yield Problem(f"{folder}: {goes}", f"is a near-duplicate of {stays}", "release the build again: duplicates are left out")
 
@@ -215,7 +216,7 @@ def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 def _report(folder: Path, manifest: dict[str, Any], progress: Progress) -> Iterator[Problem]:
     """Every number of the report's tables equals its recomputation, and stands on its page."""
     path, page = folder / "report" / TABLES, folder / "report" / "index.html"
-    told = json.loads(path.read_text(encoding="utf-8"))
+    told = read_tables(folder)
     anew = measure_release(folder, manifest, progress=progress).to_json()
     wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
     yield from wrong

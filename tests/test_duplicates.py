@@ -11,7 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.checks.duplicates import BANDS, PREFERENCE, ROWS, Groups, Hashes, band_keys, near_duplicates, shingle_hashes, similarity
+from builder.checks.duplicates import (
+    BANDS,
+    PREFERENCE,
+    ROWS,
+    Groups,
+    Hashes,
+    band_keys,
+    hashes_of,
+    near_duplicates,
+    shingle_hashes,
+    similarity,
+)
 from builder.splitting import SPLITS, split_of
 from builder.text import jaccard, shingles
 
@@ -26,7 +37,14 @@ def turns(tokens: Sequence[str]) -> list[str]:
 
 
 def found(texts: dict[str, tuple[str, ...]]) -> dict[str, str]:
-    return near_duplicates({one: shingle_hashes(turns(tokens)) for one, tokens in texts.items()})
+    return near_duplicates(hashes_of((one, turns(tokens)) for one, tokens in texts.items()))
+
+
+def test_hashes_of_many_dialogues_are_those_of_each() -> None:
+    texts = {"001-00001": ["too short"], "001-00002": [], "001-00003": turns(BASES[0]), "001-00004": turns(BASES[1])}
+    made = hashes_of(texts.items())
+    assert {one: hashes.tolist() for one, hashes in made.items()} == {one: shingle_hashes(said).tolist() for one, said in texts.items()}
+    assert made["001-00003"].base is made["001-00004"].base and not hashes_of([])
 
 
 def better(one: str) -> tuple[int, str]:

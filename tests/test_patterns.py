@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from spacy.util import filter_spans
 
@@ -16,7 +16,6 @@ PIECES = ["I", "can't", "cannot", "go", "on", "want", "to", "die", "you", "shoul
           "me", ".", "end", "it", "all", "helpline", "kill", "myself", "better", "off", "without", "so", "hard"]  # fmt: skip
 
 
-@settings(deadline=None)
 @given(st.lists(st.sampled_from(PIECES), max_size=14).map(" ".join), st.sampled_from(["crisis", "safety", "pointers", "apathetic"]))
 def test_the_shortcut_changes_no_match(text: str, name: str) -> None:
     patterns = load_patterns(name)

@@ -112,6 +112,22 @@ def test_too_few_or_too_many_values_are_a_fault() -> None:
     assert str(many).startswith("metric judge: 017-00001-t00, near: gave statistics of shape (2, 2) for 1 texts")
 
 
+def test_rows_of_another_width_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Widening(Judge):
+        def statistics(self, segments: Segments) -> Array:
+            return np.ones((len(segments.texts), len(segments.texts)))
+
+        def aggregate(self, sums: Array) -> Array:
+            return sums[:, 0]
+
+        def scores(self, statistics: Array) -> Array:
+            return statistics[:, 0]
+
+    monkeypatch.setattr(scoring, "CHUNK", 2)
+    assert "all pairs: gave rows of 2 numbers after rows of 4" in str(statistics_of([Widening()], pairs(3))["judge"])
+    assert of(statistics_of([Widening()], pairs(2))["judge"])["far"] == [[1.0] * 4] * 2
+
+
 def test_an_aggregation_that_fails_is_a_fault_too() -> None:
     class Sums(Judge):
         def aggregate(self, sums: Array) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from hashlib import blake2b, shake_256
@@ -33,6 +34,19 @@ def shingle_hashes(turns: Iterable[str]) -> Hashes:
     # Words hold no space, so what is joined by one can be told apart.
     hashed = b"".join(blake2b(" ".join(run).encode(), digest_size=8).digest() for run in shingles(text))
     return np.unique(np.frombuffer(hashed, "<u8").astype(np.uint64))
+
+
+def hashes_of(dialogues: Iterable[tuple[str, Iterable[str]]]) -> dict[str, Hashes]:
+    """The shingle hashes of dialogues by id, given each id with its turns, as views of one block of memory.
+
+    Tens of thousands of small arrays would leave their memory with the process once they are gone; a block goes back whole.
+    """
+    ids, block, ends = list[str](), array("Q"), list[int]()
+    for dialogue_id, turns in dialogues:
+        ids.append(dialogue_id)
+        block.frombytes(shingle_hashes(turns).tobytes())
+        ends.append(len(block))
+    return dict(zip(ids, np.split(np.asarray(block, dtype=np.uint64), ends[:-1]), strict=bool(ids)))
 
 
 def near_duplicates(dialogues: Mapping[str, Hashes]) -> dict[str, str]:

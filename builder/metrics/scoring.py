@@ -84,14 +84,11 @@ def statistics_of(
     texts). With ``spread``, such as :func:`builder.cluster.spread_over` gives, all work goes there but that of metrics that cannot be
     pickled. None of it changes a value. ``progress`` is told of the texts that a metric has done.
     """
-    found: dict[str, list[Array] | MetricFault] = {metric.name: [] for metric in metrics}
+    found = {metric.name: Table(metric.name, pairs) for metric in metrics}
 
     def note(metric: Metric, result: Array | MetricFault) -> None:
-        so_far = found[metric.name]
-        if isinstance(result, MetricFault):
-            found[metric.name] = so_far if isinstance(so_far, MetricFault) else result
-        elif isinstance(so_far, list):
-            so_far.append(result)
+        found[metric.name].add(result)
+        if not isinstance(result, MetricFault):
             progress(len(result))
 
     portable = [metric for metric in metrics if (spread or getattr(metric, "share", False)) and _portable(metric)]
@@ -106,8 +103,34 @@ def statistics_of(
             note(metric, result)
             if isinstance(result, MetricFault):
                 break
-    # Taken out one by one, so that only one metric's rows are there twice.
-    return {metric.name: _by_variant(metric.name, found.pop(metric.name), list(pairs.variants)) for metric in metrics}
+    return {name: table.fault or table.rows for name, table in found.items()}
+
+
+class Table:
+    """The statistics of a metric by variant, put into their places chunk by chunk: they are large, and never there twice."""
+
+    def __init__(self, metric: str, pairs: Pairs) -> None:
+        self._metric, self._pairs, self._filled = metric, len(pairs.ids), 0
+        self.rows: dict[str, Array] = {name: np.zeros((0, 1)) for name in pairs.variants}
+        self.fault: MetricFault | None = None
+
+    def add(self, result: Array | MetricFault) -> None:
+        """Takes in the rows of the next chunk, or its fault; the first fault stands for all that follow."""
+        if self.fault is not None:
+            return
+        if isinstance(result, MetricFault):
+            self.fault = result
+            return
+        width, variants = result.shape[1], list(self.rows)
+        if not self._filled:
+            self.rows = {name: np.zeros((self._pairs, width)) for name in variants}
+        if width != (before := self.rows[variants[0]].shape[1]):
+            self.fault = MetricFault(self._metric, "all pairs", f"gave rows of {width} numbers after rows of {before}")
+            return
+        many = len(result) // len(variants)
+        for place, name in enumerate(variants):
+            self.rows[name][self._filled : self._filled + many] = result[place :: len(variants)]
+        self._filled += many
 
 
 def _here(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
@@ -174,12 +197,3 @@ def _rows(metric: Metric, part: tuple[Chunk, list[int]]) -> Array | MetricFault:
     """The statistics of some rows of a chunk."""
     chunk, rows = part
     return guarded(metric, chunk.segments.take(rows), lambda row: chunk.name_of(rows[row])) if rows else np.zeros((0, 1))
-
-
-def _by_variant(name: str, parts: list[Array] | MetricFault, variants: list[str]) -> dict[str, Array] | MetricFault:
-    if isinstance(parts, MetricFault):
-        return parts
-    if len(widths := sorted({part.shape[1] for part in parts})) > 1:
-        return MetricFault(name, "all pairs", f"gave rows of different widths: {widths}")
-    rows = np.vstack(parts) if parts else np.zeros((0, 1))
-    return {variant: rows[place :: len(variants)] for place, variant in enumerate(variants)}
