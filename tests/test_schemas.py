@@ -1,0 +1,79 @@
+"""The border: what is valid passes quickly, and only that."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from builder import schemas
+from builder.errors import InputError
+from builder.schemas import check, schema, validator, violations
+
+NAMES = sorted(path.name.removesuffix(".schema.json") for path in (Path(schemas.__file__).parents[1] / "schemas").iterdir())
+# What the rules of two validators could take differently: white space, digits, line ends, numbers, empty things.
+ODD = st.sampled_from(
+    [None, True, 0, 1, -1, 1.0, 2.5, 10**20, "", " ", "\x1c", "\x85", "\ufeff", "a\n", "２", [], [1, True, 1.0], {}, {"": None}]
+)
+
+
+def near(part: Any, whole: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Values that mostly fit a schema, here and there with something odd in their place."""
+    if isinstance(part, bool):
+        return ODD
+    if "$ref" in part:
+        part = whole["$defs"][part["$ref"].rpartition("/")[2]]
+    return st.integers(0, 39).flatmap(lambda dice: ODD if dice == 0 else fitting(part, whole))
+
+
+def fitting(part: dict[str, Any], whole: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Values that fit what a schema says of type, bounds and parts."""
+    if choices := part.get("anyOf"):
+        return st.one_of([near(one, whole) for one in choices])
+    if "const" in part or "enum" in part:
+        return st.sampled_from(part.get("enum", [part.get("const")]))
+    kinds = part.get("type", "object")
+    low, high, least = part.get("minimum", 0), part.get("maximum", 100), part.get("minItems", 0)
+    properties = {name: near(one, whole) for name, one in part.get("properties", {}).items()}
+    required = {name: properties.pop(name) for name in part.get("required", ()) if name in properties}
+    return st.sampled_from([kinds] if isinstance(kinds, str) else kinds).flatmap(
+        lambda kind: {
+            "object": st.fixed_dictionaries(required, optional=properties),
+            "array": st.lists(near(part.get("items", True), whole), min_size=least, max_size=least + 1),
+            "string": st.from_regex(part.get("pattern", ""), fullmatch=False),
+            "integer": st.integers(low, high),
+            "number": st.floats(low, high),
+            "boolean": st.booleans(),
+            "null": st.none(),
+        }[kind]
+    )
+
+
+@pytest.mark.parametrize("name", NAMES)
+@settings(max_examples=40)
+@given(st.data())
+def test_the_quick_answer_is_that_of_the_validator_that_names_what_is_wrong(name: str, data: st.DataObject) -> None:
+    value = data.draw(near(schema(name), schema(name)))
+    assert schemas._plainly_valid(value, name) == validator(name).is_valid(value)
+
+
+def test_what_json_does_not_have_is_told_and_no_traceback() -> None:
+    for value in (datetime.date(2026, 1, 1), {7: "seven"}, {1}, "\ud800", 10**400):
+        with pytest.raises(InputError, match="here: score"):
+            check({"score": value}, "score_answer", "here")
+
+
+def test_a_valid_value_has_no_violations_and_every_breach_is_named() -> None:
+    assert not list(violations({"score": 0.3}, "score_answer"))
+    told = [what for _, what, _ in violations({"score": 3, "reason": "x"}, "score_answer")]
+    assert told == ['has unknown "reason"', "3 is out of range (maximum 1)"]
+
+
+@pytest.mark.parametrize(("item", "valid"), [("a", True), ("\ufeff", True), ("\x1c", False), ("\x85", False), ("", False)])
+def test_white_space_is_what_python_takes_for_it(item: str, valid: bool) -> None:
+    row = {"item": item, "rater": "rater-01", "criterion": "warmth", "rating": 1}
+    assert schemas._plainly_valid(row, "ratings_row") is valid is not bool(list(violations(row, "ratings_row")))
