@@ -31,7 +31,7 @@ from builder.prompts import Prompts
 from builder.records import Outcome, Plan
 from builder.rewriting import Rewriter
 from builder.scenarios import Catalogue
-from builder.schemas import schema
+from builder.schemas import read_json, schema
 from builder.signature import canonical_json, digest, digest_file
 from builder.summary import Summary
 
@@ -146,8 +146,8 @@ def _claim(out: Path, config: Configuration) -> None:
     if out.exists() and not out.is_dir():
         raise input_error(out, "is a file", "name a folder with --out")
     written = out / CONFIGURATION
-    if written.is_file() and identity_of(json.loads(written.read_text(encoding="utf-8"))) != config.identity:
-        fix = "name another folder with --out; a ledger can be shared with --ledger"
+    fix = "name another folder with --out; a ledger can be shared with --ledger"
+    if written.is_file() and identity_of(read_json(written, None, fix)) != config.identity:
         raise input_error(out, "holds the build of another configuration", fix)
     # A ledger alone is no obstacle: it was put there, or the disk was full before anything else could be written.
     if out.is_dir() and not written.is_file() and not all(path.name.startswith(LEDGER) for path in out.iterdir()):

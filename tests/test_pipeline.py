@@ -18,7 +18,7 @@ import pytest
 from builder import pipeline
 from builder.config import Configuration, load_configuration
 from builder.errors import InputError, JobError
-from builder.pipeline import Run, build
+from builder.pipeline import CONFIGURATION, Run, build
 from builder.prompts import Prompts, load_prompts
 from builder.scenarios import Catalogue, load_catalogue
 from tests.conftest import copy_world, demo_file
@@ -86,6 +86,9 @@ def test_a_folder_of_another_configuration_is_refused_and_left_alone(
     with pytest.raises(InputError, match="holds the build of another configuration"):
         build(other, tmp_path / "b", catalogue, prompts)
     assert bytes_of(tmp_path / "b") == before
+    (tmp_path / "b" / CONFIGURATION).write_text("{")
+    with pytest.raises(InputError, match=f"{CONFIGURATION}: is not JSON"):
+        build(demo, tmp_path / "b", catalogue, prompts)
 
 
 def test_a_folder_of_something_else_is_refused(demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
