@@ -23,14 +23,15 @@ from tests.conftest import demo_file
 WITHDRAWN = [{"dialogue_id": "007-seed", "reason": "an auditor found a real name in it", "date": "2026-02-01"}]
 
 
-@pytest.fixture
-def releases(tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> tuple[Path, Path]:
+@pytest.fixture(scope="module")
+def releases(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts: Prompts) -> tuple[Path, Path]:
     """A release, and a later one of the same build folder with one dialogue withdrawn."""
+    folder = tmp_path_factory.mktemp("releases")
     for version, changes in (("0.1.0", {}), ("0.2.0", {"withdrawn": WITHDRAWN})):
-        config = load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}, **changes))
-        build(config, tmp_path / "b", catalogue, prompts)
-        release(tmp_path / "b", tmp_path / version, version)
-    return tmp_path / "0.1.0", tmp_path / "0.2.0"
+        config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}, **changes))
+        build(config, folder / "b", catalogue, prompts)
+        release(folder / "b", folder / version, version)
+    return folder / "0.1.0", folder / "0.2.0"
 
 
 def test_a_withdrawn_dialogue_is_left_out_and_named_everywhere(releases: tuple[Path, Path]) -> None:
