@@ -46,7 +46,7 @@ def hashes_of(dialogues: Iterable[tuple[str, Iterable[str]]]) -> dict[str, Hashe
         ids.append(dialogue_id)
         block.frombytes(shingle_hashes(turns).tobytes())
         ends.append(len(block))
-    return dict(zip(ids, np.split(np.asarray(block, dtype=np.uint64), ends[:-1]), strict=bool(ids)))
+    return dict(zip(ids, np.split(np.asarray(block, dtype=np.uint64), ends)[:-1], strict=True))
 
 
 def near_duplicates(dialogues: Mapping[str, Hashes]) -> dict[str, str]:
