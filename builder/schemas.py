@@ -45,7 +45,7 @@ def violations(value: Any, name: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _plainly_valid(value: Any, name: str) -> bool:
-    """Whether a value is valid beyond doubt: nearly all are, and this takes a hundredth of the time of naming what is wrong."""
+    """Whether a value is valid beyond doubt: nearly all are, and this takes a fiftieth of the time that jsonschema does, or less."""
     try:
         return bool(_quick_validator(name).is_valid(value))
     except ValueError:  # what JSON does not have, such as a date of YAML

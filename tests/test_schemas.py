@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +11,10 @@ from hypothesis import strategies as st
 
 from builder import schemas
 from builder.errors import InputError
+from builder.files import data_folder
 from builder.schemas import check, schema, validator, violations
 
-NAMES = sorted(path.name.removesuffix(".schema.json") for path in (Path(schemas.__file__).parents[1] / "schemas").iterdir())
+NAMES = sorted(path.name.removesuffix(".schema.json") for path in data_folder("schemas").glob("*.schema.json"))
 # What the rules of two validators could take differently: white space, digits, line ends, numbers, empty things.
 ODD = st.sampled_from(
     [None, True, 0, 1, -1, 1.0, 2.5, 10**20, "", " ", "\x1c", "\x85", "\ufeff", "a\n", "２", [], [1, True, 1.0], {}, {"": None}]
