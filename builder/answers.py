@@ -12,7 +12,8 @@ from typing import Any
 
 from builder.errors import InputError, Problem
 from builder.ledger import INSERT, Entry, Ledger, row_of
-from builder.models.openai_endpoint import BATCH_URL, completion_of, said
+from builder.models.chat_completion import NoCompletion, completion_of, said
+from builder.models.openai_endpoint import BATCH_URL
 from builder.outstanding import ANSWERED, wanted
 from builder.schemas import violations
 from builder.signature import SCHEME
@@ -80,13 +81,16 @@ def _take(ledger: Ledger, where: str, line: bytes, delivery: str, entries: dict[
     elif value.get("error") or not value["response"]:
         taken.unanswered[said(value.get("error")) or "no response"] += 1
     elif (status := value["response"]["status_code"]) != 200:
-        reason = f"refused with {status}: {said((value['response']['body'] or {}).get('error'))}".removesuffix(": ")
+        reason = f"refused with {status}: {said(value['response']['body'])}".removesuffix(": ")
         if 400 <= status < 500 and status not in (408, 409, 429):
             taken.refused[key] = reason
         taken.unanswered[reason] += 1
     else:
         about, model, worst = request
-        entries[key] = Entry(key, about, completion_of(value["response"]["body"], model, worst), delivery)
+        try:
+            entries[key] = Entry(key, about, completion_of(value["response"]["body"], model, worst), delivery)
+        except NoCompletion as error:
+            taken.problems.append(Problem(where, str(error), "have the request answered again"))
 
 
 def import_answers(ledger_path: Path, files: Sequence[Path]) -> dict[str, Taken]:

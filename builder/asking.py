@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
@@ -13,11 +12,14 @@ from typing import Any, Generic, TypeVar
 from builder.errors import EmpathyEvalError
 from builder.ledger import Entry, Ledger
 from builder.models.protocol import Model, NoAnswer
+from builder.parsing import value_of
 from builder.prompts import Message, Prompts
 from builder.records import MADE_BY, About, Candidate, Completion, Failure, Flaw, Kind, Pair, Request
 from builder.schemas import violations
 
 T = TypeVar("T")
+# What a repair request shows of a bad answer: so many characters, so many flaws.
+MOST_SHOWN, MOST_FLAWS = 20_000, 100
 
 
 @dataclass(frozen=True)
@@ -139,28 +141,25 @@ class Asker:
 
     def _repair(self, messages: list[Message], completion: Completion, flaws: list[Flaw]) -> list[Message]:
         """The first request again with the bad answer and what is wrong with it."""
-        answered = [{"role": "assistant", "content": completion.text}] if completion.text.strip() else []
-        return [*messages, *answered, *self.prompts.render("repair", violations=[flaw.detail for flaw in flaws])]
+        text = completion.text[:MOST_SHOWN]
+        answered = [{"role": "assistant", "content": text}] if text.strip() else []
+        return [*messages, *answered, *self.prompts.render("repair", violations=[flaw.detail for flaw in flaws[:MOST_FLAWS]])]
 
 
 async def judged(completion: Completion, answer_schema: str, judge: Judge[T]) -> T | list[Flaw]:
-    """The value of a completion, or its flaws: not finished, not JSON, not valid, or refused by the judge."""
-    if completion.finish != "stop":
-        return [Flaw(f"finish_{completion.finish}", f"the answer ended early ({completion.finish}); give the whole answer")]
+    """The value of a completion, or its flaws: of the text, of the schema, or the judge's. What a judge trips over is a flaw too.
+
+    Raises:
+        NoAnswer, EmpathyEvalError, OSError: what a judge raises that says nothing of the answer.
+    """
     try:
-        value = json.loads(unfenced(completion.text))
-    except ValueError as error:
-        return [Flaw("not_json", f"the answer is not JSON: {error}; answer with one JSON object and nothing else")]
-    broken = [Flaw("schema", f"{place or 'the answer'} {what}: {fix}") for place, what, fix in violations(value, answer_schema)]
-    return broken or await judge(value)
-
-
-def unfenced(text: str) -> str:
-    """A text without the Markdown code fence around the whole of it; any other text as it is."""
-    stripped = text.strip()
-    if stripped.startswith("```") and stripped.endswith("```") and "\n" in stripped:
-        return stripped[stripped.index("\n") : -3]
-    return stripped
+        value, flaws = value_of(completion)
+        flaws = flaws or [Flaw("schema", f"{place or 'the answer'} {what}: {fix}") for place, what, fix in violations(value, answer_schema)]
+        return flaws or await judge(value)
+    except (NoAnswer, EmpathyEvalError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        return [Flaw("not_judged", f"the answer could not be judged ({type(error).__name__}); write it in another way")]
 
 
 async def settled(*tasks: Coroutine[Any, Any, T]) -> list[T]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 from collections.abc import Sequence
 
@@ -50,7 +51,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def entry() -> None:
-    """The console script."""
+    """The console script. A request to end the process (SIGTERM, a closed terminal) is one Ctrl-C; what was told to be ignored stays so."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+            signal.signal(getattr(signal, name), signal.default_int_handler)
     try:
         status = main()
         sys.stdout.flush()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from builder.errors import InputError, Problem
 from builder.phases import PhaseRules
@@ -17,6 +19,8 @@ ROLES = ("self_chat", "near", "far")
 DELIVERY = (
     "base_url",
     "api_key_env",
+    "headers",
+    "query",
     "in_flight",
     "requests_per_minute",
     "tokens_per_minute",
@@ -55,6 +59,8 @@ class ModelConfig:
     structure: str = "schema"
     base_url: str | None = None
     api_key_env: str = "OPENAI_API_KEY"
+    headers: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
     prices: Prices | None = None
     in_flight: int = 64
     requests_per_minute: float | None = None
@@ -176,9 +182,27 @@ def _contradictions(configuration: Configuration, path: Path) -> list[Problem]:
     if 0 < len(banks) < len(ROLES):
         what = f"the seed bank answers only for its own dialogues ({', '.join(banks)}), beside a model"
         found.append(Problem(f"{path}: models", what, "use the seed bank for all three or for none"))
+    for role, one in configuration.models.items():
+        found += [Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in _url_faults(one.base_url or "")]
     for label in sorted({one.endpoint for one in configuration.models.values()}):
-        ways = {tuple(getattr(one, name) for name in LINE) for one in configuration.models.values() if one.endpoint == label}
+        ways = {canonical_json([getattr(one, name) for name in LINE]) for one in configuration.models.values() if one.endpoint == label}
         if len(ways) > 1:
             what = f'the models on endpoint "{label}" are delivered in different ways'
             found.append(Problem(f"{path}: models", what, f"give them the same {', '.join(LINE)}, or labels of their own"))
     return found
+
+
+def _url_faults(url: str) -> Iterator[tuple[str, str]]:
+    """(what, fix) of an address that requests could not be sent to, or that would be kept and shown with a secret in it."""
+    try:
+        parts = urlsplit(url)
+        port_is_one = parts.port != 0
+    except ValueError as error:
+        yield f"is no address: {error}", "write http://… or https://…"
+        return
+    if parts.username is not None or parts.password is not None:
+        yield "holds credentials", "take them out of the address; api_key_env or headers name the variable that holds them"
+    elif parts.query or parts.fragment:
+        yield f'"{url}" holds more than a path', "write what follows the ? under query"
+    elif url and not (parts.hostname and port_is_one):
+        yield f'"{url}" names no host or no port', "write http://HOST:PORT/v1"

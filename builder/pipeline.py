@@ -25,6 +25,7 @@ from builder.ledger import Ledger
 from builder.models import make_models
 from builder.models.noting import Notes
 from builder.models.protocol import NoAnswer
+from builder.models.transport import check_access
 from builder.outstanding import under_way
 from builder.planning import part_of, planned, plans, quotas
 from builder.prompts import Prompts
@@ -37,6 +38,7 @@ from builder.summary import Summary
 
 OUTCOMES, BUILD, CONFIGURATION, LEDGER = "outcomes.jsonl", "build.json", "configuration.json", "ledger.sqlite"
 ANSWER_SCHEMAS = ("dialogue_answer", "variant_answer", "score_answer")
+STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 # Items that are worked on at once. An item rewrites all its turns at once, so this many keep any endpoint busy.
 WINDOW = 256
 
@@ -131,6 +133,9 @@ def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger,
         InputError, JobError: as :func:`build`.
     """
     _claim(out, config)
+    if not run.offline and run.notes is None:
+        for model in config.models.values():
+            check_access(model)
     with Ledger(run.ledger or out / LEDGER, create=not run.offline) as ledger:
         if not run.offline and (waiting := under_way(ledger)):
             builds = sorted({"this build" if one.build == config.identity else f'the build "{one.build}"' for one in waiting})
@@ -193,22 +198,30 @@ async def work_through(
 
 @contextlib.contextmanager
 def _stopped_by_interrupt(asker: Asker, patient: bool) -> Iterator[None]:
-    """The first Ctrl-C sends nothing more and waits for the answers under way; the second does not wait, unless ``patient``."""
+    """The first Ctrl-C (or SIGTERM, SIGHUP) sends nothing more and waits for answers under way; the second does not, unless ``patient``."""
     loop = asyncio.get_running_loop()
+    before = {one: signal.getsignal(one) for one in STOPS}
 
     def stop() -> None:
         fix = "run the same command to go on; every answer so far is in the ledger"
         asker.stopped = asker.stopped or job_error("build", "stopped by Ctrl-C", fix)
         if not patient:
-            loop.remove_signal_handler(signal.SIGINT)
+            put_back()
 
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread, or not a Unix
-        loop.add_signal_handler(signal.SIGINT, stop)
+    def put_back() -> None:
+        for one, handler in before.items():
+            loop.remove_signal_handler(one)
+            signal.signal(one, handler)
+
+    # Elsewhere: not the main thread, or not a Unix.
+    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
+        for one in [one for one, handler in before.items() if handler is not signal.SIG_IGN]:
+            loop.add_signal_handler(one, stop)
     try:
         yield
     finally:
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            loop.remove_signal_handler(signal.SIGINT)
+            put_back()
 
 
 def _unanswered(summary: Summary, ledger: Path) -> JobError:

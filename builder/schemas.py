@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,10 @@ try:
     from yaml import CSafeLoader as SafeLoader
 except ImportError:  # PyYAML built without libyaml: the same result, slower
     from yaml import SafeLoader  # type: ignore[assignment]
+
+
+# Breaches of a schema that are told of one value, and that are taken out of it together: a value of strangers may hold a million.
+MOST_TOLD, MOST_ODD = 1000, 100
 
 
 @cache
@@ -39,7 +44,7 @@ def violations(value: Any, name: str) -> Iterator[tuple[str, str, str]]:
     """(place, what, fix) for each way in which a value breaks the schema; nothing if it is valid."""
     if _plainly_valid(value, name):
         return
-    errors = sorted(validator(name).iter_errors(value), key=lambda error: [str(part) for part in error.absolute_path])
+    errors = sorted(islice(validator(name).iter_errors(value), MOST_TOLD), key=lambda error: [str(part) for part in error.absolute_path])
     for error in errors:
         yield _place(error), _what(error), _fix(error)
 
@@ -55,6 +60,24 @@ def _plainly_valid(value: Any, name: str) -> bool:
 @cache
 def _quick_validator(name: str) -> jsonschema_rs.Draft202012Validator:
     return jsonschema_rs.Draft202012Validator(schema(name), keywords={"pattern": Pattern})
+
+
+def sound(value: dict[str, Any], name: str) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """A value with None in the place of all that breaks the schema of that name, and (place, what) of it; the value itself is changed.
+
+    The schema must take None at every place but the whole, and name the bounds of a list before its entries.
+    """
+    odd = list[tuple[str, str]]()
+    while errors := [] if _plainly_valid(value, name) else list(islice(validator(name).iter_errors(value), MOST_ODD)):
+        for error in errors:
+            *way, last = error.absolute_path
+            inside: Any = value
+            for step in way:
+                inside = inside[step] if inside is not None else None
+            if inside is not None:
+                inside[last] = None
+            odd.append((_place(error), _what(error)))
+    return value, odd
 
 
 class Pattern:

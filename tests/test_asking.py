@@ -6,9 +6,10 @@ from typing import Any
 
 import pytest
 
-from builder.asking import Asker, Trail, judged, settled, unfenced
+from builder.asking import Asker, Trail, judged, settled
 from builder.ledger import Ledger
 from builder.models.protocol import NoAnswer
+from builder.parsing import unwrapped
 from builder.prompts import Prompts
 from builder.records import About, Completion, Flaw
 from tests.models import Scripted, said
@@ -77,7 +78,7 @@ async def test_an_answer_that_ended_early_is_bad_whatever_it_says(finish: str) -
 
 async def test_a_code_fence_around_the_whole_answer_is_taken_off() -> None:
     assert await judged(said('```json\n{"text": "kind"}\n```'), "variant_answer", kind) == "kind"
-    assert unfenced("a ``` b") == "a ``` b"
+    assert unwrapped("a ``` b") == "a ``` b"
 
 
 async def test_all_tasks_end_before_an_error_goes_on() -> None:

@@ -188,13 +188,13 @@ def line(custom_id: str = "aa", status: int = 200, body: Any = GOOD, **more: Any
         (b"[]", r"f: line 1: \[\] is not of type object"),
         (b"{}", 'f: line 1: misses "custom_id"'),
         (line("bb"), 'f: line 1: "bb" is no request that was given out'),
-        (line(body="text"), 'f: line 1: response: body: "text" is not of type'),
+        (line(body="text"), "f: line 1: the answer is no chat completion: text"),
         (
             line(body={"choices": [{"message": {"content": 5}}]}),
-            r"f: line 1: response: body: choices\[0\]: message: content: 5 is not of type",
+            r"f: line 1: the answer has no usable content; choices\[0\]: message: content: 5 is not of type",
         ),
         (line(body={"choices": [], "usage": {"prompt_tokens": -1}}), "prompt_tokens: -1 is out of range"),
-        (line(body={"text": "hello"}), 'misses "choices"'),
+        (line(body={"text": "hello"}), "f: line 1: the answer has no usable content"),
         (json.dumps({"custom_id": "aa", "response": {"body": GOOD}}).encode(), 'misses "status_code"'),
         (request_line("s1-aa", b"{}"), 'misses "response"'),
     ],
@@ -231,7 +231,7 @@ def test_nothing_is_taken_twice_and_a_bad_answer_is_an_answer(tmp_path: Path) ->
     assert (again.stored, again.already) == (0, 1)
     with Ledger(tmp_path / "l") as ledger:
         answer = ledger.get("s1-aa")
-        assert answer and answer.finish == "length" and answer.text == '{"te?'
+        assert answer and answer.finish == "length" and answer.text == '{"te\\ud800'
         assert answer.usage == Usage(100, 0, 200), "tokens that were not counted are the worst case"
 
 

@@ -24,5 +24,5 @@ def make_models(
     # openai takes half a second to import, which an offline build does not need.
     from builder.models.openai_endpoint import Line, OpenAIEndpoint
 
-    lines = {one.endpoint: Line(one) for one in config.models.values()}
+    lines = {one.endpoint: Line(one, stopped) for one in config.models.values()}
     return {role: OpenAIEndpoint(one, budget, lines[one.endpoint], stopped) for role, one in config.models.items()}

@@ -16,7 +16,8 @@ from openai.types import Batch as ProvidersBatch
 from builder.config import ModelConfig
 from builder.errors import EmpathyEvalError, job_error
 from builder.files import room_for
-from builder.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT, Refused, meaning
+from builder.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT
+from builder.models.refusals import Refused, meaning
 
 T = TypeVar("T")
 ENDED = ("completed", "failed", "expired", "cancelled")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import email.utils
+import logging
+import math
 import re
 import time
 from collections import deque
@@ -14,8 +16,11 @@ from dataclasses import dataclass, field
 PERSISTENT = 0.5
 # The fewest answers that a round is judged by.
 ROUND = 16
+# The longest that a header keeps new requests back, in seconds; an endpoint that still has no room then says so again.
+LONGEST_PAUSE = 60.0
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
-DURATION = re.compile(r"(\d+(?:\.\d+)?)(ms|[smhd])")
+DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ms|[smhd])", re.ASCII)
+LOG = logging.getLogger(__name__)
 
 
 @dataclass
@@ -38,12 +43,17 @@ class Bucket:
 
 @dataclass
 class Pace:
-    """Bounds requests in flight, requests a minute and tokens a minute; slows down for a persistent refusal and recovers."""
+    """Bounds requests in flight, requests a minute and tokens a minute; slows down for a persistent refusal and recovers.
+
+    Once ``stopped`` gives something, nothing waits any longer. ``name`` is the endpoint in what is told.
+    """
 
     in_flight: int
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
     clock: Callable[[], float] = time.monotonic
+    stopped: Callable[[], object] = lambda: None
+    name: str = "the endpoint"
     running: int = 0
     _limit: float = 0.0
     _paused_until: float = 0.0
@@ -71,7 +81,7 @@ class Pace:
         now = self.clock()
         delays = [bucket.delay(units, now) for bucket, units in ((self._requests, 1), (self._tokens, tokens)) if bucket]
         if (delay := max(self._paused_until - now, *delays, 0.0)) > 0:
-            await asyncio.sleep(delay)
+            await rest(delay, self.stopped)
 
     def end(self, tokens: int, used: int, *, refused: bool = False) -> None:
         """Ends a turn; ``used`` of the tokens taken were needed, ``refused`` if the endpoint asked for a slower pace."""
@@ -92,30 +102,44 @@ class Pace:
     def _judge_round(self) -> None:
         """Halves what is in flight when most of a round was refused, else lets it grow back by a tenth."""
         persistent = self._refusals > PERSISTENT * self._answers
+        before = self.limit
         self._limit = max(1.0, self._limit / 2) if persistent else min(float(self.in_flight), self._limit * 1.1 + 1)
+        if persistent and self.limit < before:
+            what = f"{self._refusals} of {self._answers} requests were refused or timed out: from now on {self.limit} in flight"
+            LOG.warning("%s: %s (docs/models.md has in_flight for local servers)", self.name, what)
         self._answers = self._refusals = 0
 
     def heed(self, raw: Iterable[tuple[bytes, bytes]]) -> None:
         """Starts nothing new until the endpoint's window resets, if its headers say that nothing is left of it."""
-        headers = {name.lower().decode(): value.decode() for name, value in raw if name[:11].lower() == b"x-ratelimit"}
+        headers = {name.lower().decode("latin-1"): value.decode("latin-1") for name, value in raw if name[:11].lower() == b"x-ratelimit"}
         for what in ("requests", "tokens"):
             if headers.get(f"x-ratelimit-remaining-{what}") == "0":
                 reset = seconds(headers.get(f"x-ratelimit-reset-{what}"))
-                self._paused_until = max(self._paused_until, self.clock() + (reset or 0.0))
+                if (reset or 0.0) > LONGEST_PAUSE:
+                    LOG.warning("%s: asks to wait %.0f s for its %s; asked again after %.0f s", self.name, reset, what, LONGEST_PAUSE)
+                self._paused_until = max(self._paused_until, self.clock() + min(reset or 0.0, LONGEST_PAUSE))
+
+
+async def rest(length: float, stopped: Callable[[], object]) -> None:
+    """Waits so many seconds, or until ``stopped`` gives something: it is asked once a second."""
+    end = time.monotonic() + length
+    while (left := end - time.monotonic()) > 0 and not stopped():  # noqa: ASYNC110  (a state, not an event of this loop)
+        await asyncio.sleep(min(1.0, left))
 
 
 def seconds(text: str | None) -> float | None:
     """Seconds from what rate-limit headers hold: ``1.5``, ``6m0s``, ``20ms``, or an HTTP date; None for anything else."""
+    text = (text or "")[:100].strip()
     if not text:
         return None
     try:
-        return max(0.0, float(text))
+        if DURATION.sub("", text) == "":
+            return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text))
+        found = float(text)
+        return max(0.0, found) if math.isfinite(found) else None
     except ValueError:
         pass
-    if DURATION.sub("", text) == "":
-        return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text))
     try:
-        date = email.utils.parsedate_to_datetime(text)
-    except ValueError:
+        return max(0.0, email.utils.parsedate_to_datetime(text).timestamp() - time.time())
+    except (ValueError, TypeError, IndexError, OverflowError, OSError):
         return None
-    return max(0.0, date.timestamp() - time.time())
