@@ -7,9 +7,9 @@ import json
 import random
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import cached_property
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import httpx2
 import openai
@@ -30,6 +30,9 @@ from builder.schemas import schema
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 # Where a request of a batch goes, in the words of providers.
 BATCH_URL: Final = "/v1/chat/completions"
+# The parts in which the time of an answer is counted.
+SLICES = 16
+T = TypeVar("T")
 JSON_HEADERS = {"Content-Type": "application/json"}
 
 
@@ -60,7 +63,7 @@ class Line:
             max_retries=0,
             http_client=BoundedClient(
                 tuple(secret.encode() for secret in secrets_of(config)),
-                timeout=config.timeout_seconds,
+                timeout=None,  # the whole answer has one
                 limits=httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight),
             ),
         )
@@ -137,10 +140,10 @@ class OpenAIEndpoint:
     async def _send(self, content: bytes, worst: Usage) -> Completion:
         """Sends a request once; what does not come whole and in time is no answer, whatever was raised by what came instead."""
         try:
-            async with asyncio.timeout(self._config.timeout_seconds):
-                response = await self._line.client.post(
-                    "/chat/completions", cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}
-                )
+            response = await within(
+                self._config.timeout_seconds,
+                self._line.client.post("/chat/completions", cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}),
+            )
             self._pace.heed(response.headers.raw)
             completion = completion_of(json.loads(response.content), self.name, worst)
         except openai.APIStatusError as error:
@@ -167,6 +170,25 @@ class OpenAIEndpoint:
         """Closes the connections."""
         if "client" in vars(self._line):
             await self._line.client.close()
+
+
+async def within(length: float, work: Coroutine[Any, Any, T]) -> T:
+    """The result of some work within so many seconds; not counted are those in which this process was busy with something else.
+
+    Raises:
+        TimeoutError: if there is none; the work is cancelled.
+    """
+    task, left = asyncio.ensure_future(work), length
+    try:
+        while not task.done() and left > 0:
+            await asyncio.wait({task}, timeout=length / SLICES)
+            left -= length / SLICES
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        if task.cancel():
+            await asyncio.gather(task, return_exceptions=True)
 
 
 def _cause(error: Exception) -> str:
