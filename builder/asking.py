@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from builder.errors import EmpathyEvalError
 from builder.ledger import Entry, Ledger
 from builder.models.protocol import Model, NoAnswer
-from builder.parsing import value_of
+from builder.answer_text import value_of
 from builder.prompts import Message, Prompts
 from builder.records import MADE_BY, About, Candidate, Completion, Failure, Flaw, Kind, Pair, Request
 from builder.schemas import violations

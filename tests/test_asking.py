@@ -9,7 +9,7 @@ import pytest
 from builder.asking import Asker, Trail, judged, settled
 from builder.ledger import Ledger
 from builder.models.protocol import NoAnswer
-from builder.parsing import unwrapped
+from builder.answer_text import unwrapped
 from builder.prompts import Prompts
 from builder.records import About, Completion, Flaw
 from tests.models import Scripted, said
