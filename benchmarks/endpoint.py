@@ -1,7 +1,8 @@
 """How fast a build drives an endpoint: the whole pipeline beside a bare loop of the ``openai`` client and beside raw aiohttp.
 
 ``python -m benchmarks.endpoint`` starts the tests' loopback server on one core and each client on another, one after the
-other, with the same bodies, and prints requests a second, CPU milliseconds a request and peak memory of each.
+other, with the same bodies, and prints requests a second, CPU milliseconds a request and peak memory of each; ``schema`` is the check
+of a body at the border alone, a part of ``pipeline``.
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-
-CLIENTS = ("aiohttp", "openai", "pipeline")
 
 
 def configuration(folder: Path, dialogues: int, in_flight: int) -> Path:
@@ -100,6 +99,21 @@ async def raw_aiohttp(url: str, bodies: list[dict[str, Any]], in_flight: int) ->
         report(begin, len(bodies))
 
 
+def border(bodies: list[dict[str, Any]]) -> None:
+    """The schema of a chat completion alone, over 20,000 bodies as the server sends them."""
+    from builder.schemas import sound
+    from tests.server import Behaviour, Server
+
+    server = Server(Behaviour())
+    answers = [json.dumps(server._answer(body, str(place), None)) for place, body in enumerate(bodies)]
+    parsed = [json.loads(answers[place % len(answers)]) for place in range(20_000)]
+    sound(parsed[0], "chat_completion")  # the validator is made once
+    begin = clock()
+    for body in parsed:
+        sound(body, "chat_completion")
+    report(begin, len(parsed))
+
+
 def clock() -> tuple[float, float]:
     """Wall and CPU seconds."""
     return time.perf_counter(), time.process_time()
@@ -120,6 +134,9 @@ def client(name: str, url: str, bodies: Path, dialogues: int, in_flight: int) ->
         pipeline(url, bodies, dialogues, in_flight)
         return
     loaded = [json.loads(line) for line in bodies.read_bytes().splitlines()]
+    if name == "schema":
+        border(loaded)
+        return
     asyncio.run((bare_openai if name == "openai" else raw_aiohttp)(url, loaded, in_flight))
 
 
@@ -142,7 +159,7 @@ def main() -> None:
         url = (server.stdout.readline() if server.stdout else "").strip()
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(options.rounds):
-                for name in ("pipeline", "openai", "aiohttp"):
+                for name in ("pipeline", "openai", "aiohttp", "schema"):
                     own = [sys.executable, "-m", "benchmarks.endpoint", "--client", name, url, f"{folder}/bodies"]
                     sizes = ["--dialogues", str(options.dialogues), "--in-flight", str(options.in_flight)]
                     print(

@@ -9,10 +9,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
+from builder.answer_text import value_of
 from builder.errors import EmpathyEvalError
 from builder.ledger import Entry, Ledger
 from builder.models.protocol import Model, NoAnswer
-from builder.answer_text import value_of
 from builder.prompts import Message, Prompts
 from builder.records import MADE_BY, About, Candidate, Completion, Failure, Flaw, Kind, Pair, Request
 from builder.schemas import violations

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from builder.answer_text import unwrapped
 from builder.asking import Asker, Trail, judged, settled
 from builder.ledger import Ledger
 from builder.models.protocol import NoAnswer
-from builder.answer_text import unwrapped
 from builder.prompts import Prompts
 from builder.records import About, Completion, Flaw
 from tests.models import Scripted, said

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import unicodedata
 from typing import Any
 
 from builder.records import Completion, Usage
@@ -40,7 +39,7 @@ def completion_of(body: Any, model: str, worst: Usage) -> Completion:
     if any("finish_reason" in place for place, _ in odd):
         finish = "unknown"
     if not (text or refusal or usage.get("completion_tokens") or (finish or "").casefold() in EARLY_ENDS):
-        why = "".join(f"; {place}: {what}" for place, what in odd[:1]) or "".join(f": {one}" for one in [said(body)] if one)
+        why = next((f"; {said(f'{place}: {what}')}" for place, what in odd), "") or f": {said(body)}".removesuffix(": ")
         raise NoCompletion(f"the answer has no usable content{why}")
     ends = "refusal" if refusal else finish or ("stop" if text else "empty")
     return Completion(_storable(refusal or text), ends, model, _counted(usage, worst, empty=not (refusal or text)))
@@ -82,6 +81,6 @@ def said(value: Any, depth: int = 4) -> str:
     elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**9:
         found = str(value)
     # Control and formatting signs could move a terminal's cursor.
-    plain = "".join(" " if unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp") else sign for sign in found[: 10 * LONGEST_SAID])
+    plain = "".join(sign if sign.isprintable() else " " for sign in found[: 10 * LONGEST_SAID])
     line = " ".join(plain.split())
     return line if len(line) <= LONGEST_SAID else f"{line[: LONGEST_SAID - 1]}…"

@@ -18,6 +18,8 @@ PERSISTENT = 0.5
 ROUND = 16
 # The longest that a header keeps new requests back, in seconds; an endpoint that still has no room then says so again.
 LONGEST_PAUSE = 60.0
+# What a longer wait is taken as, in seconds: about four months.
+LONGEST_ASKED = 1e7
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ms|[smhd])", re.ASCII)
 LOG = logging.getLogger(__name__)
@@ -134,9 +136,9 @@ def seconds(text: str | None) -> float | None:
         return None
     try:
         if DURATION.sub("", text) == "":
-            return sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text))
+            return min(LONGEST_ASKED, sum(float(number) * UNITS[unit] for number, unit in DURATION.findall(text)))
         found = float(text)
-        return max(0.0, found) if math.isfinite(found) else None
+        return min(LONGEST_ASKED, max(0.0, found)) if math.isfinite(found) else None
     except ValueError:
         pass
     try:
