@@ -74,7 +74,7 @@ def score(
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
     splits = SPLITS if split is None else (split,)
     found = find(names, configuration["report"]) if names else Found((), ())
-    _named_apart([one.name for one in (*found.metrics, *found.diversities)], scores)
+    _named_apart([*(one.name for one in found.metrics), *(one.name for one in found.diversities)], scores)
     stand = Stand(release_dir, found, chance, cache=cache, spread=spread, progress=progress, splits=splits)
     if not len(stand.pairs):
         raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")

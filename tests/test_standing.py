@@ -333,9 +333,9 @@ def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
         assert told["judge"] == ("10", str(every), str(every - 10)) and told.get("length", ("", "", "0"))[2] == "0"
         assert main([*base, "--json"]) == 0
         found = json.loads(capsys.readouterr().out)
-        told = {row["metric"]: row["coverage"] for row in found["inversion"]}
-        assert told["judge"] == {"pairs": 10, "of": every, "left_out": every - 10}
-        assert not metric or told["length"] == {"pairs": every, "of": every, "left_out": 0}
+        coverage = {row["metric"]: row["coverage"] for row in found["inversion"]}
+        assert coverage["judge"] == {"pairs": 10, "of": every, "left_out": every - 10}
+        assert not metric or coverage["length"] == {"pairs": every, "of": every, "left_out": 0}
         for groups in found["groups"].values():
             judged = [row["coverage"] for rows in groups.values() for row in rows if row["metric"] == "judge"]
             assert sum(one["pairs"] for one in judged) == 10
