@@ -1,7 +1,8 @@
 """Builds in batches, round by round: replay, submit what is unanswered, wait, take the answers in, until nothing is unanswered.
 
 A file of requests is noted in the ledger before it is submitted, under its hash, which its batch carries as metadata. So a
-batch whose name could not be noted any more is found again by its hash, and nothing is submitted twice.
+batch whose name could not be noted any more is found again by its hash, and nothing is submitted twice. Where a gateway drops the
+metadata, the batch is known by its uploaded file, which has the hash in its name; where that cannot be seen either, the round ends.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from tempfile import TemporaryDirectory
 from builder.answers import take
 from builder.budget import make_budget
 from builder.config import Configuration
-from builder.errors import JobError, job_error
+from builder.errors import JobError, Problem, job_error
 from builder.handing import request_files
 from builder.ledger import Ledger
 from builder.models.batches import Batches, State
@@ -51,7 +52,11 @@ class Rounds:
         self._desks = {one.endpoint: Batches(one) for one in self.config.models.values() if one.kind == "openai"}
 
     def settle(self, wait: bool) -> dict[str, int]:
-        """Takes in the batches that have ended, after waiting for all of them if told; returns those still under way."""
+        """Takes in the batches that have ended, after waiting for all of them if told; returns those still under way.
+
+        Raises:
+            JobError: for files that hold nothing in the form of answers: their batches stay under way, for they were paid for.
+        """
         with Ledger(self.ledger) as ledger:
             mine = [batch for batch in under_way(ledger) if batch.build == self.config.identity]
             batches = [name for batch in mine for name in self._named(ledger, batch)]
@@ -64,9 +69,9 @@ class Rounds:
                 break
             time.sleep(self.poll)
         with Ledger(self.ledger) as ledger:
-            for batch, state in states.items():
-                if state.ended:
-                    self._take_in(ledger, batch, state)
+            broken = [one for batch, state in states.items() if state.ended for one in self._take_in(ledger, batch, state)]
+        if broken:
+            raise JobError(broken)
         return open_ones
 
     def _named(self, ledger: Ledger, batch: Batch) -> Iterator[Batch]:
@@ -77,7 +82,9 @@ class Rounds:
         else:
             yield batch if batch.id else named(ledger, batch, name)
 
-    def _take_in(self, ledger: Ledger, batch: Batch, state: State) -> None:
+    def _take_in(self, ledger: Ledger, batch: Batch, state: State) -> list[Problem]:
+        """Takes the answers of a batch that has ended; returns what is wrong with files in which there is not one line of the form."""
+        broken = list[Problem]()
         with TemporaryDirectory() as folder:
             for file in state.files:
                 path = Path(folder) / "answers.jsonl"
@@ -86,19 +93,26 @@ class Rounds:
                     continue
                 with path.open("rb") as stream:
                     taken = take(ledger, f"{batch.id} {file}", stream, "batch")
+                if taken.problems and not (taken.stored or taken.already or taken.unanswered):
+                    first = taken.problems[0]
+                    broken.append(Problem(first.where, first.what, "run the same command to fetch it again; nothing was asked for again"))
+                    continue
                 self.brought += taken.stored + taken.already
                 self.refused.update(taken.refused)
                 self.reasons.update(taken.unanswered)
                 self.reasons.update(problem.what for problem in taken.problems)
+        if broken:
+            return broken
         if state.status != "completed":
             self.reasons[state.reason] += 1
         ended(ledger, batch)
+        return broken
 
     def submit(self, notes: Notes) -> dict[str, int]:
         """Submits a round, as far as the budget reaches; returns the requests by batch.
 
         Raises:
-            JobError: if the budget has no room for a single request.
+            JobError: if the budget has no room for a single request, or a batch that was made would not be found again.
         """
         given: dict[str, int] = {}
         with Ledger(self.ledger) as ledger, TemporaryDirectory() as folder:
@@ -111,9 +125,11 @@ class Rounds:
                 batch = Batch(file.digest, file.endpoint, build_hash, number)
                 note(ledger, file.digest, file.requests, batch)
                 metadata = {"build": build_hash, "round": str(number), "file": file.digest}
-                name = self._desks[file.endpoint].submit(file.path, metadata, taken_ids(ledger))
-                named(ledger, batch, name)
-                given[name] = len(file.requests)
+                made = self._desks[file.endpoint].submit(file.path, metadata, taken_ids(ledger))
+                named(ledger, batch, made.name)
+                given[made.name] = len(file.requests)
+                if not made.found_again:
+                    raise self._desks[file.endpoint].forgetful(made.name)
             if not given:
                 raise budget.used_up()
         return given

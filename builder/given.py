@@ -35,13 +35,9 @@ class Given(MeanMetric):
         """The pairs that are scored."""
         return {pair_id for pair_id, _ in self._scores}
 
-    def has_cells(self, pair_id: str) -> bool:
-        """Whether all four cells of a pair are scored."""
-        return all((pair_id, cell) in self._scores for cell in CELLS)
-
     def looked_up(self, pairs: Pairs) -> dict[str, Array]:
-        """The statistics of each variant of these pairs."""
-        return {variant: with_count([self._scores[pair_id, variant] for pair_id in pairs.ids]) for variant in pairs.variants}
+        """The statistics of each variant of these pairs; nan where there is no score."""
+        return {name: with_count([self._scores.get((pair_id, name), math.nan) for pair_id in pairs.ids]) for name in pairs.variants}
 
 
 @dataclass(frozen=True)

@@ -200,6 +200,17 @@ def _rankings(sides: tuple[Array, Array] | None, clusters: Clusters, drawn: Arra
     return Estimate(accuracy, *interval(drawn[:, 0] / drawn[:, 1], PLACES)), Estimate(value, *bounds)
 
 
+def accuracy_of(metric: Metric, statistics: Statistics, contrast: Contrast, clusters: Clusters, chance: Chance) -> Estimate | None:
+    """How often the first of two variants is rated better, where a pair without scores (nan) is one in which it is not."""
+    if (sides := _ranked(metric, statistics, contrast)) is None:
+        return None
+    won = np.nan_to_num(wins(*sides), nan=0.0)
+    if len(clusters) < 2:
+        return Estimate(round(float(won.mean()), PLACES))
+    drawn = clusters.bootstrapped(clusters.totals(np.column_stack([won, np.ones(len(won))])), chance.resamples, chance.seed)
+    return Estimate(round(float(won.mean()), PLACES), *interval(drawn[:, 0] / drawn[:, 1], PLACES))
+
+
 def diversity_row(
     measure: Diversity, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], contrasts: Sequence[Contrast], seed: int
 ) -> Row:

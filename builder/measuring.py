@@ -111,9 +111,16 @@ class Stand:
         return statistics_of(chosen, pairs, cache=self.cache, spread=self.spread, progress=self.progress)
 
     def _table(
-        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast]
-    ) -> list[Row]:
-        return measured_rows(metrics, statistics, corpus.clusters, contrasts, self.chance) if len(corpus) else []
+        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast],
+        chosen: Matched | None = None,
+    ) -> list[Row]:  # fmt: skip
+        """The rows over the pairs of a corpus, or those chosen of them; none where there are none."""
+        if chosen is None or chosen.all():
+            return measured_rows(metrics, statistics, corpus.clusters, contrasts, self.chance) if len(corpus) else []
+        if not chosen.any():
+            return []
+        kept = Made([one.name for one in metrics], lambda metric: {name: one[chosen] for name, one in statistics[metric].items()})
+        return measured_rows(metrics, kept, corpus.clusters.take(chosen), contrasts, self.chance)
 
     def _diversities(self, corpus: Corpus, contrasts: Sequence[Contrast]) -> tuple[list[Row], list[MetricFault]]:
         """The rows of the measures of whole sets of texts, and what kept others from having one."""
@@ -139,26 +146,17 @@ class Stand:
     def _part(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrast: Contrast, chosen: Matched
     ) -> list[Row]:
-        if not chosen.any():
-            return []
-        clusters = corpus.clusters.take(chosen)
-
-        def kept(metric: str) -> Statistics:
-            return {name: statistics[metric][name][chosen] for name in contrast.weights}
-
-        return measured_rows(metrics, Made([one.name for one in metrics], kept), clusters, (contrast,), self.chance)
+        sides = Made([one.name for one in metrics], lambda metric: {name: statistics[metric][name] for name in contrast.weights})
+        return self._table(corpus, metrics, sides, (contrast,), chosen)
 
     def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[Row]]:
         """By group the row of each metric; p-values are corrected over groups and metrics."""
         column = np.array(self.pairs.groups[name])
-        clusters = self.pairs.clusters
         found: dict[str, list[Row]] = {}
         for group in sorted(set(self.pairs.groups[name])):
-            chosen = column == group
-            kept = Made(list(statistics), lambda metric, rows=chosen: {name: one[rows] for name, one in statistics[metric].items()})  # type: ignore[misc]
-            found[group] = measured_rows(metrics, kept, clusters.take(chosen), PAIRS, self.chance)
+            found[group] = self._table(self.pairs, metrics, statistics, PAIRS, column == group)
         rows = iter(corrected([row for group in found.values() for row in group]))
-        return {group: [next(rows) for _ in metrics] for group in found}
+        return {group: [next(rows) for _ in made] for group, made in found.items()}
 
     def _before(
         self, candidates: Candidates, metrics: Sequence[Metric], statistics: Mapping[str, Statistics],

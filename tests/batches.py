@@ -46,12 +46,24 @@ class BatchServer(Server):
     looks: int = 1
     # How often each request was answered and charged, by its id.
     charged: Counter[str] = field(default_factory=Counter)
+    # What a gateway may do: tell of batches without their metadata, and have no list of files.
+    drops_metadata: bool = False
+    lists_files: bool = True
+    # What is said of each uploaded file, which may be gone; and the names files were uploaded under, one for each time.
+    about: dict[str, dict[str, Any]] = field(default_factory=dict)
+    uploads: list[str] = field(default_factory=list)
+    # By step the bodies that come, with status 200, in the place of what would be said; what was asked for is done.
+    odd: dict[str, deque[bytes]] = field(default_factory=dict)
+    # By step how often it fails with 503 and these headers before anything is done.
+    failing: Counter[str] = field(default_factory=Counter)
+    headers: dict[str, str] = field(default_factory=dict)
     # Every third call of each kind fails: "503", or "lost" where it is done all the same.
     call_fault: str | None = None
 
     def routes(self) -> list[web.RouteDef]:
         return [
             web.post("/v1/files", self.step("upload", self._upload)),
+            web.get("/v1/files", self.step("files", self._files)),
             web.get("/v1/files/{name}/content", self.step("fetch", self._fetch)),
             web.post("/v1/batches", self.step("create", self._create)),
             web.get("/v1/batches", self.step("list", self._list)),
@@ -67,10 +79,15 @@ class BatchServer(Server):
                 if self.call_fault == "lost":  # done, and the answer never arrives
                     await handler(request)
                 return self._error(503, "fault")
+            if self.failing[name]:
+                self.failing[name] -= 1
+                return self._error(503, "failing", self.headers)
             self.hook(f"before {name}")
-            response: web.StreamResponse = await handler(request)
+            odd = self.odd[name].popleft() if self.odd.get(name) else None
+            # What is fetched is under way as soon as it is asked for.
+            response: web.StreamResponse = web.Response() if odd is not None and name == "fetch" else await handler(request)
             self.hook(f"after {name}")
-            return response
+            return response if odd is None else web.Response(body=odd)
 
         return handle
 
@@ -80,17 +97,29 @@ class BatchServer(Server):
         assert isinstance(file, web.FileField) and form["purpose"] == "batch"
         name = f"file-{len(self.files)}"
         self.files[name] = file.file.read()
-        about = {"id": name, "object": "file", "bytes": len(self.files[name]), "created_at": 0, "filename": file.filename}
-        return web.json_response({**about, "purpose": "batch", "status": "processed"})
+        self.about[name] = {
+            "id": name, "object": "file", "bytes": len(self.files[name]), "created_at": 0, "filename": file.filename,
+            "purpose": "batch", "status": "processed",
+        }  # fmt: skip
+        self.uploads.append(file.filename)
+        return web.json_response(self.about[name])
+
+    async def _files(self, request: web.Request) -> web.Response:
+        if not self.lists_files:
+            return self._error(404, "no such page")
+        return self._page(self.about, request)
 
     async def _create(self, request: web.Request) -> web.Response:
         asked = await request.json()
+        if asked["input_file_id"] not in self.files:
+            return self._error(400, "no such file")
         name, lines = f"batch-{len(self.batches)}", self.files[asked["input_file_id"]].splitlines()
         assert len({json.loads(line)["body"]["model"] for line in lines}) == 1, "a file is for one model"
         counts = {"total": len(lines), "completed": 0, "failed": 0}
         self.batches[name] = {
             "id": name, "object": "batch", "endpoint": asked["endpoint"], "input_file_id": asked["input_file_id"], "created_at": 0,
-            "completion_window": asked["completion_window"], "metadata": asked["metadata"], "status": "validating",
+            "completion_window": asked["completion_window"], "status": "validating",
+            "metadata": None if self.drops_metadata else asked["metadata"],
             "request_counts": counts, "looks": 0,
         }  # fmt: skip
         # It is worked on and charged whether anyone ever looks at it or not.
@@ -98,11 +127,15 @@ class BatchServer(Server):
         return web.json_response(self.batches[name])
 
     async def _list(self, request: web.Request) -> web.Response:
+        return self._page(self.batches, request)
+
+    @staticmethod
+    def _page(rows: dict[str, dict[str, Any]], request: web.Request) -> web.Response:
         """Two a page, the latest first."""
-        names = list(reversed(self.batches))
+        names = list(reversed(rows))
         after = request.query.get("after")
         names = names[names.index(after) + 1 :] if after else names
-        page = [self.batches[name] for name in names[:2]]
+        page = [rows[name] for name in names[:2]]
         return web.json_response({"object": "list", "data": page, "has_more": len(names) > 2})
 
     async def _look(self, request: web.Request) -> web.Response:

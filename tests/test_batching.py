@@ -6,7 +6,8 @@ import json
 import multiprocessing
 import os
 import signal
-from collections import deque
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from builder.errors import InputError, JobError
 from builder.handing import hand_out
 from builder.ledger import Ledger
 from builder.models import batches
+from builder.outstanding import under_way
 from builder.pipeline import Run, build
 from builder.prompts import Prompts, load_prompts
 from builder.scenarios import Catalogue, load_catalogue
@@ -80,6 +82,11 @@ def whole(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
     with Ledger(office.folder / "b" / "ledger.sqlite", create=False) as ledger:
         assert next(ledger.query("SELECT (SELECT count(*) FROM noted), (SELECT count(*) FROM batches WHERE NOT taken)")) == (0, 0)
         assert set(ledger.query("SELECT DISTINCT delivery FROM completions")) == {("batch",), ("computed",)}
+
+
+def once(office: Office) -> None:
+    """No file was uploaded twice."""
+    assert office.server.uploads and len(set(office.server.uploads)) == len(office.server.uploads)
 
 
 def test_a_build_in_batches_has_the_bytes_of_the_plain_one_and_asks_nothing_twice(
@@ -200,9 +207,10 @@ def test_calls_that_fail_are_made_again_and_no_batch_is_made_twice(
     office.server.call_fault = fault
     office.build()
     whole(office, plain)
+    once(office)
 
 
-STEPS = ("upload", "create", "list", "look", "fetch")
+STEPS = ("files", "upload", "create", "list", "look", "fetch")
 
 
 def test_a_ledger_restored_from_a_copy_finds_its_batches_again(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
@@ -285,8 +293,8 @@ def _run(world: Path, config: Path, out: Path, at: str) -> None:
     build_by_batch(load_configuration(config), out, load_catalogue(world), load_prompts(), poll=POLL)
 
 
-@pytest.mark.parametrize("at", KILLS + CALLS)
-def test_a_kill_at_any_step_pays_for_nothing_twice(at: str, office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
+def killed(office: Office, at: str) -> None:
+    """A build that is killed at a step."""
     world = copy_world(office.folder / "scenarios")
     office.config()
     context = multiprocessing.get_context("fork")
@@ -301,8 +309,169 @@ def test_a_kill_at_any_step_pays_for_nothing_twice(at: str, office: Office, plai
     process.join(60)
     assert process.exitcode == -signal.SIGKILL
     office.server.hook = lambda step: None
+
+
+@pytest.mark.parametrize("at", KILLS + CALLS)
+def test_a_kill_at_any_step_pays_for_nothing_twice(at: str, office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
+    killed(office, at)
     office.build()
     whole(office, plain)
+    once(office)
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_a_file_is_uploaded_once_though_its_batch_is_refused_for_a_while(
+    lists: bool, office: Office, plain: tuple[tuple[bytes, ...], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "FIRST_WAIT", 0.01)
+    office.server.lists_files, office.server.failing = lists, Counter(create=4)
+    office.build()
+    whole(office, plain)
+    once(office)
+    assert {f"requests-{one['metadata']['file']}.jsonl" for one in office.server.batches.values()} == set(office.server.uploads)
+
+
+def test_a_file_that_was_uploaded_before_a_run_gave_up_is_used_by_the_next(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
+    office.server.failing["create"] = 99
+    with pytest.raises(JobError, match="503: failing"):
+        office.build(office.config({"patience_seconds": 0.1}))
+    office.server.failing.clear()
+    office.build()
+    whole(office, plain)
+    once(office)
+
+
+def test_a_file_that_is_listed_and_not_taken_any_more_is_uploaded_again(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
+    office.server.failing["create"] = 99
+    with pytest.raises(JobError):
+        office.build(office.config({"patience_seconds": 0.1}))
+    office.server.failing.clear()
+    gone = office.server.about["file-0"]["filename"]
+    del office.server.files["file-0"]
+    office.server.files["another"] = b""  # so that the next name is a new one
+    office.build()
+    whole(office, plain)
+    assert {name: many for name, many in Counter(office.server.uploads).items() if many > 1} == {gone: 2}
+
+
+@pytest.mark.parametrize("at", [None, "after upload", "before create", "after create", "after named"])
+def test_where_a_gateway_drops_metadata_a_batch_is_known_by_its_uploaded_file(
+    at: str | None, office: Office, plain: tuple[tuple[bytes, ...], int]
+) -> None:
+    office.server.drops_metadata = True
+    if at:
+        killed(office, at)
+    office.build()
+    whole(office, plain)
+    once(office)
+
+
+def test_where_a_batch_could_not_be_found_again_no_other_is_made_before_that_is_said(
+    office: Office, plain: tuple[tuple[bytes, ...], int]
+) -> None:
+    office.server.drops_metadata, office.server.lists_files = True, False
+    made = 0
+    while True:
+        try:
+            office.build()
+            break
+        except JobError as error:
+            made += 1
+            assert f"batch-{made - 1} is made and noted, but something on the way drops its metadata" in str(error)
+            assert len(office.server.batches) == made
+            with Ledger(office.folder / "b" / "ledger.sqlite") as ledger:
+                assert [one.id for one in under_way(ledger)] == [f"batch-{made - 1}"]
+    assert made > 1
+    whole(office, plain)
+
+
+# Bodies that are none of a batch, a file or a list of them, each with what is said of it.
+ODD = {
+    b"": "is not JSON", b"<html>busy</html>": "is not JSON", b"\xff\xfe": "is not JSON", b"[" * 100_000: "is not JSON",
+    b"null": "null is not of type object", b"[]": r"\[\] is not of type object", b'"well"': '"well" is not of type object',
+    b"NaN": "not of type object", b"{}": "misses", b'{"error": {"message": "overloaded", "code": 7}}': "7 overloaded",
+    b'{"error": "a bad\\n\\u001b minute"}': r"a bad \? minute", b'{"id": 7, "status": "completed", "data": 7}': "7 is not of type",
+    b'{"id": "../x", "status": "completed", "data": {}}': '"../x" does not match|not of type array',
+    b'{"id": "\\ud800", "status": ["completed"], "data": null}': "does not match|not of type array",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("step", ["files", "upload", "create", "list", "look"])
+def test_a_call_that_is_answered_with_something_odd_is_made_again_and_nothing_is_made_twice(
+    step: str, office: Office, plain: tuple[tuple[bytes, ...], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batches, "FIRST_WAIT", 0.0005)
+    monkeypatch.setattr(batches, "LONGEST_WAIT", 0.01)
+    office.server.odd[step] = deque(ODD)
+    office.build()
+    assert len(office.server.odd[step]) < len(ODD)
+    whole(office, plain)
+    once(office)
+
+
+@pytest.mark.parametrize("body", ODD)
+def test_what_comes_in_the_place_of_a_batch_is_told_and_the_next_run_goes_on(
+    body: bytes, office: Office, plain: tuple[tuple[bytes, ...], int]
+) -> None:
+    for step in ("list", "look"):
+        office.server.odd = {step: deque([body] * 99)}
+        with pytest.raises(JobError, match=ODD[body]) as caught:
+            office.build(office.config({"patience_seconds": 0.1}))
+        assert str(caught.value).startswith("batches of endpoint loopback: what came ")
+        assert len(str(caught.value)) < 400 and "\x1b" not in str(caught.value)
+    office.server.odd = {}
+    office.build()
+    whole(office, plain)
+
+
+def test_a_file_name_that_is_a_number_is_told(office: Office) -> None:
+    office.server.odd["look"] = deque([b'{"id": "batch-0", "status": "completed", "output_file_id": 7}'] * 99)
+    with pytest.raises(JobError, match="output_file_id: 7 is not of type string or null"):
+        office.build(office.config({"patience_seconds": 0.1}))
+
+
+def test_a_status_that_is_not_known_is_no_end_and_not_waited_for_for_ever(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
+    office.server.odd["look"] = deque([b'{"id": "batch-0", "status": "paused"}'] * 9999)
+    config = office.config({"patience_seconds": 0.3})
+    assert "batch-0" in office.build(config, wait=False).requests
+    with pytest.raises(JobError, match='batch-0 has the status "paused", which is none of completed, '):
+        office.build(config)
+    office.server.odd.clear()
+    office.build()
+    whole(office, plain)
+
+
+@pytest.mark.parametrize(
+    ("more", "status", "reason"),
+    [
+        ('"status": "COMPLETED", "request_counts": null, "errors": 7', "completed", ""),
+        ('"status": "Canceled", "request_counts": [20], "errors": "no credit"', "cancelled", ": no credit"),
+        ('"status": "in progress", "request_counts": {"total": "20", "completed": -1, "failed": 0.5}', "in_progress", ""),
+        ('"status": "failed", "errors": {"data": [{"message": "too much"}]}, "metadata": "none"', "failed", ": too much"),
+        ('"status": "failed", "errors": [], "output_file_id": ""', "failed", ""),
+    ],
+)
+def test_what_is_only_shown_of_a_batch_may_be_anything(more: str, status: str, reason: str, office: Office) -> None:
+    office.build(wait=False)
+    office.server.odd["look"] = deque([f'{{"id": "batch-0", {more}}}'.encode()])
+    state = batches.Batches(office.config().models["far"]).state("batch-0")
+    assert (state.status, state.done, state.total, state.files) == (status, 0, 0, ()) and state.reason == f"batch-0 {status}{reason}"
+
+
+def test_a_page_in_the_place_of_answers_ends_no_batch(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
+    office.server.odd["fetch"] = deque([b"<html>busy</html>"])
+    with pytest.raises(JobError, match="batch-0 batch-0-output: line 1: is not JSON"):
+        office.build()
+    office.build()
+    whole(office, plain)
+
+
+@pytest.mark.parametrize(("after", "least"), [("1", 1), ("86400", 0), ("1e400", 0), ("-5", 0), ("soon", 0), ("0", 0)])
+def test_the_wait_that_an_endpoint_asks_for_is_given_as_far_as_patience_goes(after: str, least: float, office: Office) -> None:
+    office.server.failing["list"], office.server.headers = 2, {"Retry-After": after}
+    start = time.monotonic()
+    assert batches.Batches(office.config().models["far"]).find("none") is None
+    assert 2 * least <= time.monotonic() - start < 2 * least + 3
 
 
 def test_the_command_builds_in_batches_and_says_what_is_under_way(office: Office, capsys: pytest.CaptureFixture[str]) -> None:

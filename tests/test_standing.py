@@ -117,7 +117,7 @@ def test_a_metric_by_module_and_name_is_measured_like_any_other(released: tuple[
 
 def test_scores_from_a_file_stand_as_the_metric_that_gave_them(released: tuple[Path, Released], strange: Path) -> None:
     rows = letters(released[0]) + letters(released[0], "controls", [name for name in CELLS if name not in PAIR_VARIANTS])
-    given = score(released[0], (), write_scores(strange / "judge.csv", rows))
+    given = score(released[0], (), [write_scores(strange / "judge.csv", rows)])
     own = score(released[0], ["strange_metrics:Letters"])
     for (table, group, one), (same_table, same_group, other) in zip(tables(given), tables(own), strict=True):
         assert (table, group, one.scores, one.differences) == (same_table, same_group, other.scores, other.differences)
@@ -135,14 +135,14 @@ def test_one_split_alone_can_be_scored_and_part_of_the_pairs(released: tuple[Pat
     train = read_corpus(released[0], "pairs", PAIR_VARIANTS, splits=("train",))
     assert score(released[0], ["strange_metrics:Letters"], split="train").inversion[0].pairs == len(train)
     part = write_scores(strange / "part.csv", letters(released[0])[:20])
-    assert score(released[0], (), part).inversion[0].pairs == 10
+    assert score(released[0], (), [part]).inversion[0].pairs == 10
     with pytest.raises(InputError, match="holds no pairs in validation"):
         score(released[0], ["length"], split="validation")
 
 
 def test_where_lower_scores_are_better_they_prefer_the_other(released: tuple[Path, Released], strange: Path) -> None:
     path = write_scores(strange / "harm.csv", [[pair, name, int(name == "apathetic")] for pair, name, _ in letters(released[0])])
-    (made,) = score(released[0], (), path, lower_is_better=True).inversion
+    (made,) = score(released[0], (), [path], lower_is_better=True).inversion
     one = made.differences["empathetic - apathetic"]
     assert one.value == -1 and one.prefers == "empathetic" and one.accuracy and one.accuracy.value == 1
 
@@ -155,7 +155,7 @@ def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(released: tuple[
     rows[6][2] = "nan"
     rows.append(list(rows[10]))
     with pytest.raises(InputError) as found:
-        score(released[0], (), write_scores(strange / "bad.csv", rows))
+        score(released[0], (), [write_scores(strange / "bad.csv", rows)])
     said = str(found.value)
     for fault in (
         'line 2: score: "warm"', '"059-00001-t03" is no pair of this release', 'line 6: variant: "kind"', 'line 8: score: "nan"',
@@ -169,7 +169,7 @@ def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(released: tuple[
     ):
         (strange / "bad.csv").write_text(text, encoding="latin-1")
         with pytest.raises(InputError, match=fault):
-            score(released[0], (), strange / "bad.csv")
+            score(released[0], (), [strange / "bad.csv"])
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ def test_a_measure_of_whole_sets_can_stand_alone(released: tuple[Path, Released]
 
 def test_a_judge_of_few_pairs_takes_no_group_from_a_metric(released: tuple[Path, Released], strange: Path) -> None:
     alone = score(released[0], ["length"])
-    both = score(released[0], ["length"], write_scores(strange / "judge.csv", letters(released[0])[:4]))
+    both = score(released[0], ["length"], [write_scores(strange / "judge.csv", letters(released[0])[:4])])
     for name, found in alone.groups.items():
         assert {group: rows[0] for group, rows in both.groups[name].items()} == {group: rows[0] for group, rows in found.items()}
 
@@ -311,10 +311,103 @@ def test_a_judge_of_the_whole_release_can_be_seen_on_one_split(released: tuple[P
     folder = with_a_test_split(Path(shutil.copytree(released[0], strange / "release")))
     test = read_corpus(folder, "pairs", PAIR_VARIANTS, splits=("test",))
     path = write_scores(strange / "judge.csv", letters(folder))
-    assert score(folder, (), path, split="test").inversion[0].pairs == len(test)
+    assert score(folder, (), [path], split="test").inversion[0].pairs == len(test)
     write_scores(path, [row for row in letters(folder) if row[0] not in test.pair_ids])
     with pytest.raises(InputError, match="holds no score of a pair in test"):
-        score(folder, (), path, split="test")
+        score(folder, (), [path], split="test")
+
+
+def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
+    released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = letters(released[0])
+    every, path = len(rows) // 2, str(write_scores(strange / "judge.csv", rows[:20]))
+    for metric in ([], ["--metric", "length"]):
+        base = ["score", str(released[0]), "--scores", path, *metric]
+        assert main(base) == main([*base, "--csv"]) == 0
+        first, _, rest = capsys.readouterr().out.partition("\n")
+        assert first == f"judge: 10 of {every} pairs; {every - 10} left out"
+        assert f"judge, pairs, 10 of {every} pairs; {every - 10} left out: apathetic" in rest
+        lines = list(csv.DictReader(io.StringIO(rest[rest.index("table,group") :])))
+        told = {line["metric"]: (line["pairs"], line["of"], line["left_out"]) for line in lines if line["table"] == "pairs"}
+        assert told["judge"] == ("10", str(every), str(every - 10)) and told.get("length", ("", "", "0"))[2] == "0"
+        assert main([*base, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        coverage = {row["metric"]: row["coverage"] for row in found["inversion"]}
+        assert coverage["judge"] == {"pairs": 10, "of": every, "left_out": every - 10}
+        assert not metric or coverage["length"] == {"pairs": every, "of": every, "left_out": 0}
+        for groups in found["groups"].values():
+            judged = [row["coverage"] for rows in groups.values() for row in rows if row["metric"] == "judge"]
+            assert sum(one["pairs"] for one in judged) == 10
+    assert main(["score", str(released[0]), "--scores", str(write_scores(strange / "judge.csv", rows))]) == 0
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_strictly_a_pair_that_is_left_out_counts_as_wrong_in_accuracy_alone(
+    released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [[pair, name, int(name == "empathetic")] for pair, name, _ in letters(released[0])]
+    every, path = len(rows) // 2, write_scores(strange / "judge.csv", rows[:20])
+    (kind,), (strict,) = (score(released[0], (), [path], strict=one).inversion for one in (False, True))
+    (one,), (other,) = (row.differences.values() for row in (kind, strict))
+    assert one.accuracy and other.accuracy and other.accuracy.low is not None and other.accuracy.high is not None
+    assert one.accuracy.value == 1 and other.accuracy.value == pytest.approx(10 / every, abs=1e-6)
+    assert other.accuracy.low <= other.accuracy.value <= other.accuracy.high and other.accuracy.low < 1
+    assert (one.value, one.low, one.high, one.auc, kind.pairs) == (other.value, other.low, other.high, other.auc, strict.pairs)
+    assert strict.signature == f"{kind.signature}|missing:wrong"
+    assert main(["score", str(released[0]), "--scores", str(path), "--strict"]) == 0
+    assert capsys.readouterr().out.startswith(f"judge: 10 of {every} pairs; {every - 10} left out, wrong in accuracy\n")
+    whole = write_scores(strange / "whole.csv", rows)
+    (kind,), (strict,) = (score(released[0], (), [whole], strict=one).inversion for one in (False, True))
+    assert kind.differences == strict.differences
+
+
+def test_strictly_a_group_and_a_contrast_count_their_own_missing_pairs(released: tuple[Path, Released], strange: Path) -> None:
+    rest = [name for name in CELLS if name not in PAIR_VARIANTS]
+    ids = read_corpus(released[0], "controls", CELLS).pair_ids
+    kept = set(ids[: len(ids) // 2])
+    good = {"near_empathetic": 1, "empathetic": 1}
+    rows = [
+        [pair, name, good.get(str(name), 0)]
+        for pair, name, _ in letters(released[0]) + letters(released[0], "controls", rest)
+        if pair in kept
+    ]
+    measured = score(released[0], (), [write_scores(strange / "judge.csv", rows)], strict=True)
+    (cells,) = measured.controls
+    near = cells.differences["stance, near"].accuracy
+    assert near and near.value == pytest.approx(len(kept) / len(ids), abs=1e-6) and cells.pairs == len(kept)
+    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+    for phase, found in measured.groups["phase"].items():
+        mine = [pair for pair, one in zip(corpus.pair_ids, corpus.groups["phase"], strict=True) if one == phase]
+        for row in found:
+            accuracy = row.differences["empathetic - apathetic"].accuracy
+            assert accuracy and accuracy.value == pytest.approx(len(kept & set(mine)) / len(mine), abs=1e-6)
+
+
+def test_each_file_of_scores_is_a_row_in_the_order_given(
+    released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [write_scores(strange / f"{name}.csv", letters(released[0])[:many]) for name, many in (("b", None), ("a", 20))]
+    measured = score(released[0], ["length"], paths)
+    assert [row.metric for row in measured.inversion] == ["length", "b", "a"]
+    for number, path in enumerate(paths, 1):
+        alone = score(released[0], (), [path])
+        assert alone.inversion == measured.inversion[number : number + 1]
+        assert [row for row in measured.groups["phase"]["comforting"] if row.metric == path.stem] == alone.groups["phase"]["comforting"]
+    command = ["score", str(released[0]), "--scores", str(paths[0]), "--scores", str(paths[1])]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("a: 10 of ") and said.index("b, pairs, ") < said.index("a, pairs, ")
+
+
+def test_rows_of_one_name_are_refused(released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (strange / "more").mkdir()
+    paths = [write_scores(strange / name, letters(released[0])) for name in ("judge.csv", "more/judge.csv", "length.csv")]
+    command = ["score", str(released[0]), "--metric", "length", *(part for path in paths for part in ("--scores", str(path)))]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert f'{paths[1]}: there is another row with the name "judge"' in said and f"{paths[2]}: there is another row" in said
+    assert f"{paths[0]}:" not in said
 
 
 @pytest.mark.parametrize("content", ['{"name": ', '{"name": "mine"}'])

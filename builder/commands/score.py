@@ -15,10 +15,12 @@ EXAMPLES = """\
 examples:
   empathy-eval score build/demo/release --metric rouge-l --metric vader
   empathy-eval score build/demo/release --metric my_module:MyMetric --json
-  empathy-eval score build/demo/release --scores judge.csv --split test
+  empathy-eval score build/demo/release --scores judge.csv --scores reward.csv --split test
 
-judge.csv has the columns pair_id, variant, score; docs/metrics.md shows a metric of your own in 15 lines.
+judge.csv has the columns pair_id, variant, score, and its row the name "judge". Pairs that it leaves out are counted, and with --strict
+they are wrong. docs/metrics.md shows a metric of your own in 15 lines.
 """
+FILE = "a CSV file of scores from elsewhere: pair_id, variant, score; repeatable, a row a file"
 
 
 def add(verbs: Any) -> None:
@@ -34,8 +36,9 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
     verb.add_argument("--metric", action="append", default=[], metavar="NAME", help="a metric by name, or module:name; repeatable")
-    verb.add_argument("--scores", type=Path, metavar="FILE", help="a CSV file of scores from elsewhere: pair_id, variant, score")
-    verb.add_argument("--lower-is-better", action="store_true", help="in that file a lower score is the better one")
+    verb.add_argument("--scores", type=Path, action="append", default=[], metavar="FILE", help=FILE)
+    verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
+    verb.add_argument("--strict", action="store_true", help="in accuracy a pair that a file of --scores leaves out counts as wrong")
     verb.add_argument("--split", choices=("train", "validation", "test"), help="measure this split alone (default: all)")
     add_cache(verb)
     add_engine(verb)
@@ -54,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     with spread_of(options) as spread, scoring_bar() as progress:
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
-            cache=cache_of(options), spread=spread, progress=progress,
+            strict=options.strict, cache=cache_of(options), spread=spread, progress=progress,
         )  # fmt: skip
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))
