@@ -168,7 +168,7 @@ def _guarded(made: Callable[..., Any], narrow: bool) -> Callable[..., Any]:
         return made(*values, **named)
 
     # What Jinja passes to the one it passes to the other.
-    guarded.__dict__.update(made.__dict__)
+    guarded.__dict__.update(getattr(made, "__dict__", {}))
     return guarded
 
 
@@ -178,7 +178,7 @@ def _joined(made: Callable[..., Any]) -> Callable[..., Any]:
         no_more(size_of(values) + len(values) * len(str(d)))
         return made(first, values, d, attribute)
 
-    joined.__dict__.update(made.__dict__)
+    joined.__dict__.update(getattr(made, "__dict__", {}))
     return joined
 
 
