@@ -81,15 +81,15 @@ def _look_through(text: str) -> None:
             written += 1
             way.append(_Open(event.anchor, set() if isinstance(event, yaml.MappingStartEvent) else None))
             if len(way) > DEEPEST:
-                raise Refused(f"is nested more than {DEEPEST} deep", event.start_mark.line + 1)
+                raise Refused(f"is nested more than {DEEPEST} deep", _line(event))
             continue
         if isinstance(event, yaml.CollectionEndEvent):
             done = way.pop()
             size, anchor = done.size, done.anchor
         elif isinstance(event, yaml.AliasEvent):
             if any(one.anchor == event.anchor for one in way):
-                raise Refused(f'holds itself ("*{event.anchor}")', event.start_mark.line + 1)
-            size, anchor = sizes.get(event.anchor, 1), None
+                raise Refused(f'holds itself ("*{event.anchor}")', _line(event))
+            size, anchor = sizes.get(event.anchor or "", 1), None
         elif isinstance(event, yaml.ScalarEvent):
             written += 1
             anchor = event.anchor
@@ -101,14 +101,18 @@ def _look_through(text: str) -> None:
         way[-1].size += size
         way[-1].parts += 1
         if way[-1].size > written + SPARE:
-            raise Refused(f"holds aliases that expand to more than {SPARE:,} values", event.start_mark.line + 1)
+            raise Refused(f"holds aliases that expand to more than {SPARE:,} values", _line(event))
+
+
+def _line(event: yaml.Event) -> int | None:
+    return event.start_mark.line + 1 if event.start_mark else None
 
 
 def _no_key_twice(inside: _Open, event: yaml.ScalarEvent) -> None:
     if inside.keys is None or inside.parts % 2:
         return
     if event.value in inside.keys:
-        raise Refused(f'has the key "{event.value}" twice', event.start_mark.line + 1)
+        raise Refused(f'has the key "{event.value}" twice', _line(event))
     inside.keys.add(event.value)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import jinja2
-from jinja2.sandbox import SecurityError
+from jinja2.exceptions import SecurityError
 
 from builder.errors import EmpathyEvalError, InputError, input_error
 from builder.sandbox import Sandbox, bounded, no_more

@@ -157,7 +157,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], pr
     anew = measure_release(folder, manifest, found, progress=progress).to_json()
     others: list[str] = []
     if left:
-        told, anew, others = comparable(told, anew, {one.name for one in (*found.metrics, *found.diversities)})
+        told, anew, others = comparable(told, anew, {one.name for one in found.metrics} | {one.name for one in found.diversities})
     wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
     if len(others) > len(left):
         what = f"has rows of {_named(others)}; the manifest names {len(left)} metrics beside those that were measured"

@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -56,7 +56,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts
 
 
 @pytest.fixture
-def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A stranger's folder: a copy of that release beside the module, and the working directory."""
     shutil.copytree(made / "release", tmp_path / "release")
     (tmp_path / "beside_the_release.py").write_text(OWN.format(place=str(tmp_path / "ran"), label="Warmth"))
