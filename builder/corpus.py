@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -20,10 +21,15 @@ from builder.contrasts import PAIR_VARIANTS
 from builder.errors import input_error
 from builder.metrics.protocol import Context
 from builder.metrics.scoring import Pairs
+from builder.rows import CANDIDATES, COLUMNS
+from builder.schemas import check
 from builder.splitting import SPLITS
 
+PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})-t[0-9]{2,4}")
 GROUPINGS = ("scenario", "phase", "strategy")
 WHOLE = "name the folder of a release; if it is one, fetch it again whole"
+# What a group of rows may hold; ours have 1,000 rows.
+MOST_ROWS, MOST_BYTES = 100_000, 2**29
 REPEATED = {"dialogue_id", "scenario_id", "source", *GROUPINGS}
 
 
@@ -79,6 +85,8 @@ def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SP
     known: dict[Any, Any] = {}
     for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
         for batch in table_batches(path, [name]):
+            if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or batch.column(0).null_count:
+                raise input_error(path, f'the column "{name}" does not hold what the data contract says', WHOLE)
             values = batch.column(0).to_pylist()
             found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
     return found
@@ -93,7 +101,28 @@ def table_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.R
     with readable(path), pq.ParquetFile(path) as table:
         if missing := [name for name in columns or () if name not in table.schema_arrow.names]:
             raise input_error(path, f'misses the column "{missing[0]}"', WHOLE)
-        yield from table.iter_batches(1000, columns=columns)
+        refuse_absurd(path, table.metadata)
+        for batch in table.iter_batches(1000, columns=columns):
+            batch.validate(full=True)
+            yield batch
+
+
+def refuse_absurd(path: Path, metadata: pq.FileMetaData) -> None:
+    """Raises an :class:`InputError` for a file with groups of rows that are larger than memory should hold."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        if group.num_rows > MOST_ROWS or group.total_byte_size > MOST_BYTES:
+            what = f"group {number} has {group.num_rows:,} rows and {group.total_byte_size:,} bytes"
+            raise input_error(path, what, f"a group has at most {MOST_ROWS:,} rows and {MOST_BYTES:,} bytes; {WHOLE}")
+
+
+def refuse_odd_rows(release_dir: Path) -> None:
+    """Raises an :class:`InputError` for the first row of a release that breaks the schema of its config."""
+    for config in ("dialogues", "pairs", "controls"):
+        for path in (release_dir / "data" / config / f"{split}.parquet" for split in SPLITS):
+            for batch in table_batches(path):
+                for row in batch.to_pylist():
+                    check(row, f"{config}_row", path)
 
 
 def schema_of(path: Path) -> pa.Schema:
@@ -161,8 +190,12 @@ def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
     path = release_dir / "candidates.parquet"
     found: dict[str, dict[str, str]] = {}
     refused = False
-    for batch in table_batches(path) if path.is_file() else ():
+    for batch in table_batches(path, CANDIDATES.names) if path.is_file() else ():
+        if not batch.schema.equals(CANDIDATES) or any(column.null_count for column in batch.columns):
+            raise input_error(path, "does not hold what the data contract says", WHOLE)
         for row in batch.to_pylist():
+            if not PAIR.fullmatch(row["pair_id"]):
+                raise input_error(path, f'"{row["pair_id"]}" is no pair', WHOLE)
             if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
                 refused = refused or bool(row["reasons"])
                 found.setdefault(row["pair_id"], {}).setdefault(row["variant"], row["text"])
@@ -179,4 +212,6 @@ def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) 
         for batch in table_batches(release_dir / "data" / "dialogues" / f"{split}.parquet"):
             for row in batch.to_pylist():
                 for place in wanted.get(row["dialogue_id"], ()):
+                    if place >= len(row["turns"] or ()):
+                        raise input_error(release_dir, f"{row['dialogue_id']} has no turn {place}, which candidates.parquet names", WHOLE)
                     yield f"{row['dialogue_id']}-t{place:02d}", row, place

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +22,14 @@ def data_folder(name: str) -> Path:
     package = Path(__file__).resolve().parent
     installed = package / "data" / name
     return installed if installed.is_dir() else package.parent / name
+
+
+def leading_out(folder: Path) -> list[Path]:
+    """The links in a folder, hidden ones apart, that lead out of it: what is read or sent through them is not the folder's own."""
+    links = [path for path in folder.rglob("*") if path.is_symlink()]
+    shown = [path for path in links if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    # A link that leads to itself has a real path too.
+    return sorted(path for path in shown if not Path(os.path.realpath(path)).is_relative_to(folder.resolve()))
 
 
 @contextlib.contextmanager

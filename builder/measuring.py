@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from builder.contrasts import CELLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
-from builder.corpus import GROUPINGS, Candidates, Corpus, before_contrast, read_corpus
+from builder.corpus import GROUPINGS, WHOLE, Candidates, Corpus, before_contrast, read_corpus
+from builder.errors import input_error
 from builder.inversion import Chance, Made, Row, Statistics, corrected, diversity_row, measured_rows
 from builder.metrics.closeness import EditRatio
 from builder.metrics.guard import MetricFault, attempted
@@ -65,6 +66,9 @@ class Stand:
         contexts = any("context" in metric.reads for metric in found.metrics)
         self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=contexts, splits=splits)
         self.controls = read_corpus(release_dir, "controls", CELLS, contexts=contexts, splits=splits)
+
+        if stray := set(self.controls.pair_ids).difference(self.pairs.pair_ids):
+            raise input_error(release_dir, f'the control "{min(stray)}" is no pair', WHOLE)
 
     def measured(self) -> Measured:
         """All tables."""

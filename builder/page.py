@@ -109,5 +109,5 @@ def listed(parts: Sequence[str]) -> str:
 
 FILTERS: dict[str, Any] = {
     "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": place, "pretty": pretty,
-    "listed": listed, "sides": sides, "ends": ends, "peak": peak,
+    "listed": listed, "sides": sides, "ends": ends, "peak": peak, "shift": Chart.shift,
 }  # fmt: skip

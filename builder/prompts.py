@@ -7,12 +7,12 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-from jinja2 import meta
+from jinja2 import meta, nodes
 
 from builder.errors import InputError, Problem, input_error
 from builder.files import data_folder
 from builder.signature import digest_bytes
-from builder.templates import environment
+from builder.templates import environment, refusal, rendered
 
 # What each template may use. A template that asks for anything else is refused when it is read.
 VARIABLES = {
@@ -38,11 +38,15 @@ class Prompts:
         return _compiled, (self.sources, self.hashes)
 
     def render(self, kind: str, **values: Any) -> list[Message]:
-        """The messages of a request of that kind: what is the same for all of them first, the dialogue last."""
+        """The messages of a request of that kind: what is the same for all of them first, the dialogue last.
+
+        Raises:
+            InputError: for a template that the sandbox stops, or that fails.
+        """
         template = self.templates[kind]
         context = template.new_context(values)
         return [
-            {"role": role, "content": "".join(block(context)).strip()}
+            {"role": role, "content": rendered(f"{kind}.md.j2", lambda block=block: block(context)).strip()}  # type: ignore[misc]
             for role, block in template.blocks.items()
             if role in ("system", "user")
         ]
@@ -52,22 +56,31 @@ def load_prompts(folder: Path | None = None) -> Prompts:
     """Reads and checks all templates of a folder (by default the project's own).
 
     Raises:
-        InputError: for a template that is missing, is not Jinja, has no ``user`` block, or asks for a variable it does not get.
+        InputError: for a template that is missing, is not Jinja, has no ``user`` block, asks for a variable it does not get, or for
+            another template: its hash stands for all that is in it.
     """
     folder = folder or data_folder("prompt_templates")
-    source_of = environment(folder)
+    compiler = environment(None)
     templates, sources, problems = {}, {}, []
     for kind, allowed in VARIABLES.items():
         path = folder / f"{kind}.md.j2"
         try:
             source = path.read_text(encoding="utf-8")
-            parsed = source_of.parse(source)
-            template = source_of.get_template(path.name)
+            parsed = compiler.parse(source)
+            template = compiler.from_string(source)
         except OSError as error:
             raise input_error(path, f"cannot be read: {error.strerror}", "restore the template") from error
+        except UnicodeDecodeError as error:
+            raise input_error(path, f"is not UTF-8: byte {error.start}", "save the file as UTF-8") from error
         except jinja2.TemplateSyntaxError as error:
             problems.append(Problem(f"{path}: line {error.lineno}", f"is not a template: {error.message}", "mend the Jinja syntax"))
             continue
+        except (RecursionError, SyntaxError, MemoryError) as error:  # brackets in brackets without end
+            raise refusal(path, error) from error
+        problems += [
+            Problem(f"{path}: line {node.lineno}", "asks for another template", "write all of a prompt into its own file")
+            for node in parsed.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
+        ]
         problems += _unknown_variables(path, parsed, source, allowed | {"self"})
         if "user" not in template.blocks:
             problems.append(Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}"))
@@ -78,7 +91,7 @@ def load_prompts(folder: Path | None = None) -> Prompts:
 
 
 def _compiled(sources: dict[str, str], hashes: dict[str, str]) -> Prompts:
-    compiler = environment(data_folder("prompt_templates"))
+    compiler = environment(None)
     return Prompts({kind: compiler.from_string(source) for kind, source in sources.items()}, hashes, sources)
 
 

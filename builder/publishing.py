@@ -17,6 +17,9 @@ from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[att
 from huggingface_hub.hf_api import RepoFile
 
 from builder.errors import EmpathyEvalError, InputError, Problem, input_error, job_error
+from builder.files import leading_out
+from builder.metrics.trust import NotRecomputed
+from builder.parsing import json_value, text_of
 from builder.reporting import MANIFEST
 from builder.signature import digest_file
 
@@ -30,13 +33,17 @@ AGAIN = "run the same command again: it goes on where it stopped, and until the 
 
 @dataclass(frozen=True)
 class Published:
-    """A release on the Hub, or what would be sent: its files with their sizes, and the commit that the tag stands on."""
+    """A release on the Hub, or what would be sent: its files with their sizes, and the commit that the tag stands on.
+
+    ``left`` are its metrics that were not run: their numbers go out unchecked.
+    """
 
     repo: str
     version: str
     files: tuple[tuple[str, int], ...]
     commit: str | None
     sent: bool
+    left: tuple[Problem, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -55,12 +62,15 @@ def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Call
     ``.gitattributes``, belong to the repository and are neither sent nor deleted. ``dry_run`` reads and sends nothing.
 
     Raises:
-        InputError: if ``faults`` finds any, ``repo`` is no name of a repository, it has that version already or holds something else
-            than releases, or the token is missing or may not write.
+        InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder, ``repo`` is
+            no name of a repository, it has that version already or holds something else than releases, or the token is missing or may
+            not write.
         JobError: if the Hub cannot be reached, or does not take the release.
     """
-    problems = [*_name_faults(repo), *_token_faults(), *faults(release_dir)]
-    if problems:
+    links = [Problem(str(link), "leads out of the release", "put the file itself there") for link in leading_out(release_dir)]
+    found = [*_name_faults(repo), *_token_faults(), *(links or faults(release_dir))]
+    left = tuple(one for one in found if isinstance(one, NotRecomputed))
+    if problems := [one for one in found if one not in left]:
         raise InputError(problems)
     version, files = _version(release_dir), _visible(release_dir)
     sizes = tuple((name, path.stat().st_size) for name, path in files.items())
@@ -69,10 +79,10 @@ def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Call
         there = _look(api, repo)
         _refuse(api, repo, f"v{version}", files, there)
         if dry_run:
-            return Published(repo, version, sizes, None, False)
+            return Published(repo, version, sizes, None, False, left)
         commit = _commit(api, repo, f"Release {version}", files, there)
         api.create_tag(repo, tag=f"v{version}", revision=commit, repo_type=KIND)
-    return Published(repo, version, sizes, commit, True)
+    return Published(repo, version, sizes, commit, True, left)
 
 
 def _name_faults(repo: str) -> Iterator[Problem]:
@@ -90,7 +100,7 @@ def _token_faults() -> Iterator[Problem]:
 def _version(release_dir: Path) -> str:
     path = release_dir / MANIFEST
     try:
-        version = json.loads(path.read_text(encoding="utf-8"))["version"]
+        version = json_value(text_of(path))["version"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise input_error(path, "cannot be read as the manifest of a release", "name the folder of a release") from error
     if not isinstance(version, str) or not VERSION.fullmatch(version):

@@ -23,7 +23,7 @@ from builder.errors import input_error
 from builder.files import data_folder, whole_folder, write_whole
 from builder.pipeline import BUILD, OUTCOMES
 from builder.records import Outcome
-from builder.reporting import MANIFEST, Progress, Report, write_report
+from builder.reporting import MANIFEST, Progress, Report, own_metrics, published_configuration, write_report
 from builder.reviews import content_hash, review_facts
 from builder.rows import CANDIDATES, COLUMNS, PROVENANCE, Row, candidate_rows, provenance_rows, rows
 from builder.schemas import check, read_json
@@ -76,6 +76,7 @@ def release(
     if summary["missing"] and not partial:
         fix = "run the same build again to ask for them, or give --partial to release without them"
         raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
+    found = own_metrics(header["configuration"]["report"])
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = _select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
@@ -83,7 +84,7 @@ def release(
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
-        report = write_report(folder, folder / "report", facts, progress=progress)
+        report = write_report(folder, folder / "report", facts, found, progress=progress)
         write_card(folder, facts, report)
         write_changelog(folder, facts)
         write_croissant(folder, facts)
@@ -227,6 +228,7 @@ def _facts(
         "withdrawn": header["configuration"].get("withdrawn", []),
         "spares_left_out": selection.spares,
         **{name: value for name, value in header.items() if name != "outcomes"},
+        "configuration": published_configuration(header["configuration"]),
         "software": {"python": platform.python_version(), **_versions()},
     }
 

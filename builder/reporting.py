@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from builder.charts import effects, ranks, scenarios
 from builder.contrasts import PAIR_VARIANTS
-from builder.corpus import WHOLE, column
+from builder.corpus import WHOLE, column, refuse_odd_rows
 from builder.describing import course, examples, lengths, making
-from builder.errors import input_error
+from builder.errors import InputError, input_error
 from builder.figures import draw_chart, draw_course, draw_lengths
 from builder.files import data_folder, whole_folder, write_whole
 from builder.inversion import Chance, Estimate, Row
 from builder.measuring import LENGTH_WITHIN, Measured, Stand
 from builder.metrics.kept import ScoreCache
-from builder.metrics.registry import default_names, find
+from builder.metrics.registry import Found, default_names, find
 from builder.metrics.scoring import Spread
+from builder.metrics.trust import NotRecomputed, chosen
+from builder.metrics.weights import published
 from builder.page import page
 from builder.schemas import read_json, read_yaml
 
@@ -31,11 +33,15 @@ Progress = Callable[[int], None]
 
 @dataclass(frozen=True)
 class Report:
-    """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``."""
+    """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``.
+
+    ``left`` are the metrics of the manifest that were not run.
+    """
 
     measured: Measured
     about: dict[str, Any]
     told: dict[str, Any]
+    left: tuple[NotRecomputed, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON values."""
@@ -43,17 +49,53 @@ class Report:
 
 
 def report(
-    release_dir: Path, out: Path, *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    release_dir: Path, out: Path, *, trusted: Collection[str] = (), cache: ScoreCache | None = None, spread: Spread | None = None,
     progress: Progress = lambda texts: None,
 ) -> Report:  # fmt: skip
     """Measures a release anew, with the metrics its manifest names, into a folder of its own. The cache changes no number.
 
+    Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name.
+
     Raises:
-        InputError: if the folder is no release, a named metric is not installed, or ``out`` holds something else.
+        InputError: if the folder is no release, no metric is left to run, or ``out`` holds something else.
     """
     manifest = read_manifest(release_dir)
+    found, left = metrics_of(manifest, trusted)
+    if not found.metrics and not found.diversities:
+        raise InputError(left)
+    refuse_odd_rows(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
-        return write_report(release_dir, folder, manifest, cache=cache, spread=spread, progress=progress)
+        return replace(write_report(release_dir, folder, manifest, found, cache=cache, spread=spread, progress=progress), left=left)
+
+
+def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Found, tuple[NotRecomputed, ...]]:
+    """The metrics that a manifest may have run here, and those that it may not.
+
+    Raises:
+        InputError: if one that it may cannot be made.
+    """
+    settings = manifest["configuration"]["report"]
+    taken = chosen(settings, trusted)
+    return find(taken.names, settings, own=taken.own), taken.left
+
+
+def own_metrics(settings: dict[str, Any]) -> Found:
+    """The metrics of the part ``report`` of a configuration of one's own: whatever it names.
+
+    Raises:
+        InputError: if one of them is unknown or cannot be made.
+    """
+    names = settings.get("metrics") or default_names(settings)
+    return find(names, settings, own=names)
+
+
+def published_configuration(configuration: dict[str, Any]) -> dict[str, Any]:
+    """The configuration as a manifest shows it: a model that is not a well-known one is named by the hash of its weights."""
+    settings = configuration["report"]
+    if "bertscore" not in settings or "bertscore" not in (settings.get("metrics") or default_names(settings)):
+        return configuration
+    bertscore = {**settings["bertscore"], "model": published(settings["bertscore"]["model"])}
+    return {**configuration, "report": {**settings, "bertscore": bertscore}}
 
 
 def read_manifest(release_dir: Path) -> dict[str, Any]:
@@ -72,24 +114,25 @@ def read_tables(release_dir: Path) -> dict[str, Any]:
     """The tables of a release's report.
 
     Raises:
-        InputError: if they are missing or not JSON.
+        InputError: if they are missing, not JSON, or of another shape.
     """
-    return read_json(release_dir / "report" / TABLES, None, WHOLE)
+    return read_json(release_dir / "report" / TABLES, "tables", WHOLE)
 
 
 def write_report(
-    release_dir: Path, out: Path, facts: dict[str, Any], *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    release_dir: Path, out: Path, facts: dict[str, Any], found: Found, *, cache: ScoreCache | None = None, spread: Spread | None = None,
     progress: Progress = lambda texts: None,
 ) -> Report:  # fmt: skip
     """Measures a release and writes ``index.html``, the tables as JSON and ``figures/`` into ``out``.
 
     Args:
         facts: the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
+        found: the metrics.
 
     Raises:
-        InputError: if a named metric is not installed, or the folder holds no pairs.
+        InputError: if the folder holds no pairs.
     """
-    report = measure_release(release_dir, facts, cache=cache, spread=spread, progress=progress)
+    report = measure_release(release_dir, facts, found, cache=cache, spread=spread, progress=progress)
     write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
     charts = [chart for make in (effects, ranks, scenarios) if (chart := make(report.measured))]
     for chart in charts:
@@ -101,14 +144,12 @@ def write_report(
 
 
 def measure_release(
-    release_dir: Path, facts: dict[str, Any], *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    release_dir: Path, facts: dict[str, Any], found: Found, *, cache: ScoreCache | None = None, spread: Spread | None = None,
     progress: Progress = lambda texts: None,
 ) -> Report:  # fmt: skip
-    """The tables of a release, with the metrics that the configuration in ``facts`` names."""
+    """The tables of a release, by these metrics."""
     configuration = facts["configuration"]
-    settings = configuration["report"]
-    found = find(settings.get("metrics") or default_names(settings), settings)
-    chance = Chance(settings["bootstrap"], EXCHANGES, configuration["seed"])
+    chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
     stand = Stand(release_dir, found, chance, cache=cache, spread=spread, progress=progress)
     if not len(stand.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")

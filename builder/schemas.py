@@ -13,14 +13,11 @@ from typing import Any
 import jsonschema_rs
 import yaml
 from jsonschema import Draft202012Validator, ValidationError
+from referencing import Registry, Resource
 
 from builder.errors import InputError, Problem, input_error
 from builder.files import data_folder
-
-try:
-    from yaml import CSafeLoader as SafeLoader
-except ImportError:  # PyYAML built without libyaml: the same result, slower
-    from yaml import SafeLoader  # type: ignore[assignment]
+from builder.parsing import Refused, json_value, text_of, yaml_value
 
 
 # Breaches of a schema that are told of one value, and that are taken out of it together: a value of strangers may hold a million.
@@ -37,7 +34,13 @@ def schema(name: str) -> dict[str, Any]:
 @cache
 def validator(name: str) -> Draft202012Validator:
     """A reusable validator of the schema of that name."""
-    return Draft202012Validator(schema(name))
+    others: Registry[Any] = Registry(retrieve=lambda uri: Resource.from_contents(_referred(uri)))  # type: ignore[call-arg]
+    return Draft202012Validator(schema(name), registry=others)
+
+
+def _referred(uri: str) -> dict[str, Any]:
+    """The schema that another one names by its file, as in ``{"$ref": "configuration.schema.json"}``."""
+    return schema(uri.rpartition("/")[2].removesuffix(".schema.json"))
 
 
 def violations(value: Any, name: str) -> Iterator[tuple[str, str, str]]:
@@ -59,7 +62,7 @@ def _plainly_valid(value: Any, name: str) -> bool:
 
 @cache
 def _quick_validator(name: str) -> jsonschema_rs.Draft202012Validator:
-    return jsonschema_rs.Draft202012Validator(schema(name), keywords={"pattern": Pattern})
+    return jsonschema_rs.Draft202012Validator(schema(name), keywords={"pattern": Pattern}, retriever=_referred)
 
 
 def sound(value: dict[str, Any], name: str) -> tuple[dict[str, Any], list[tuple[str, str]]]:
@@ -103,14 +106,16 @@ def read_yaml(path: Path, name: str) -> Any:
     """The content of a YAML file, valid under the schema of that name.
 
     Raises:
-        InputError: if the file is missing, not UTF-8, not YAML, or not valid; all violations at once.
+        InputError: if the file is missing, not UTF-8, not YAML, expands beyond bounds, or is not valid; all violations at once.
     """
     try:
-        value = yaml.load(path.read_text(encoding="utf-8"), Loader=SafeLoader)
+        value = yaml_value(text_of(path))
     except OSError as error:
         raise input_error(path, f"cannot be read: {error.strerror}", "check the path") from error
     except UnicodeDecodeError as error:
         raise input_error(path, f"is not UTF-8: byte {error.start}", "save the file as UTF-8") from error
+    except Refused as error:
+        raise input_error(f"{path}: line {error.line}" if error.line else path, str(error), "write it out, once and plainly") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}: line {mark.line + 1}, column {mark.column + 1}" if mark else str(path)
@@ -124,13 +129,15 @@ def read_json(path: Path, name: str | None, fix: str) -> dict[str, Any]:
     """The content of a JSON file, valid under the schema of that name if one is named; ``fix`` says what to do where it cannot be read.
 
     Raises:
-        InputError: if the file is missing, not JSON, or not valid; all violations at once.
+        InputError: if the file is missing, not JSON, nested beyond bounds, or not valid; all violations at once.
     """
     try:
-        value: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        value: dict[str, Any] = json_value(text_of(path))
     except OSError as error:
         raise input_error(path, f"cannot be read: {error.strerror}", fix) from error
-    except ValueError as error:
+    except Refused as error:
+        raise input_error(path, str(error), fix) from error
+    except UnicodeDecodeError as error:
         raise input_error(path, f"is not JSON: {error}", fix) from error
     if name:
         check(value, name, path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from builder.page import number, signed
@@ -30,7 +30,7 @@ def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXA
         for place, (one, other) in enumerate(zip(told, found, strict=False)):
             yield from disagreements(one, other, _at(where, _name(other, place)), tolerance)
     elif not _same(told, found, tolerance):
-        yield where, f"says {told}, the data gives {found}"
+        yield where, f"says {_shown(told)}, the data gives {_shown(found)}"
 
 
 def _at(where: str, name: str) -> str:
@@ -42,11 +42,46 @@ def _name(value: Any, place: int) -> str:
     return str(value["metric"]) if isinstance(value, dict) and "metric" in value else str(place)
 
 
+def _shown(value: Any) -> str:
+    """A value, cut where a stranger's gets long."""
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
 def _same(told: Any, found: Any, tolerance: float) -> bool:
     if isinstance(found, int | float) and isinstance(told, int | float) and not isinstance(found, bool) and not isinstance(told, bool):
         # The rounding of a difference of decimals is no difference.
         return abs(told - found) <= tolerance + 1e-12
     return bool(told == found and type(told) is type(found))
+
+
+def comparable(told: dict[str, Any], anew: dict[str, Any], measured: Collection[str]) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """Both tables without what cannot be compared where some metrics were not run here; and what the others are called.
+
+    Those are the rows and the faults of the metrics that were not run, and all p-values after Holm: they are corrected over every
+    metric that stands in a table.
+    """
+    others = [row["metric"] for name, row in rows(told) if name != "balance" and row["metric"] not in measured]
+    return _of(told, measured), _of(anew, measured), list(dict.fromkeys(others))
+
+
+def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
+    """Tables with the rows and faults of some metrics alone, without what depends on the others."""
+
+    def some(found: list[Any]) -> list[Any]:
+        return [{**row, "differences": _without_holm(row["differences"])} for row in found if row["metric"] in measured]
+
+    return {
+        **tables,
+        **{name: some(tables[name]) for name in ("inversion", "controls", "candidates")},
+        "matched": {name: kept for name, found in tables["matched"].items() if (kept := some(found))},
+        "groups": {name: {group: some(found) for group, found in groups.items()} for name, groups in tables["groups"].items()},
+        "faults": [one for one in tables["faults"] if one.startswith(tuple(f"metric {name}: " for name in measured))],
+    }
+
+
+def _without_holm(differences: dict[str, Any]) -> dict[str, Any]:
+    return {contrast: {name: value for name, value in one.items() if name != "holm"} for contrast, one in differences.items()}
 
 
 def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from pathlib import Path
 import builder
 
 LAYERS = (
-    {"errors", "text", "signature", "files", "schemas", "templates", "delimited"},
+    {"errors", "text", "signature", "files", "parsing", "schemas", "sandbox", "templates", "delimited"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
     {"ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
@@ -33,6 +33,7 @@ LAYERS = (
         "engine",
         "cards",
         "releasing",
+        "rechecking",
         "verifying",
         "comparing",
         "publishing",

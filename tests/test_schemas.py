@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import datetime
+from functools import reduce
+from operator import getitem
 from typing import Any
 
 import pytest
@@ -10,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from builder import schemas
+from builder.config import DELIVERY, Configuration
 from builder.errors import InputError
 from builder.files import data_folder
 from builder.schemas import check, schema, validator, violations
@@ -26,12 +29,16 @@ def near(part: Any, whole: dict[str, Any]) -> st.SearchStrategy[Any]:
     if isinstance(part, bool):
         return ODD
     if "$ref" in part:
-        part = whole["$defs"][part["$ref"].rpartition("/")[2]]
+        file, _, way = part["$ref"].partition("#")
+        whole = schema(file.removesuffix(".schema.json")) if file else whole
+        part = reduce(getitem, way.split("/")[1:], whole)
     return st.integers(0, 39).flatmap(lambda dice: ODD if dice == 0 else fitting(part, whole))
 
 
 def fitting(part: dict[str, Any], whole: dict[str, Any]) -> st.SearchStrategy[Any]:
     """Values that fit what a schema says of type, bounds and parts."""
+    if together := part.get("allOf"):
+        return near(together[0], whole)
     if choices := part.get("anyOf"):
         return st.one_of([near(one, whole) for one in choices])
     if "const" in part or "enum" in part:
@@ -77,3 +84,17 @@ def test_a_valid_value_has_no_violations_and_every_breach_is_named() -> None:
 def test_white_space_is_what_python_takes_for_it(item: str, valid: bool) -> None:
     row = {"item": item, "rater": "rater-01", "criterion": "warmth", "rating": 1}
     assert schemas._plainly_valid(row, "ratings_row") is valid is not bool(list(violations(row, "ratings_row")))
+
+
+def test_a_published_configuration_is_a_configuration_without_delivery(demo: Configuration) -> None:
+    assert not list(violations(demo.published, "published_configuration"))
+    endpoint = {"kind": "openai", "model": "m", "endpoint": "e", "max_tokens": 100}
+    for name in DELIVERY:
+        value = {**demo.published, "models": dict.fromkeys(("self_chat", "near", "far"), {**endpoint, name: 1})}
+        assert any("delivered" in fix for _, _, fix in violations(value, "published_configuration")), name
+    told = list(violations({**demo.published, "command": "id", "report": {"bootstrap": 10**9, "os:system": {}}}, "published_configuration"))
+    assert [what for _, what, _ in told] == [
+        'has unknown "command"',
+        'has unknown "os:system"',
+        "1000000000 is out of range (maximum 100000)",
+    ]

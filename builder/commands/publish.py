@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
+
+from builder.commands.scores import add_trust
 
 
 def add(verbs: Any) -> None:
@@ -17,6 +21,7 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
     verb.add_argument("--repo", required=True, metavar="ORG/NAME", help="the dataset repository; it is made if it is not there")
+    add_trust(verb)
     verb.add_argument("--dry-run", action="store_true", help="list what would go, and send nothing")
     verb.set_defaults(run=run)
 
@@ -26,7 +31,10 @@ def run(options: argparse.Namespace) -> int:
     from builder.publishing import publish
     from builder.verifying import verify
 
-    published = publish(options.release, options.repo, dry_run=options.dry_run, faults=verify)
+    verified = partial(verify, trusted=options.trust_metrics)
+    published = publish(options.release, options.repo, dry_run=options.dry_run, faults=verified)
+    for one in published.left:
+        print(one, file=sys.stderr)
     for path, size in published.files:
         print(f"{size:>12,}  {path}")
     done = f"published as {options.repo} v{published.version}, commit {published.commit}"

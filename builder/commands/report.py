@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
 from builder.commands.engines import add_engine, spread_of
-from builder.commands.scores import add_cache, cache_of, scoring_bar, told_of
+from builder.commands.scores import add_cache, add_trust, cache_of, scoring_bar, told_of
 
 
 def add(verbs: Any) -> None:
@@ -21,6 +22,7 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
+    add_trust(verb)
     add_cache(verb)
     add_engine(verb)
     verb.add_argument("--json", action="store_true", help="print the tables as JSON")
@@ -32,7 +34,11 @@ def run(options: argparse.Namespace) -> int:
     from builder.reporting import inversion_table, report
 
     with spread_of(options) as spread, scoring_bar() as progress:
-        made = report(options.release, options.out, cache=cache_of(options), spread=spread, progress=progress)
+        made = report(
+            options.release, options.out, trusted=options.trust_metrics, cache=cache_of(options), spread=spread, progress=progress
+        )
+    for one in made.left:
+        print(one, file=sys.stderr)
     print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if options.json else inversion_table(made))
     if not options.json:
         print(f"\nreport: {options.out / 'index.html'}")

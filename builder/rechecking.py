@@ -1,0 +1,125 @@
+"""The rows of a release: each valid, in its split, and saying what the rows it comes from say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from builder.corpus import readable, table_batches
+from builder.errors import Problem
+from builder.rows import COLUMNS, preference_prompt
+from builder.schemas import violations
+from builder.splitting import SPLITS, split_of
+from builder.text import edit_ratio, overlap
+
+RESTORE = "restore the file from where the release was published, or release the build again"
+Row = dict[str, Any]
+
+
+def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Rows are valid, ids unique, splits as the ids say, and what the configs say of one turn is the same in all of them."""
+    removed = (manifest.get("reviews") or {}).get("removed", [])
+    withdrawn = {one["dialogue_id"] for one in [*manifest["withdrawn"], *removed]} | set(manifest["duplicates"])
+    for config in ("dialogues", "pairs", "preferences", "controls"):
+        seen: dict[str, str] = {}
+        for split in SPLITS:
+            dialogues, pairs = (Rows(folder / "data" / name / f"{split}.parquet") for name in ("dialogues", "pairs"))
+            for place, row in read_rows(folder, config, split):
+                if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
+                    yield from wrong
+                    continue
+                name = row["dialogue_id"] if config == "dialogues" else row["pair_id"]
+                dialogue_id = name.split("-t")[0]
+                if before := seen.get(name):
+                    yield Problem(place, f'"{name}" is also in {before}', "an id stands for one row")
+                seen[name] = place
+                if split_of(dialogue_id) != split:
+                    yield Problem(place, f'"{name}" belongs to {split_of(dialogue_id)} by its id', "never move a row to another split")
+                if dialogue_id in withdrawn:
+                    yield Problem(place, f'"{dialogue_id}" is said to be left out', RESTORE)
+                for what in _disagreements(config, row, dialogues, pairs):
+                    yield Problem(place, f'"{name}": {what}', RESTORE)
+
+
+def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, Row]]:
+    """(place, row) of a file, in groups of rows."""
+    path = folder / "data" / config / f"{split}.parquet"
+    number = 0
+    for batch in table_batches(path):
+        for row in batch.to_pylist():
+            yield f"{path}: row {number}", row
+            number += 1
+
+
+class Rows:
+    """The rows of a file by their first column, an id: the places of all are kept, and the rows of the group that was asked for last."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, pq.ParquetFile(path)
+        self._name = self._file.schema_arrow.names[0]
+        self._group_of: dict[str, int] = {}
+        for group in range(self._file.num_row_groups):
+            names = self._table(group, [self._name]).column(0).to_pylist()
+            self._group_of.update(dict.fromkeys(names, group))
+        self._group, self._rows = -1, dict[str, Row]()
+
+    def get(self, name: str) -> Row | None:
+        """The row of that id. Ids that come in the order of the file read each group once."""
+        group = self._group_of.get(name)
+        if group is None:
+            return None
+        if group != self._group:
+            self._group, self._rows = group, {row[self._name]: row for row in self._table(group).to_pylist()}
+        return self._rows[name]
+
+    def _table(self, group: int, columns: list[str] | None = None) -> pa.Table:
+        with readable(self._path):
+            table = self._file.read_row_group(group, columns=columns)
+            table.validate(full=True)
+            return table
+
+
+def _disagreements(config: str, row: Row, dialogues: Rows, pairs: Rows) -> Iterator[str]:
+    """What a row says otherwise than the rows it comes from, or than its own texts."""
+    if config == "dialogues":
+        return
+    if config == "preferences":
+        pair = pairs.get(row["pair_id"])
+        if pair is None or any(violations(pair, "pairs_row")):
+            yield "has no pair, or one that is not valid"
+        elif (row["prompt"], row["chosen"][0]["content"], row["rejected"][0]["content"]) != (
+            preference_prompt(pair["context"]), pair["empathetic"], pair["apathetic"],
+        ):  # fmt: skip
+            yield "is not the preference of its pair"
+        return
+    if config == "controls" and {name: row[name] for name in COLUMNS["pairs"].names} != pairs.get(row["pair_id"]):
+        yield "is not the pair of that id"
+    yield from _against_dialogue(row, dialogues.get(row["dialogue_id"]))
+    measures = {
+        "apathetic_edit_ratio": edit_ratio(row["reference"], row["apathetic"]),
+        "empathetic_overlap": overlap(row["reference"], row["empathetic"]),
+    }
+    for name, value in measures.items():
+        if abs(row[name] - value) > 1e-9:
+            yield f"{name} is {row[name]}, its texts give {value}"
+
+
+def _against_dialogue(row: Row, dialogue: Row | None) -> Iterator[str]:
+    if dialogue is None or any(violations(dialogue, "dialogues_row")):
+        yield "has no dialogue in this split" if dialogue is None else "its dialogue is not valid"
+        return
+    if row["pair_id"] != f"{row['dialogue_id']}-t{row['turn']:02d}" or row["turn"] >= len(dialogue["turns"]):
+        yield f"its id does not fit dialogue and turn {row['turn']}"
+        return
+    turn = dialogue["turns"][row["turn"]]
+    if (row["reference"], row["strategy"], row["phase"]) != (turn["text"], turn["strategy"], turn["phase"]):
+        yield "its reference, strategy or phase is not that of the dialogue's turn"
+    if row["context"] != [{"role": one["role"], "text": one["text"]} for one in dialogue["turns"][: row["turn"]]]:
+        yield "its context is not the dialogue's earlier turns"
+    for name in ("scenario_id", "scenario", "description", "source", "model"):
+        if row[name] != dialogue[name]:
+            yield f"its {name} is not that of the dialogue"
