@@ -19,7 +19,6 @@ from builder.errors import InputError, Problem, input_error
 from builder.files import data_folder
 from builder.parsing import Refused, json_value, text_of, yaml_value
 
-
 # Breaches of a schema that are told of one value, and that are taken out of it together: a value of strangers may hold a million.
 MOST_TOLD, MOST_ODD = 1000, 100
 

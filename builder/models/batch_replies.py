@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from builder.models.openai_endpoint import Refused, said
+from builder.models.chat_completion import said
+from builder.models.refusals import Refused
 from builder.schemas import violations
 
 # What a schema is of, in words.
@@ -21,14 +22,14 @@ def read(content: bytes, name: str) -> dict[str, Any]:
     try:
         return valid(json.loads(content), name)
     except (ValueError, RecursionError) as error:
-        raise Refused(f"what came for a {KINDS[name]} is not JSON: {words(str(error))}") from error
+        raise Refused(f"what came for a {KINDS[name]} is not JSON: {said(str(error))}") from error
 
 
 def valid(value: Any, name: str) -> dict[str, Any]:
     """The value, valid under the schema of that name; raises Refused for any other."""
     for place, what, _ in violations(value, name):
-        reason = words(value.get("error")) if isinstance(value, dict) else ""
-        raise Refused(f"what came is no {KINDS[name]}: {reason or words(': '.join(filter(None, (place, what))))}")
+        reason = said(value.get("error")) if isinstance(value, dict) else ""
+        raise Refused(f"what came is no {KINDS[name]}: {reason or said(': '.join(filter(None, (place, what))))}")
     found: dict[str, Any] = value
     return found
 
@@ -50,13 +51,3 @@ def count(counts: Any, name: str) -> int:
     """A number that is only shown; 0 for what is none."""
     found = counts.get(name) if isinstance(counts, dict) else None
     return found if isinstance(found, int) and found > 0 else 0
-
-
-def words(value: Any) -> str:
-    """What an endpoint gives as a reason, in one short line that can be printed: a text, an error object, or the first of a list."""
-    if isinstance(value, dict) and isinstance(value.get("data"), list):
-        value = value["data"]
-    if isinstance(value, list):
-        value = value[0] if value else None
-    text = value if isinstance(value, str) else said(value)
-    return "".join(one if one.isprintable() else "?" for one in " ".join(text.split()))[:200]

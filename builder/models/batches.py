@@ -6,7 +6,6 @@ call whose answer was lost, or a kill.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
@@ -19,9 +18,11 @@ import openai
 from builder.config import ModelConfig
 from builder.errors import EmpathyEvalError, JobError, job_error
 from builder.files import room_for
-from builder.models.batch_replies import count, mark, read, status_of, valid, words
+from builder.models.batch_replies import count, mark, read, status_of, valid
+from builder.models.chat_completion import said
 from builder.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT
-from builder.models.refusals import Refused, meaning
+from builder.models.refusals import Refused, meaning, words_of
+from builder.models.transport import check_access, filled, key_of, masked
 
 T = TypeVar("T")
 ENDED = ("completed", "failed", "expired", "cancelled")
@@ -60,8 +61,15 @@ class Batches:
 
     def __init__(self, config: ModelConfig) -> None:
         self._config = config
-        key = os.environ.get(config.api_key_env) or "none"
-        self._client = openai.OpenAI(api_key=key, base_url=config.base_url, max_retries=0, timeout=config.timeout_seconds)
+        check_access(config)
+        self._client = openai.OpenAI(
+            api_key=key_of(config),
+            base_url=config.base_url,
+            default_headers=filled(config.headers),
+            default_query=filled(config.query),
+            max_retries=0,
+            timeout=config.timeout_seconds,
+        )
         # By the hash of a file the name it was uploaded under; names that were found and are not taken; when odd states were first seen.
         self._uploaded: dict[str, str] = {}
         self._found: set[str] = set()
@@ -111,7 +119,7 @@ class Batches:
         counts = batch.get("request_counts")
         done, failed, total = (count(counts, one) for one in ("completed", "failed", "total"))
         files = tuple(one for one in (batch.get("output_file_id"), batch.get("error_file_id")) if one)
-        reason = words(batch.get("errors"))
+        reason = said(batch.get("errors"))
         return State(status, done + failed, total, files, f"{name} {status}" + (f": {reason}" if reason else ""))
 
     def fetch(self, file_id: str, path: Path) -> bool:
@@ -159,7 +167,7 @@ class Batches:
                 raise
             # It may be the file that was found: the provider lists it still, and takes it no more.
             self._spoilt.add(self._uploaded.pop(file))
-            raise Refused(f"the file {uploaded} is not taken: {_told(error)}") from error
+            raise Refused(f"the file {uploaded} is not taken: {masked(words_of(error.response), self._config)}") from error
         batch = read(made.content, "batch_state")
         return Submitted(batch["id"], mark(batch) == file)
 
@@ -198,7 +206,8 @@ class Batches:
             try:
                 return call()
             except openai.NotFoundError as error:
-                what = f"the endpoint has no batches, or none of this name for this key (404: {_told(error)})"
+                said_of_it = masked(words_of(error.response), self._config)
+                what = f"the endpoint has no batches, or none of this name for this key (404: {said_of_it})"
                 fix = "use the key and base_url it was submitted with; where there are no batches, build with --requests-to"
                 raise self._stop(what, fix) from error
             except openai.APIStatusError as error:
@@ -210,7 +219,7 @@ class Batches:
             except Refused as refusal:
                 reason, asked = str(refusal), None
             except (openai.APIConnectionError, httpx2.HTTPError) as error:
-                reason, asked = f"no answer: {error}", None
+                reason, asked = f"no answer: {masked(str(error), self._config)}", None
             left = give_up - time.monotonic()
             # What the endpoint asks for is given, but nothing that would outlast patience.
             wait = max(asked, FIRST_WAIT) if asked is not None and asked <= left else min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)
@@ -235,7 +244,3 @@ def _upload_name(file: str) -> str:
 def _usable(batch: dict[str, Any], known: Collection[str], but: Collection[str]) -> bool:
     """Whether a batch of ours is neither known nor in one of these states."""
     return valid(batch, "batch_state")["id"] not in known and status_of(batch) not in but
-
-
-def _told(error: openai.APIStatusError) -> str:
-    return words(error.body) or words(error.message)

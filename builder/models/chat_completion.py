@@ -10,7 +10,7 @@ from builder.schemas import sound
 # Ends that the provider or the limit made: an answer without a text that says so was worked on all the same.
 EARLY_ENDS = {"content_filter", "length"}
 # Where a provider puts its words, in the order in which they are looked for.
-SAID_IN = ("error", "detail", "code", "message", "msg", "errors")
+SAID_IN = ("error", "detail", "code", "message", "msg", "errors", "data")
 LONGEST_SAID = 200
 
 
