@@ -56,8 +56,6 @@ class Run:
     # Why items were not answered elsewhere in this run, by dialogue: what they lack is not asked for again.
     left: Mapping[str, str] = field(default_factory=dict)
     window: int = WINDOW
-    # A second Ctrl-C does not cut short the wait for answers under way.
-    patient: bool = False
     progress: Callable[[Summary], None] = lambda summary: None
 
 
@@ -155,9 +153,13 @@ def _claim(out: Path, config: Configuration) -> None:
 
 
 async def work_through(
-    config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run, ledger: Ledger, budget: Budget
-) -> Summary:
-    """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder."""
+    config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run, ledger: Ledger, budget: Budget,
+    stopping: Callable[[Asker], contextlib.AbstractContextManager[None]] | None = None,
+) -> Summary:  # fmt: skip
+    """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder.
+
+    Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
+    """
     # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
     gc.freeze()
     models = make_models(config, catalogue, budget, lambda: asker.stopped)
@@ -168,7 +170,7 @@ async def work_through(
     items = part_of(plans(config, catalogue), *part)
     summary = Summary(len(list(part_of(range(planned(config, catalogue)), *part))), budget)
     try:
-        with contextlib.suppress(_OnlyFilled), _stopped_by_interrupt(asker, run.patient), whole_file(out / OUTCOMES) as partial:
+        with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_interrupt)(asker), whole_file(out / OUTCOMES) as partial:
             made = outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window)
             async with contextlib.aclosing(made):
                 with partial.open("wb") as stream:
@@ -192,15 +194,14 @@ async def work_through(
 
 
 @contextlib.contextmanager
-def _stopped_by_interrupt(asker: Asker, patient: bool) -> Iterator[None]:
-    """The first Ctrl-C sends nothing more and waits for the answers under way; the second does not wait, unless ``patient``."""
+def _stopped_by_interrupt(asker: Asker) -> Iterator[None]:
+    """The first Ctrl-C sends nothing more and waits for the answers under way; the second does not wait."""
     loop = asyncio.get_running_loop()
 
     def stop() -> None:
         fix = "run the same command to go on; every answer so far is in the ledger"
         asker.stopped = asker.stopped or job_error("build", "stopped by Ctrl-C", fix)
-        if not patient:
-            loop.remove_signal_handler(signal.SIGINT)
+        loop.remove_signal_handler(signal.SIGINT)
 
     with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread, or not a Unix
         loop.add_signal_handler(signal.SIGINT, stop)

@@ -6,7 +6,7 @@ from pathlib import Path
 import builder
 
 LAYERS = (
-    {"errors", "text", "signature", "files", "schemas", "templates", "delimited"},
+    {"errors", "text", "signature", "files", "schemas", "templates", "delimited", "stopping"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
     {"ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
@@ -30,6 +30,7 @@ LAYERS = (
         "page",
         "tables",
         "cluster",
+        "keeping",
         "engine",
         "cards",
         "releasing",
