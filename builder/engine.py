@@ -6,7 +6,7 @@ import asyncio
 import tempfile
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -112,7 +112,7 @@ async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
     if any(one.requests_per_minute or one.tokens_per_minute for one in work.config.models.values()):
         # The slice before may have used a second's worth at once, as a pace allows: this one begins when that is over.
         await asyncio.sleep(1)
-    with tempfile.TemporaryDirectory() as folder, _SliceLedger(Path(folder) / LEDGER, ray, keeper) as ledger:
+    with tempfile.TemporaryDirectory() as folder, closing(_SliceLedger(Path(folder) / LEDGER, ray, keeper)) as ledger:
         ledger.write((INSERT, await heard(ray, keeper.begin.remote(number, dialogues))))
         run = Run(part=part, progress=lambda summary: keeper.tell.remote(number, summary.status))
         inputs = (work.config, Path(folder), work.catalogue, work.prompts)
@@ -168,17 +168,15 @@ async def _filled(ray: Any, config: Configuration, out: Path, catalogue: Catalog
 async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, watch: Callable[[], Awaitable[None]]) -> dict[str, str]:
     """Runs the slices, so many at once; after the first error or a signal nothing more is sent, and answers under way are stored."""
     task, shared, left = ray.remote(fill).options(num_cpus=1, max_retries=AGAIN), ray.put(work), dict[str, str]()
-    waiting, running = deque(range(1, work.slices + 1)), dict[asyncio.Task[Any], int]()
+    waiting, running = deque(range(1, work.slices + 1)), dict[asyncio.Future[Any], int]()
     signalled: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
     with stopped_by_signals(signalled.set_result):
         try:
-            while waiting or running:
+            while (waiting or running) and not signalled.done():
                 while waiting and len(running) < lanes:
                     number = waiting.popleft()
                     running[asyncio.create_task(heard(ray, task.remote(shared, number, keeper)))] = number
                 done, _ = await asyncio.wait([*running, signalled], timeout=1, return_when=asyncio.FIRST_COMPLETED)
-                if signalled.done():
-                    raise signalled.result()
                 for one in done & running.keys():
                     del running[one]
                     left |= one.result()
@@ -187,6 +185,8 @@ async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, watch: Call
             # A slice that has not begun needs no waiting for: once it begins it is told, or there is no keeper any more.
             begun = await heard(ray, keeper.stop.remote())
             await asyncio.gather(*(one for one, number in running.items() if number in begun), return_exceptions=True)
+    if signalled.done():
+        raise signalled.result()
     return left
 
 

@@ -38,6 +38,7 @@ def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
                 continue
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread, or not a Unix
                 loop.add_signal_handler(number, hear, name)
-                stack.callback(signal.signal, number, before)
+                if name != "SIGINT":  # whose handler of before is the loop's own
+                    stack.callback(signal.signal, number, before)
                 stack.callback(loop.remove_signal_handler, number)
         yield
