@@ -1,11 +1,12 @@
 # make install: .venv with everything. make demo: a release from the curated seeds. make test, make check.
+# make check-long: what is tested on a sample in make test, in full; half an hour.
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
 # Two at a time, then those that measure time, alone.
 TESTS = $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not quiet" && $(BIN)/pytest -m quiet
 
-.PHONY: install demo test check format clean
+.PHONY: install demo test check check-long format clean
 
 install: .venv/installed
 
@@ -26,6 +27,9 @@ check: .venv/installed
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(TESTS)
+
+check-long: .venv/installed
+	KILLS=100 STOPS=40 $(BIN)/pytest tests/test_openai_endpoint.py tests/test_ray.py -k "kills or stop or interrupt"
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

@@ -133,7 +133,7 @@ class Asker:
         start = time.monotonic()
         try:
             completion = await model.complete(request)
-            self.ledger.put(Entry(request.key, request.about, completion, seconds=time.monotonic() - start))
+            await self.ledger.store(Entry(request.key, request.about, completion, seconds=time.monotonic() - start))
         except EmpathyEvalError as error:
             self.stopped = self.stopped or error
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import signal
 import socket
 import sys
 import tempfile
@@ -76,7 +77,8 @@ def _own(ray: Any, workers: int | None) -> Iterator[None]:
     with tempfile.TemporaryDirectory(prefix="ray-", dir=_near(), ignore_cleanup_errors=True) as folder:
         try:
             try:
-                ray.init(address="local", num_cpus=workers, _temp_dir=folder, **QUIET)
+                with _no_hangup():
+                    ray.init(address="local", num_cpus=workers, _temp_dir=folder, **QUIET)
             except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                 what = f'no Ray can be started in "{folder}": {" ".join(str(error).split())[:200]}'
                 raise job_error(
@@ -85,6 +87,20 @@ def _own(ray: Any, workers: int | None) -> Iterator[None]:
             yield
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def _no_hangup() -> Iterator[None]:
+    """What is started within never hears of a closed terminal, as Ray keeps Ctrl-C from it: that is told to the whole group of processes,
+    and this one alone has to end the others, when their work is stored."""
+    if not hasattr(signal, "SIGHUP"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _near() -> str:
@@ -106,6 +122,12 @@ def plain_errors(ray: Any) -> Iterator[None]:
             raise cause from None
         what = f"Ray gave up: {type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
         raise job_error("--engine ray", what, "see to the machines, then run the same command to go on; what is done is kept") from error
+
+
+async def heard(ray: Any, reference: Any) -> Any:
+    """What a task or a call of an actor gives, with errors as they were where they were raised."""
+    with plain_errors(ray):
+        return await reference
 
 
 def spread_over(ray: Any) -> Spread:

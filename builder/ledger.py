@@ -182,6 +182,10 @@ class Ledger:
         """
         self.write((INSERT, map(row_of, entries)))
 
+    async def store(self, *entries: Entry) -> None:
+        """:meth:`put`, as those call it who ask a model: a ledger that passes entries on to another process waits for it here."""
+        self.put(*entries)
+
     def write(self, *statements: tuple[str, Iterable[Sequence[object]]]) -> None:
         """Runs statements, each over its rows, in one commit.
 

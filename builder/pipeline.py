@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import gc
 import json
-import signal
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -34,11 +33,11 @@ from builder.rewriting import Rewriter
 from builder.scenarios import Catalogue
 from builder.schemas import read_json, schema
 from builder.signature import canonical_json, digest, digest_file
+from builder.stopping import stopped_by_signals
 from builder.summary import Summary
 
 OUTCOMES, BUILD, CONFIGURATION, LEDGER = "outcomes.jsonl", "build.json", "configuration.json", "ledger.sqlite"
 ANSWER_SCHEMAS = ("dialogue_answer", "variant_answer", "score_answer")
-STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
 # Items that are worked on at once. An item rewrites all its turns at once, so this many keep any endpoint busy.
 WINDOW = 256
 
@@ -58,8 +57,6 @@ class Run:
     # Why items were not answered elsewhere in this run, by dialogue: what they lack is not asked for again.
     left: Mapping[str, str] = field(default_factory=dict)
     window: int = WINDOW
-    # A second Ctrl-C does not cut short the wait for answers under way.
-    patient: bool = False
     progress: Callable[[Summary], None] = lambda summary: None
 
 
@@ -160,9 +157,13 @@ def _claim(out: Path, config: Configuration) -> None:
 
 
 async def work_through(
-    config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run, ledger: Ledger, budget: Budget
-) -> Summary:
-    """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder."""
+    config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run, ledger: Ledger, budget: Budget,
+    stopping: Callable[[Asker], contextlib.AbstractContextManager[None]] | None = None,
+) -> Summary:  # fmt: skip
+    """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder.
+
+    Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
+    """
     # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
     gc.freeze()
     models = make_models(config, catalogue, budget, lambda: asker.stopped)
@@ -173,7 +174,7 @@ async def work_through(
     items = part_of(plans(config, catalogue), *part)
     summary = Summary(len(list(part_of(range(planned(config, catalogue)), *part))), budget)
     try:
-        with contextlib.suppress(_OnlyFilled), _stopped_by_interrupt(asker, run.patient), whole_file(out / OUTCOMES) as partial:
+        with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_signals)(asker), whole_file(out / OUTCOMES) as partial:
             made = outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window)
             async with contextlib.aclosing(made):
                 with partial.open("wb") as stream:
@@ -196,32 +197,13 @@ async def work_through(
     return summary
 
 
-@contextlib.contextmanager
-def _stopped_by_interrupt(asker: Asker, patient: bool) -> Iterator[None]:
-    """The first Ctrl-C (or SIGTERM, SIGHUP) sends nothing more and waits for answers under way; the second does not, unless ``patient``."""
-    loop = asyncio.get_running_loop()
-    before = {one: signal.getsignal(one) for one in STOPS}
+def _stopped_by_signals(asker: Asker) -> contextlib.AbstractContextManager[None]:
+    """The first Ctrl-C, SIGTERM or SIGHUP sends nothing more and waits for the answers under way; a Ctrl-C after it does not wait."""
 
-    def stop() -> None:
-        fix = "run the same command to go on; every answer so far is in the ledger"
-        asker.stopped = asker.stopped or job_error("build", "stopped by Ctrl-C", fix)
-        if not patient:
-            put_back()
+    def stop(error: JobError) -> None:
+        asker.stopped = asker.stopped or error
 
-    def put_back() -> None:
-        for one, handler in before.items():
-            loop.remove_signal_handler(one)
-            signal.signal(one, handler)
-
-    # Elsewhere: not the main thread, or not a Unix.
-    with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-        for one in [one for one, handler in before.items() if handler is not signal.SIG_IGN]:
-            loop.add_signal_handler(one, stop)
-    try:
-        yield
-    finally:
-        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):
-            put_back()
+    return stopped_by_signals(stop)
 
 
 def _unanswered(summary: Summary, ledger: Path) -> JobError:

@@ -6,9 +6,9 @@ from pathlib import Path
 import builder
 
 LAYERS = (
-    {"errors", "text", "signature", "files", "parsing", "schemas", "sandbox", "templates", "delimited"},
+    {"errors", "text", "signature", "files", "parsing", "schemas", "sandbox", "templates", "delimited", "stopping"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
-    {"ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "asking"},
+    {"ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "answer_text", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "clusters", "contrasts", "ranking", "inversion", "agreement"},
     {
@@ -30,6 +30,7 @@ LAYERS = (
         "page",
         "tables",
         "cluster",
+        "keeping",
         "engine",
         "cards",
         "releasing",

@@ -5,13 +5,17 @@ from __future__ import annotations
 import asyncio
 import os
 import pickle
+import pty
+import random
+import select
 import signal
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +25,9 @@ from builder import engine
 from builder.cli import main
 from builder.cluster import _own, joined, plain_errors, spread_over
 from builder.config import load_configuration
-from builder.engine import Keeper, Rows, build_on_ray, divided
+from builder.engine import build_on_ray, divided
 from builder.errors import InputError, JobError, input_error, job_error
+from builder.keeping import Keeper, Rows
 from builder.ledger import Ledger
 from builder.metrics.bleu import Bleu
 from builder.metrics.guard import MetricFault
@@ -173,16 +178,18 @@ def test_a_refused_key_ends_the_run_with_its_error(cluster: Any, tmp_path: Path,
 class Slow(Keeper):
     """A keeper that takes its time to store."""
 
-    async def put(self, rows: Rows) -> None:
+    async def put(self, rows: Rows) -> bool:
         await asyncio.sleep(1)
-        await super().put(rows)
+        return await super().put(rows)
 
 
 class OnceOutOfQuota(Server):
-    """A server that says so once, after 40 requests."""
+    """A server that says so once, after so many requests."""
+
+    most = 40
 
     def _fault(self, name: str, attempt: int) -> str | None:
-        return "quota" if self.seen.total() > 40 and not self.statuses["429"] else None
+        return "quota" if self.seen.total() > self.most and not self.statuses["429"] else None
 
 
 def test_what_a_slice_was_paid_for_is_stored_after_the_error_of_another(
@@ -195,12 +202,154 @@ def test_what_a_slice_was_paid_for_is_stored_after_the_error_of_another(
         answered = server.answered.total()
     with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:
         assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(answered,)]
+        # Scores of what was judged come in too, so that no replay has to make them.
+        assert list(ledger.query("SELECT count(*) > 10 FROM completions WHERE delivery = 'computed'")) == [(1,)]
+
+
+# The full forty take minutes.
+STOPS = int(os.environ.get("STOPS", "4"))
+
+
+@contextmanager
+def busy_loops(number: int) -> Iterator[None]:
+    """So many processes that do nothing but keep a core busy."""
+    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
+    try:
+        yield
+    finally:
+        for one in loops:
+            one.kill()
+            one.wait()
+
+
+@contextmanager
+def after(server: Server, requests: int, act: Callable[[], None]) -> Iterator[None]:
+    """Acts once, when the server has seen so many requests."""
+
+    def wait() -> None:
+        while server.seen.total() < requests:
+            time.sleep(0.005)
+        act()
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    yield
+    thread.join(1)
+
+
+def interrupt() -> None:
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+@pytest.mark.parametrize("number", range(STOPS))
+def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
+    cluster: Any,
+    plain: dict[str, bytes],
+    tmp_path: Path,
+    catalogue: Catalogue,
+    prompts: Prompts,
+    monkeypatch: pytest.MonkeyPatch,
+    number: int,
+) -> None:
+    rng = random.Random(number)
+    by_hand, slow, loaded = number % 2, number // 2 % 2, (number + 1) // 2 % 2
+    if slow:
+        monkeypatch.setattr(engine, "Keeper", Slow)
+    server, moment = OnceOutOfQuota(Behaviour(latency=rng.uniform(0.05, 0.5))), rng.randint(1, 120)
+    server.most = 10_000 if by_hand else moment
+    with running(server=server), busy_loops(2 * loaded):
+        configuration = load_configuration(config(tmp_path, server))
+        with (
+            after(server, moment, interrupt if by_hand else lambda: None),
+            pytest.raises(JobError, match="stopped by Ctrl-C" if by_hand else "the quota is used up"),
+        ):
+            build_on_ray(configuration, tmp_path / "b", catalogue, prompts)
+        with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:
+            assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(server.answered.total(),)]
+        assert not at_work()
+        server.behaviour.latency = 0
+        build(configuration, tmp_path / "b", catalogue, prompts)
+    assert bytes_of(tmp_path / "b") == plain and max(server.answered.values()) == 1
+
+
+def test_slices_that_only_wait_hear_of_a_stop(cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
+    with running(Behaviour(faults={"429": 1}, retry_after=0.5)) as server, after(server, 40, interrupt):
+        began = time.monotonic()
+        with pytest.raises(JobError, match="stopped by Ctrl-C"):
+            build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
+        # Their patience is 60 seconds.
+        assert time.monotonic() - began < 20 and not server.answered
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="makes a terminal")
+@pytest.mark.parametrize("way", ["Ctrl-C", "SIGHUP", "SIGTERM"][: STOPS // 4])
+def test_a_stop_that_reaches_a_ray_of_ones_own_too_loses_nothing(way: str, tmp_path: Path) -> None:
+    with running(Behaviour(latency=3)) as server, in_a_terminal(server, tmp_path) as (process, terminal):
+        with after(server, 20, lambda: stop_group(way, terminal, process.pid)):
+            said = all_said(process, terminal)
+        assert process.returncode == 1 and f"stopped by {way}" in said and "Traceback" not in said
+        answered = server.answered.total()
+    with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:
+        assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(answered,)]
+
+
+@pytest.mark.skipif(sys.platform != "linux" or STOPS < 40, reason="makes a terminal, and takes half a minute")
+def test_a_second_interrupt_does_not_wait(tmp_path: Path) -> None:
+    times = list[float]()
+
+    def twice(terminal: int) -> None:
+        for _ in range(2):
+            os.write(terminal, b"\x03")
+            times.append(time.monotonic())
+            time.sleep(0.5)
+
+    with running(Behaviour(latency=60)) as server, in_a_terminal(server, tmp_path) as (process, terminal):
+        with after(server, 3, lambda: twice(terminal)):
+            said = all_said(process, terminal)
+        assert process.returncode == 1 and "stopped; every answer so far is in the ledger" in said and "Traceback" not in said
+    assert time.monotonic() - times[1] < 10
+
+
+IN_A_TERMINAL = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from builder.cli import entry; entry()"
+
+
+@contextmanager
+def in_a_terminal(server: Server, folder: Path) -> Iterator[tuple[subprocess.Popen[bytes], int]]:
+    """A build over a Ray of its own, and the terminal that it runs in."""
+    world, (terminal, its_end) = copy_world(folder / "scenarios"), pty.openpty()
+    command = ["build", str(config(folder, server, timeout_seconds=90)), "--out", str(folder / "b"), "--scenarios", str(world)]
+    command = [sys.executable, "-c", IN_A_TERMINAL, *command, "--engine", "ray"]
+    process = subprocess.Popen(command, cwd=ROOT, stdin=its_end, stdout=its_end, stderr=its_end, start_new_session=True)
+    try:
+        yield process, terminal
+    finally:
+        process.kill()
+        process.wait()
+        os.close(its_end)
+        os.close(terminal)
+
+
+def stop_group(way: str, terminal: int, group: int) -> None:
+    """What a user, a shell and a batch system do to all processes of a command."""
+    if way == "Ctrl-C":
+        os.write(terminal, b"\x03")
+    else:
+        os.killpg(group, signal.Signals[way])
+
+
+def all_said(process: subprocess.Popen[bytes], terminal: int) -> str:
+    """Reads from a terminal until the process in it has ended."""
+    said = b""
+    while process.poll() is None or select.select([terminal], [], [], 0)[0]:
+        if select.select([terminal], [], [], 0.1)[0]:
+            said += os.read(terminal, 1 << 16)
+    return said.decode()
 
 
 class Full(Keeper):
     """A keeper without room."""
 
-    async def put(self, rows: Rows) -> None:
+    async def put(self, rows: Rows) -> bool:
         raise job_error("ledger.sqlite", "cannot be written: disk full", "make room")
 
 
@@ -213,6 +362,18 @@ def test_a_slice_whose_answers_cannot_be_stored_sends_nothing_more(
             build_on_ray(load_configuration(config(tmp_path, server, in_flight=4)), tmp_path / "b", catalogue, prompts)
         # Two workers have two under way each; unheard, they would go on to the end of their slices, with 70 requests and more.
         assert server.seen.total() <= 20
+
+
+async def test_a_slice_that_begins_after_the_stop_ends_at_once_and_none_waits_for_it(tmp_path: Path) -> None:
+    keeper, configuration = Keeper(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
+    await keeper.open(configuration, tmp_path / "b", Run())
+    await keeper.begin(1, [])
+    assert not await keeper.put([]) and not await keeper.stopping()
+    assert await keeper.stop() == {1}
+    assert await keeper.put([]) and await keeper.stopping()
+    with pytest.raises(JobError, match="stopped with the other slices"):
+        await keeper.begin(2, [])
+    await keeper.close()
 
 
 async def test_room_that_a_lost_worker_waited_for_is_given_back(tmp_path: Path) -> None:

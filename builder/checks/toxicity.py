@@ -36,6 +36,7 @@ class Toxicity:
         self._ledger = ledger
         self._offline = offline
         self._waiting: list[tuple[str, Request, asyncio.Future[float]]] = []
+        self._settling: set[asyncio.Task[None]] = set()
 
     async def score(self, text: str, about: About) -> float:
         """The score of a text, in [0, 1]; ``about`` is the turn whose text it is.
@@ -49,10 +50,11 @@ class Toxicity:
             return float(json.loads(found.text)["score"])
         if self._offline:
             raise NoAnswer(f"not in the ledger: toxicity of {about}, key {request.key}")
-        loop = asyncio.get_running_loop()
         if not self._waiting:
-            loop.call_later(GATHERED, self._settle)
-        future: asyncio.Future[float] = loop.create_future()
+            settling = asyncio.create_task(self._settle())
+            self._settling.add(settling)  # a loop alone does not keep its tasks
+            settling.add_done_callback(self._settling.discard)
+        future: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._waiting.append((text, request, future))
         return await future
 
@@ -67,14 +69,15 @@ class Toxicity:
             return []
         return [Flaw("toxic", f"a toxicity of {score:.2f} by {self.config.scorer}, at most {self.config.at_most} is taken")]
 
-    def _settle(self) -> None:
-        """Scores what has gathered, stores it, and hands it out."""
+    async def _settle(self) -> None:
+        """Scores what gathers in a moment, stores it, and hands it out."""
+        await asyncio.sleep(GATHERED)
         waiting, self._waiting = self._waiting, []
         try:
             scores = [round(float(score), 4) for score in load_scorer(self.config)([text for text, _, _ in waiting])]
             completions = [Completion(json.dumps({"score": score}), "stop", self.config.scorer) for score in scores]
             made = zip(waiting, completions, strict=True)
-            self._ledger.put(*(Entry(request.key, request.about, one, "computed") for (_, request, _), one in made))
+            await self._ledger.store(*(Entry(request.key, request.about, one, "computed") for (_, request, _), one in made))
         except Exception as error:  # whatever is raised belongs to those who wait
             for _, _, future in waiting:
                 if not future.done():
