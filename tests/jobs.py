@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import re
 import ssl
 import time
 from collections.abc import Iterator
@@ -39,6 +40,8 @@ class Job:
     def run(self, url: str, *options: str, model: dict[str, Any] | None = None, **changes: Any) -> int:
         """Runs ``build``; nothing it says may be a traceback. Returns the exit status."""
         config = config_file(self.folder, url, {**HASTE, **(model or {})}, **{**SMALL, **changes})
+        if not url:  # the client then looks for one in the environment
+            config.write_text(re.sub(r"(?m)^ *base_url: .*\n", "", config.read_text()))
         return self.command("build", str(config), "--out", str(self.folder / "b"), "--scenarios", str(self._world), *options)
 
     def command(self, *arguments: str) -> int:
@@ -51,7 +54,9 @@ class Job:
         except SystemExit as stop:  # the parser's own way out
             status = int(stop.code or 0)
         self.seconds, self.cpu_seconds = time.monotonic() - begin, time.process_time() - cpu
-        self.said = "".join(self._capsys.readouterr())
+        # What is logged as a warning goes to the standard error of a user.
+        told = [record.getMessage() for record in self._log.records if record.levelno >= logging.WARNING]
+        self.said = "\n".join([*self._capsys.readouterr(), *told])
         assert "Traceback" not in self.said, self.said
         logged = [record for record in self._log.records if record.levelno >= logging.ERROR]
         assert not logged, "an exception was only logged: " + "\n".join(map(str, logged))
@@ -118,3 +123,12 @@ def plain(tmp_path_factory: pytest.TempPathFactory, small_world: Path, prompts: 
 @pytest.fixture
 def job(tmp_path: Path, small_world: Path, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture) -> Job:
     return Job(tmp_path, small_world, capsys, caplog)
+
+
+def shorter(patch: pytest.MonkeyPatch, *, failing: float | None = None, pause: float | None = None) -> None:
+    """Lowers the time after which a server that only ever failed is given up on, and the longest pause that a header can ask for."""
+    from builder.models import pace, refusals
+
+    for module, name, seconds in ((refusals, "FAILING_SECONDS", failing), (pace, "LONGEST_PAUSE", pause)):
+        if seconds is not None:
+            patch.setattr(module, name, seconds)
