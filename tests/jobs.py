@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from builder.cli import main
+from builder.commands import build as verb
 from builder.config import load_configuration
 from builder.ledger import Ledger
 from builder.pipeline import build
@@ -101,10 +102,11 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def one_ssl_context() -> Iterator[None]:
-    """Nothing here is encrypted: the certificates of the world are read once, not for each client."""
+def read_once() -> Iterator[None]:
+    """What every run of the command line reads anew is read once: templates, scenarios, and certificates, for nothing is encrypted here."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ssl, "create_default_context", cache(ssl.create_default_context))
+        for module, name in ((verb, "load_prompts"), (verb, "load_catalogue"), (ssl, "create_default_context")):
+            patch.setattr(module, name, cache(getattr(module, name)))
         yield
 
 

@@ -11,9 +11,11 @@ import hashlib
 import itertools
 import json
 import re
+import select
 import socket
 import struct
 import threading
+import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -114,12 +116,13 @@ class RawServer:
 
     def _waited(self, connection: socket.socket, seconds: float) -> bool:
         """Waits; True if the server was stopped or the other side has gone meanwhile."""
-        for _ in range(max(1, int(seconds / 0.02))):
-            if self._stopped.wait(min(seconds, 0.02)):
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if self._stopped.wait(min(left, 0.02)):
                 return True
-            with contextlib.suppress(BlockingIOError):
-                if connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b"":
-                    return True
+            # A look at what has come, which waits for nothing: no bytes at all are the end of the connection.
+            if select.select([connection], [], [], 0)[0] and connection.recv(1, socket.MSG_PEEK) == b"":
+                return True
         return False
 
     def stop(self) -> None:

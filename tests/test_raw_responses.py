@@ -12,8 +12,8 @@ import yaml
 
 from tests.jobs import Job
 from tests.jobs import job as job
-from tests.jobs import one_ssl_context as one_ssl_context
 from tests.jobs import plain as plain
+from tests.jobs import read_once as read_once
 from tests.jobs import small_world as small_world
 from tests.raw_server import ENDLESS, INTERIM, Piece, RawServer, Received, body_with, expanded, good, raw_server, with_another
 

@@ -15,8 +15,8 @@ import yaml
 
 from tests.jobs import Job, shorter
 from tests.jobs import job as job
-from tests.jobs import one_ssl_context as one_ssl_context
 from tests.jobs import plain as plain
+from tests.jobs import read_once as read_once
 from tests.jobs import small_world as small_world
 from tests.raw_server import KEEP, Piece, RawServer, Received, Script, body_with, content_for, good, http, raw_server, refusal, usage_of
 
@@ -52,7 +52,6 @@ def test_a_server_that_refuses_everything_is_given_up_on_in_its_own_words(case: 
         assert case["words"] in " ".join(job.said.split()) and "Fix:" in job.said
         assert len(server.requests) < 20 + 8 + 8, "sixty dialogues were asked for"
         assert job.seconds < 20
-        finishes(job, server, dialogues=60)
 
 
 @pytest.mark.parametrize("status", [402, 422, 400])
@@ -61,6 +60,7 @@ def test_what_can_not_be_mended_by_asking_again_stops_the_run_at_once(status: in
     with raw_server(always(case)) as server:
         assert job.run(server.url, model=PATIENT, dialogues=60) == 1
         assert len(server.requests) <= 8
+        finishes(job, server, dialogues=60)
 
 
 @pytest.mark.parametrize("case", DATA["failures"], ids=name_of)
