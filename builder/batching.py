@@ -14,7 +14,7 @@ from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from builder.answers import take
+from builder.answers import bounded_lines, take
 from builder.budget import make_budget
 from builder.config import Configuration
 from builder.errors import JobError, job_error
@@ -85,7 +85,7 @@ class Rounds:
                     self.reasons[f"{file} of {batch.id} is gone"] += 1
                     continue
                 with path.open("rb") as stream:
-                    taken = take(ledger, f"{batch.id} {file}", stream, "batch")
+                    taken = take(ledger, f"{batch.id} {file}", bounded_lines(stream), "batch")
                 self.brought += taken.stored + taken.already
                 self.refused.update(taken.refused)
                 self.reasons.update(taken.unanswered)

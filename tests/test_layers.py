@@ -8,7 +8,7 @@ import builder
 LAYERS = (
     {"errors", "text", "signature", "files", "schemas", "templates", "delimited"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
-    {"ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "asking"},
+    {"stored", "opening", "ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "clusters", "contrasts", "ranking", "inversion", "agreement"},
     {
