@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from builder.errors import InputError, Problem
+from builder.errors import InputError, JobError, Problem, job_error
 from builder.ledger import INSERT, Entry, Ledger, row_of
 from builder.models.chat_completion import NoCompletion, completion_of, said
 from builder.models.openai_endpoint import BATCH_URL
@@ -18,8 +18,10 @@ from builder.outstanding import ANSWERED, wanted
 from builder.schemas import violations
 from builder.signature import SCHEME
 
-# Lines that are stored in one commit.
-TOGETHER = 500
+# What is stored in one commit: answers, and the bytes of the lines they came in.
+TOGETHER, WEIGHT = 500, 64 * 2**20
+# The most bytes of a line.
+LONGEST = 16 * 2**20
 
 
 @dataclass
@@ -49,34 +51,83 @@ def take(ledger: Ledger, source: str, lines: Iterable[bytes], delivery: str) -> 
     Raises:
         JobError: if the ledger cannot be written.
     """
-    taken, numbered = Taken(), enumerate(lines, 1)
-    while together := list(islice(numbered, TOGETHER)):
-        entries: dict[str, Entry] = {}
-        for number, line in together:
-            if line.strip():
-                _take(ledger, f"{source}: line {number}", line, delivery, entries, taken)
+    taken, entries, weight = Taken(), dict[str, Entry](), 0
+
+    def store() -> None:
         ledger.write((INSERT, map(row_of, entries.values())), (ANSWERED, ((key,) for key in entries)))
         taken.stored += len(entries)
+        entries.clear()
+
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            _take(ledger, f"{source}: line {number}", line, delivery, entries, taken)
+        weight += len(line)
+        if len(entries) == TOGETHER or weight > WEIGHT:
+            store()
+            weight = 0
+    store()
     return taken
+
+
+def bounded_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long, no more than shows that it is."""
+    while line := stream.readline(LONGEST + 1):
+        yield line
+        while len(line) > LONGEST and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST + 1)
 
 
 def _take(ledger: Ledger, where: str, line: bytes, delivery: str, entries: dict[str, Entry], taken: Taken) -> None:
     """Adds one line to the entries, or says what is with it."""
     try:
-        value = json.loads(line.decode("utf-8-sig"))
-    except ValueError as error:
-        taken.problems.append(Problem(where, f"is not JSON: {error}", "take the file as the provider gave it"))
-        return
-    broken = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(value, "batch_answer")]
-    if broken:
-        taken.problems += broken
-        return
+        value = _parsed(line)
+        broken = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(value, "batch_answer")]
+    except (ValueError, RecursionError) as error:
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        broken = [Problem(where, f"is not JSON: {what}", "take the file as the provider gave it")]
+    try:
+        if not broken:
+            _judge(ledger, where, value, delivery, entries, taken)
+    except JobError as error:  # a damaged row of the ledger keeps nothing from the other lines
+        broken = [Problem(where, f"{one.where}: {one.what}", one.fix) for one in error.problems]
+    taken.problems += broken
+
+
+def _parsed(line: bytes) -> Any:
+    """The value of a line.
+
+    Raises:
+        ValueError, RecursionError: if it is not JSON, or what is JSON to nobody else: a name twice, NaN, a number without bounds.
+    """
+    if len(line) > LONGEST:
+        raise ValueError(f"the line is longer than {LONGEST:,} bytes")
+    return json.loads(line.decode("utf-8-sig"), object_pairs_hook=_each_once, parse_constant=_finite, parse_float=_finite)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise ValueError(f"{json.dumps(twice)[:80]} is there twice in one object")
+    return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:80]} is not a number")
+    return value
+
+
+def _judge(ledger: Ledger, where: str, value: Any, delivery: str, entries: dict[str, Entry], taken: Taken) -> None:
+    """Adds the answer of one line to the entries, or says why there is none."""
     key = f"{SCHEME}-{custom_id(value['custom_id'])}"
-    request = wanted(ledger, key)
-    if key in entries or ledger.get(key) is not None:
+    known = key.isascii()  # what else a text may hold, no database may
+    request = wanted(ledger, key) if known else None
+    if known and (key in entries or ledger.get(key) is not None):
         taken.already += 1
     elif request is None:
-        what = f'"{value["custom_id"]}" is no request that was given out of {ledger.path}'
+        what = f"{json.dumps(value['custom_id'])[:80]} is no request that was given out of {ledger.path}"
         taken.problems.append(Problem(where, what, "name the ledger of the build that wrote the requests"))
     elif value.get("error") or not value["response"]:
         taken.unanswered[said(value.get("error")) or "no response"] += 1
@@ -98,23 +149,35 @@ def import_answers(ledger_path: Path, files: Sequence[Path]) -> dict[str, Taken]
 
     Raises:
         InputError: if the ledger cannot be opened, or a file cannot be read; nothing is taken from any file then.
+        JobError: if a file cannot be read to its end, or the ledger cannot be written; what was taken is kept.
     """
-    problems = list[Problem]()
-    for path in files:
-        try:
-            path.open("rb").close()
-        except FileNotFoundError:
-            problems.append(Problem(str(path), "there is no such file", "name the files of answers"))
-        except OSError as error:
-            problems.append(Problem(str(path), f"cannot be read: {error.strerror}", "name files that may be read"))
+    problems = [problem for path in files if (problem := _unreadable(path))]
     if problems:
         raise InputError(problems)
     with Ledger(ledger_path, create=False) as ledger:
         report = {}
         for path in files:
-            with path.open("rb") as stream:
-                report[str(path)] = take(ledger, str(path), stream, "by hand")
+            try:
+                with path.open("rb") as stream:
+                    report[str(path)] = take(ledger, str(path), bounded_lines(stream), "by hand")
+            except OSError as error:
+                raise job_error(path, f"cannot be read to its end: {error.strerror}", "mend it, then run the same command") from error
         return report
+
+
+def _unreadable(path: Path) -> Problem | None:
+    """Why no lines can be read from a file, if so."""
+    try:
+        if path.exists() and not path.is_dir() and not path.is_file():
+            return Problem(str(path), "is not a file", "save the answers in a file, and name it")
+        with path.open("rb") as stream:
+            if stream.read(2) == b"\x1f\x8b":
+                return Problem(str(path), "is packed with gzip", "unpack it with gunzip, and name what comes of it")
+    except FileNotFoundError:
+        return Problem(str(path), "there is no such file", "name the files of answers")
+    except OSError as error:
+        return Problem(str(path), f"cannot be read: {error.strerror}", "name files that may be read")
+    return None
 
 
 def as_json(taken: Taken) -> dict[str, Any]:

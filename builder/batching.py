@@ -15,7 +15,7 @@ from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from builder.answers import take
+from builder.answers import bounded_lines, take
 from builder.budget import make_budget
 from builder.config import Configuration
 from builder.errors import JobError, Problem, job_error
@@ -92,7 +92,7 @@ class Rounds:
                     self.reasons[f"{file} of {batch.id} is gone"] += 1
                     continue
                 with path.open("rb") as stream:
-                    taken = take(ledger, f"{batch.id} {file}", stream, "batch")
+                    taken = take(ledger, f"{batch.id} {file}", bounded_lines(stream), "batch")
                 if taken.problems and not (taken.stored or taken.already or taken.unanswered):
                     first = taken.problems[0]
                     broken.append(Problem(first.where, first.what, "run the same command to fetch it again; nothing was asked for again"))

@@ -60,7 +60,7 @@ def preview(config: Configuration, catalogue: Catalogue, prompts: Prompts, ledge
     Raises:
         InputError: if the ledger cannot be opened.
     """
-    with Ledger(ledger_path, create=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
+    with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
         items = Items(config, catalogue, prompts, ledger)
         shown = [(plan, items.requests(plan)) for plan in itertools.islice(plans(config, catalogue), max(count, RENDERED))]
         estimates = tuple(items.estimates([request for _, requests in shown for request in requests]))
@@ -138,7 +138,7 @@ class Items:
         """Averages of the ledger. Bad samples and repairs count as requests beyond one for each thing asked for."""
         query = (
             "SELECT count(*), count(DISTINCT dialogue_id || '/' || ifnull(turn, '')), avg(input_tokens), avg(cached_tokens),"
-            " avg(output_tokens), avg(seconds) FROM completions WHERE kind = ? AND model = ?"
+            " avg(output_tokens), avg(seconds) FROM sound_completions WHERE kind = ? AND model = ?"
         )
         count, things, *tokens, seconds = (float(str(value or 0)) for value in next(self.ledger.query(query, (kind, model))))
         return (tokens, seconds, count / things, True) if count else None

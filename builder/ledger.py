@@ -5,54 +5,28 @@ from __future__ import annotations
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from builder.errors import JobError, input_error, job_error
+from builder.errors import JobError, Problem, job_error
+from builder.opening import damaged, opened
 from builder.records import About, Completion, Usage
+from builder.stored import NAMES, Bad, broken, problems_of, unpacked
 
-APPLICATION_ID = 0x454D5045  # "EMPE": tells a ledger from any other SQLite file
-VERSION = 1
-TABLE = """
-CREATE TABLE completions (
-    key TEXT PRIMARY KEY,
-    dialogue_id TEXT NOT NULL,
-    kind TEXT NOT NULL,
-    turn INTEGER,
-    model TEXT NOT NULL,
-    finish TEXT NOT NULL,
-    input_tokens INTEGER NOT NULL,
-    cached_tokens INTEGER NOT NULL,
-    output_tokens INTEGER NOT NULL,
-    seconds REAL,
-    delivery TEXT NOT NULL,
-    body BLOB NOT NULL
-)
-"""
-# Worst cases of requests that were sent under a budget and have no known outcome yet.
-RESERVATIONS = "CREATE TABLE reservations (token TEXT PRIMARY KEY, model TEXT NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL)"
-# Requests that were given out of hand, in a file, and have no known answer yet; ``batches`` says which files were submitted.
-NOTED = """
-CREATE TABLE IF NOT EXISTS noted (
-    key TEXT PRIMARY KEY, dialogue_id TEXT NOT NULL, kind TEXT NOT NULL, turn INTEGER,
-    model TEXT NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, file TEXT NOT NULL
-)
-"""
-BATCHES = """
-CREATE TABLE IF NOT EXISTS batches (
-    file TEXT NOT NULL, endpoint TEXT NOT NULL, build TEXT NOT NULL, round INTEGER NOT NULL, id TEXT, taken INTEGER NOT NULL
-)
-"""
 RESERVED = """
-SELECT model, 'live', sum(input), sum(output) FROM reservations GROUP BY model UNION ALL
-SELECT model, 'batch', sum(input), sum(output) FROM noted WHERE file IN (SELECT file FROM batches WHERE NOT taken) GROUP BY model
+SELECT model, 'live', sum(input), sum(output) FROM sound_reservations GROUP BY model UNION ALL
+SELECT model, 'batch', sum(input), sum(output) FROM sound_noted WHERE file IN (SELECT file FROM batches WHERE NOT taken) GROUP BY model
 """
 SPENT = """
-SELECT model, delivery, sum(input_tokens), sum(cached_tokens), sum(output_tokens) FROM completions
+SELECT model, delivery, sum(input_tokens), sum(cached_tokens), sum(output_tokens) FROM sound_completions
 GROUP BY model, delivery ORDER BY model, delivery
 """
+ANSWER = "SELECT body, finish, model, input_tokens, cached_tokens, output_tokens FROM sound_completions WHERE key = ?"
+# All but what is in the bodies.
+LOOKED = f"SELECT {', '.join(NAMES['completions'][:-2])}, iif(typeof(body) = 'blob', x'', NULL), place FROM sound_completions"  # noqa: S608
 INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -74,105 +48,79 @@ class Ledger:
     process, not a loss of power in the same instant. The answer is stored with zlib, whose checksum shows a damaged row.
     """
 
-    def __init__(self, path: Path, *, create: bool = True) -> None:
-        """Opens a ledger, or makes an empty one.
+    def __init__(self, path: Path, *, create: bool = True, write: bool = True) -> None:
+        """Opens a ledger, or makes an empty one; without ``write`` one that lies where nothing can be written will do.
 
         Raises:
             InputError: if the file is missing (and ``create`` is False), not a ledger, of another version, or in use.
             JobError: if the file is damaged, or cannot be opened.
         """
         self.path = path
-        if path.is_dir():
-            raise input_error(path, "is a folder", "name the file in it, such as ledger.sqlite")
-        if not path.exists() and not create:
-            raise input_error(path, "there is no ledger here", "name one with --ledger, or build first without --offline")
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            self._connection = sqlite3.connect(path, timeout=0, isolation_level=None)
-        except (OSError, sqlite3.OperationalError) as error:
-            raise self._closed(error) from error
-        try:
-            self._lock()
-            self._check()
-        except BaseException:
-            self._connection.close()
-            raise
-
-    def _lock(self) -> None:
-        try:
-            self._connection.execute("PRAGMA locking_mode=EXCLUSIVE")
-            self._connection.execute("PRAGMA journal_mode=WAL")
-            self._connection.execute("PRAGMA synchronous=NORMAL")
-            self._connection.execute("BEGIN EXCLUSIVE")
-            # Empty, or left without a table by a disk that was full just then.
-            if not self._connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]:
-                self._connection.execute(f"PRAGMA application_id={APPLICATION_ID}")
-                self._connection.execute(f"PRAGMA user_version={VERSION}")
-                self._connection.execute(TABLE)
-                self._connection.execute(RESERVATIONS)
-            self._connection.execute("COMMIT")
-        except sqlite3.OperationalError as error:
-            if "locked" not in str(error):
-                raise self._closed(error) from error
-            fix = "wait for the other process to end, or name another ledger with --ledger"
-            raise input_error(self.path, "another process is using this ledger", fix) from error
-        except sqlite3.DatabaseError as error:
-            raise input_error(self.path, f"is not a ledger: {error}", "name a ledger, or restore it from a copy") from error
-
-    def _check(self) -> None:
-        application = self._connection.execute("PRAGMA application_id").fetchone()[0]
-        version = self._connection.execute("PRAGMA user_version").fetchone()[0]
-        if application != APPLICATION_ID:
-            raise input_error(self.path, "is a database of something else", "name a ledger")
-        if version != VERSION:
-            fix = f"use the release of empathy-eval that wrote it, or one that reads version {version}"
-            raise input_error(self.path, f"has ledger version {version}, and this program reads {VERSION}", fix)
-        try:
-            verdict = self._connection.execute("PRAGMA quick_check(1)").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            raise self._damaged(str(error)) from error
-        if verdict != "ok":
-            raise self._damaged(verdict)
-        # Ledgers of before there were these tables get them.
-        self._connection.execute(NOTED)
-        self._connection.execute(BATCHES)
-
-    def _closed(self, error: Exception) -> JobError:
-        return job_error(self.path, f"cannot be opened: {error}", "make room or give permission, then run again")
-
-    def _damaged(self, what: str) -> JobError:
-        fix = "restore it from a copy; sqlite3's .recover command saves the rows that are whole"
-        return job_error(self.path, f"the ledger is damaged: {what}", fix)
+        with ExitStack() as kept:
+            self._connection = opened(path, kept, create=create, write=write)
+            self._kept = kept.pop_all()
 
     def get(self, key: str) -> Completion | None:
-        """The completion of a request, or None if it was never answered.
+        """The completion of a request, or None if it was never answered. Other rows may be damaged.
 
         Raises:
             JobError: if the row is damaged.
         """
         try:
-            row = self._connection.execute("SELECT * FROM completions WHERE key = ?", (key,)).fetchone()
+            row = self._connection.execute(ANSWER, (key,)).fetchone()
         except sqlite3.DatabaseError as error:
-            raise self._damaged(f"row {key}: {error}") from error
-        return None if row is None else self._completion(row)
+            raise damaged(self.path, f"row {key}: {error}") from error
+        if row is None:
+            return None
+        body, finish, model, *tokens = row
+        if (type(body), type(finish), type(model)) == (bytes, str, str):
+            with suppress(zlib.error, ValueError):
+                return Completion(unpacked(body), finish, model, Usage(*tokens))
+        return next(completion for _, completion in self.rows("key = ?", (key,)))
 
-    def rows(self) -> Iterator[tuple[tuple[Any, ...], Completion]]:
-        """All rows of the table ``completions`` by key, each with the completion it holds.
+    def broken(self, key: str, what: str) -> JobError:
+        """The error for a row of answers that others find damaged."""
+        place = next(self.query("SELECT place FROM sound_completions WHERE key = ?", (key,)))[0]
+        return JobError([broken(self.path, "completions", (key, place), what)])
+
+    def rows(self, where: str = "1", parameters: Sequence[object] = ()) -> Iterator[tuple[tuple[Any, ...], Completion]]:
+        """Rows of the table ``completions`` by key, each with the completion it holds.
 
         Raises:
-            JobError: at a row that is damaged.
+            JobError: at the end, if rows are damaged, with all such at once; they are left out.
         """
-        try:
-            for row in self._connection.execute("SELECT * FROM completions ORDER BY key"):
-                yield row, self._completion(row)
-        except sqlite3.DatabaseError as error:
-            raise self._damaged(str(error)) from error
+        bad = Bad(self.path)
+        for row in self.query(f"SELECT * FROM sound_completions WHERE {where} ORDER BY key", parameters):  # noqa: S608
+            problems = problems_of(self.path, "completions", row)
+            try:
+                text = "" if problems else unpacked(row[11])
+            except (zlib.error, ValueError) as error:
+                problems = [broken(self.path, "completions", row, str(error))]
+            if problems:
+                bad.add(problems)
+            else:
+                yield row[:12], Completion(text, row[5], row[4], Usage(*row[6:9]))
+        bad.told()
 
-    def _completion(self, row: tuple[Any, ...]) -> Completion:
-        try:
-            return Completion(zlib.decompress(row[11]).decode(), row[5], row[4], Usage(*row[6:9]))
-        except (zlib.error, UnicodeDecodeError) as error:
-            raise self._damaged(f"row {row[0]}: {error}") from error
+    def problems(self) -> list[Problem]:
+        """What is wrong with rows of answers, without a look into the answers; the first ones, and how many more there are."""
+        bad = Bad(self.path)
+        for row in self.query(LOOKED):
+            bad.add(problems_of(self.path, "completions", row))
+        return bad.problems
+
+    def table(self, name: str, where: str = "1", parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """Rows of another table than ``completions``, in the order they were noted.
+
+        Raises:
+            JobError: if rows are damaged, with all such at once.
+        """
+        query = f"SELECT * FROM sound_{name} WHERE {where} ORDER BY place"  # noqa: S608
+        rows, bad = list(self.query(query, parameters)), Bad(self.path)
+        for row in rows:
+            bad.add(problems_of(self.path, name, row))
+        bad.told()
+        return [dict(zip(NAMES[name], row, strict=True)) for row in rows]
 
     def put(self, *entries: Entry) -> None:
         """Stores completions in one commit. The first answer of a request stays.
@@ -207,30 +155,37 @@ class Ledger:
 
     def reserve(self, token: str, model: str, worst: Usage) -> None:
         """Notes the worst case of a request that is about to be sent."""
-        self._connection.execute("INSERT INTO reservations VALUES (?, ?, ?, ?)", (token, model, worst.input_tokens, worst.output_tokens))
+        self.write(("INSERT INTO reservations VALUES (?, ?, ?, ?)", [(token, model, worst.input_tokens, worst.output_tokens)]))
 
     def release(self, token: str) -> None:
         """Takes a reservation back whose outcome is known."""
-        self._connection.execute("DELETE FROM reservations WHERE token = ?", (token,))
+        self.write(("DELETE FROM reservations WHERE token = ?", [(token,)]))
 
     def reserved(self) -> list[tuple[str, str, Usage]]:
         """The open reservations and the worst cases of what is under way in batches, by model and delivery."""
-        return [(model, delivery, Usage(read, 0, written)) for model, delivery, read, written in self._connection.execute(RESERVED)]
+        return [(model, delivery, Usage(read, 0, written)) for model, delivery, read, written in self.query(RESERVED)]
 
     def spent(self) -> list[tuple[str, str, Usage]]:
         """The tokens of all answers, by model and delivery."""
-        return [(model, delivery, Usage(*tokens)) for model, delivery, *tokens in self._connection.execute(SPENT)]
+        return [(model, delivery, Usage(*tokens)) for model, delivery, *tokens in self.query(SPENT)]
 
-    def query(self, sql: str, parameters: Iterable[object] = ()) -> Iterator[tuple[object, ...]]:
-        """Rows of a reading query."""
-        yield from self._connection.execute(sql, tuple(parameters))
+    def query(self, sql: str, parameters: Iterable[object] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows of a reading query. What strangers wrote is looked at in the views ``sound_…``, where counts are sound.
+
+        Raises:
+            JobError: if the file is damaged.
+        """
+        try:
+            yield from self._connection.execute(sql, tuple(parameters))
+        except sqlite3.DatabaseError as error:
+            raise damaged(self.path, str(error)) from error
 
     def __len__(self) -> int:
         return int(self._connection.execute("SELECT count(*) FROM completions").fetchone()[0])
 
     def close(self) -> None:
         """Closes the file; every answer is in it already."""
-        self._connection.close()
+        self._kept.close()
 
     def __enter__(self) -> Ledger:
         return self

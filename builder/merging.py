@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from builder.errors import InputError, Problem, input_error
+from builder.errors import InputError, JobError, Problem, input_error, job_error
 from builder.ledger import INSERT, Ledger
 from builder.records import Completion
 from builder.signature import digest
@@ -57,24 +61,58 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
 
     Raises:
         InputError: if one of them is no ledger or is in use, with all such at once; or if one is named twice.
-        JobError: if one is damaged, or the disk is full. ``into`` is as it was then.
+        JobError: if one is damaged, or the disk is full. ``into`` is as it was then, and is not there if it was not.
     """
-    twice = [path for place, path in enumerate(sources) if path.resolve() in {one.resolve() for one in (into, *sources[:place])}]
+    twice = [path for place, path in enumerate(sources) if os.path.realpath(path) in map(os.path.realpath, (into, *sources[:place]))]
     if twice:
         raise input_error(twice[0], "is named twice", "name each ledger once")
     problems = list[Problem]()
     for path in sources:
         try:
-            Ledger(path, create=False).close()
+            Ledger(path, create=False, write=False).close()
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
     report = [Merged(str(path)) for path in sources]
     reserved = list[tuple[object, ...]]()
-    with Ledger(into) as ledger:
+    with _target(into) as ledger:
         ledger.write((REPLACE, _all_chosen(ledger, sources, report, reserved)), (RESERVE, reserved))
     return report
+
+
+@contextlib.contextmanager
+def _target(into: Path) -> Iterator[Ledger]:
+    """The ledger that gets the answers. One that is not there yet is made out of sight, and gets its name when it is whole."""
+    if os.path.lexists(into):
+        with Ledger(into) as ledger:
+            yield ledger
+        return
+    try:
+        into.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{into.name[:99]}.", dir=into.parent) as folder:
+            made = Path(folder) / "ledger.sqlite"
+            with _named(made, into) as ledger:
+                yield ledger
+            # SQLite could not bring all into the file if it left something beside it.
+            if len(list(Path(folder).iterdir())) > 1:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            if os.path.lexists(into):
+                raise OSError(errno.EEXIST, "it was made by another process meanwhile")
+            made.rename(into)
+    except OSError as error:
+        fix = "make room or give permission, then run the same command"
+        raise job_error(into, f"cannot be written: {error.strerror or error}", fix) from error
+
+
+def _named(made: Path, into: Path) -> Ledger:
+    """An open ledger that goes by the name it will have."""
+    try:
+        ledger = Ledger(made)
+    except JobError as error:
+        raise JobError(replace(one, where=str(into)) for one in error.problems) from error
+    ledger.path = into
+    return ledger
 
 
 def _all_chosen(
@@ -82,9 +120,9 @@ def _all_chosen(
 ) -> Iterator[tuple[Any, ...]]:
     """The rows of answers to be written; ``reserved`` gets the reservations. One source is open at a time: there may be many."""
     for path, merged in zip(sources, report, strict=True):
-        with Ledger(path, create=False) as source:
+        with Ledger(path, create=False, write=False) as source:
             yield from _chosen(ledger, source, merged)
-            reserved += source.query("SELECT * FROM reservations")
+            reserved += [tuple(row.values())[:-1] for row in source.table("reservations")]
 
 
 def _chosen(ledger: Ledger, source: Ledger, merged: Merged) -> Iterator[tuple[Any, ...]]:
@@ -108,5 +146,5 @@ def _chosen(ledger: Ledger, source: Ledger, merged: Merged) -> Iterator[tuple[An
 
 
 def _conflict(key: str, stays: Ledger) -> Conflict:
-    row: tuple[Any, ...] = next(stays.query("SELECT * FROM completions WHERE key = ?", (key,)))
+    row, _ = next(stays.rows("key = ?", (key,)))
     return Conflict(*(*row[:6], row[10], str(stays.path)))

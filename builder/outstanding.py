@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from builder.ledger import Ledger
 from builder.models.noting import Noted
@@ -36,27 +35,30 @@ def note(ledger: Ledger, file: str, requests: Iterable[Noted], batch: Batch | No
 
 
 def wanted(ledger: Ledger, key: str) -> tuple[About, str, Usage] | None:
-    """What a request is about, its model and its worst case; None if it was never given out."""
-    rows: Any = ledger.query("SELECT dialogue_id, kind, turn, model, input, output FROM noted WHERE key = ?", (key,))
-    for dialogue_id, kind, turn, model, read, written in rows:
-        return About(dialogue_id, kind, turn), model, Usage(read, 0, written)
+    """What a request is about, its model and its worst case; None if it was never given out.
+
+    Raises:
+        JobError: if its row is damaged, as do all that read here.
+    """
+    for row in ledger.table("noted", "key = ?", (key,)):
+        return About(row["dialogue_id"], row["kind"], row["turn"]), row["model"], Usage(row["input"], 0, row["output"])
     return None
 
 
 def under_way(ledger: Ledger) -> list[Batch]:
     """The batches of all builds whose answers are not taken in yet, in the order they were noted."""
-    rows: Any = ledger.query("SELECT file, endpoint, build, round, id FROM batches WHERE NOT taken ORDER BY rowid")
-    return [Batch(*row) for row in rows]
+    rows = ledger.table("batches", "NOT taken")
+    return [Batch(row["file"], row["endpoint"], row["build"], row["round"], row["id"]) for row in rows]
 
 
 def taken_ids(ledger: Ledger) -> set[str]:
     """The provider's names of all batches that this ledger knows."""
-    return {str(row[0]) for row in ledger.query("SELECT id FROM batches WHERE id IS NOT NULL")}
+    return {row["id"] for row in ledger.table("batches", "id IS NOT NULL")}
 
 
 def next_round(ledger: Ledger, build: str) -> int:
     """The number of the next round of a build, from 1."""
-    return 1 + int(str(next(ledger.query("SELECT ifnull(max(round), 0) FROM batches WHERE build = ?", (build,)))[0]))
+    return 1 + max((row["round"] for row in ledger.table("batches", "build = ?", (build,))), default=0)
 
 
 def named(ledger: Ledger, batch: Batch, name: str) -> Batch:

@@ -133,7 +133,7 @@ def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger,
     if not run.offline and run.notes is None:
         for model in config.models.values():
             check_access(model)
-    with Ledger(run.ledger or out / LEDGER, create=not run.offline) as ledger:
+    with Ledger(run.ledger or out / LEDGER, create=not run.offline, write=not run.offline) as ledger:
         if not run.offline and (waiting := under_way(ledger)):
             builds = sorted({"this build" if one.build == config.identity else f'the build "{one.build}"' for one in waiting})
             what = f"{len(waiting)} batches of {' and '.join(builds)} are under way: their requests would be paid for twice"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from builder.budget import cost
 from builder.config import Configuration
@@ -13,7 +12,7 @@ from builder.records import Usage
 
 QUERY = """
 SELECT model, kind, finish, delivery, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens)
-FROM completions GROUP BY model, kind, finish, delivery ORDER BY model, kind, finish, delivery
+FROM sound_completions GROUP BY model, kind, finish, delivery ORDER BY model, kind, finish, delivery
 """
 
 
@@ -31,14 +30,18 @@ class Spending:
 
 
 def spending(ledger: Ledger, config: Configuration | None = None) -> list[Spending]:
-    """Sums over the ledger, priced by the configuration's models."""
+    """Sums over the ledger, priced by the configuration's models. Rows that are damaged count too: what they cost was paid."""
     prices = {one.model: one.prices for one in config.models.values() if one.prices} if config else {}
     found = []
-    rows: Any = ledger.query(QUERY)
-    for model, kind, finish, delivery, count, *tokens in rows:
+    for model, kind, finish, delivery, count, *tokens in ledger.query(QUERY):
         usage, price = Usage(*tokens), prices.get(model)
-        found.append(Spending(model, kind, finish, delivery, count, usage, cost(usage, price, delivery) if price else None))
+        dollars = cost(usage, price, delivery) if price else None
+        found.append(Spending(_text(model), _text(kind), _text(finish), _text(delivery), count, usage, dollars))
     return found
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else repr(value)
 
 
 def spending_table(rows: Sequence[Spending]) -> str:
@@ -49,8 +52,18 @@ def spending_table(rows: Sequence[Spending]) -> str:
     for row in rows:
         spent = "no prices" if row.dollars is None else f"${row.dollars:,.4f}"
         tokens = f"{row.usage.input_tokens:>13,}{row.usage.cached_tokens:>13,}{row.usage.output_tokens:>13,}"
-        lines.append(f"{row.model[:26]:<28}{row.kind:<16}{row.finish:<16}{row.delivery:<10}{row.answers:>10,}{tokens}{spent:>12}")
+        names = f"{_cell(row.model, 28)}{_cell(row.kind, 16)}{_cell(row.finish, 16)}{_cell(row.delivery, 10)}"
+        lines.append(f"{names}{row.answers:>10,}{tokens}{spent:>12}")
     known = [row.dollars for row in rows if row.dollars is not None]
     total = f"${sum(known):,.4f}" if known else ""
     lines.append(f"{'in all':<70}{sum(row.answers for row in rows):>10,}{'':>39}{total:>12}")
     return "\n".join(lines)
+
+
+def signs(text: str) -> str:
+    """A stranger's words as a terminal may have them: what is no sign is a question mark."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def _cell(text: str, width: int) -> str:
+    return f"{signs(text[: width - 2]):<{width}}"

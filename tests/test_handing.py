@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +15,7 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.answers import Taken, import_answers, request_line, take
+from builder.answers import LONGEST, Taken, bounded_lines, import_answers, request_line, take
 from builder.cli import main
 from builder.config import Configuration, load_configuration
 from builder.errors import InputError, JobError
@@ -197,6 +199,19 @@ def line(custom_id: str = "aa", status: int = 200, body: Any = GOOD, **more: Any
         (line(body={"text": "hello"}), "f: line 1: the answer has no usable content"),
         (json.dumps({"custom_id": "aa", "response": {"body": GOOD}}).encode(), 'misses "status_code"'),
         (request_line("s1-aa", b"{}"), 'misses "response"'),
+        (b'{"custom_id":' + b"[" * 200_000, "f: line 1: is not JSON: it is nested too deeply"),
+        (b'{"a":' * 900 + b"0" + b"}" * 900, 'misses "custom_id"'),
+        (b" " * LONGEST + line(), "f: line 1: is not JSON: the line is longer than 16,777,216 bytes"),
+        (b"\x00" * 100, "f: line 1: is not JSON"),
+        (b'{"a":1e999}', "f: line 1: is not JSON: 1e999 is not a number"),
+        (b'{"a":NaN}', "f: line 1: is not JSON: NaN is not a number"),
+        (b'{"a":' + b"9" * 5000 + b"}", "f: line 1: is not JSON"),
+        (line()[:-1] + b',"custom_id":"aa"}', 'f: line 1: is not JSON: "custom_id" is there twice'),
+        (json.dumps({"custom_id": 5, "response": None}).encode(), "f: line 1: custom_id: 5 is not of type string"),
+        (line("\ud800"), r'f: line 1: "\\ud800" is no request'),
+        (line("x" * 10_000), r'f: line 1: "x{79} is no request'),
+        (line("a\x00a"), r'f: line 1: "a\\u0000a" is no request'),
+        (line().decode().encode("utf-16"), "f: line 1: is not JSON"),
     ],
 )
 def test_a_line_that_does_not_fit_is_told_and_the_rest_is_taken(tmp_path: Path, bad: bytes, said: str) -> None:
@@ -246,6 +261,53 @@ def test_an_answer_by_hand_is_taken_after_a_batch_of_the_same_request_has_failed
             assert ledger.reserved() == []
         found = take(ledger, "f", [line()], "by hand")
         assert (found.stored, found.problems, list(ledger.query("SELECT * FROM noted"))) == (1, [], [])
+
+
+@pytest.mark.parametrize("column", ["body = x'00'", "finish = x'00'"])
+def test_a_damaged_row_of_the_ledger_keeps_no_other_line_from_being_taken(tmp_path: Path, column: str) -> None:
+    requests = [Noted(f"s1-{name}", About("017-00001", "self_chat"), "e", "m", b"", Usage(100, 0, 200)) for name in ("aa", "bb", "cc")]
+    taken(tmp_path, line())
+    with Ledger(tmp_path / "l") as ledger:
+        note(ledger, "f", requests)
+        ledger.write((f"UPDATE completions SET {column}", [()]), ("UPDATE noted SET turn = 'x' WHERE key = 's1-bb'", [()]))  # noqa: S608
+        found = take(ledger, "f", [line(), line("bb"), line("cc")], "by hand")
+    assert found.stored == 1 and [one.where for one in found.problems] == ["f: line 1", "f: line 2"]
+    assert "damaged: row s1-aa" in found.problems[0].what and "row 2 of noted: turn" in found.problems[1].what
+
+
+def test_a_file_of_one_endless_line_is_read_in_bounds_and_what_follows_is_taken(tmp_path: Path) -> None:
+    taken(tmp_path)
+    with (tmp_path / "long").open("wb") as stream:
+        for _ in range(5):
+            stream.write(b"x" * LONGEST)
+        stream.write(b"\n\xef\xbb\xbf" + line() + b"\r\n")
+    with (tmp_path / "long").open("rb") as stream:
+        assert max(map(len, bounded_lines(stream))) == LONGEST + 1
+    found = import_answers(tmp_path / "l", [tmp_path / "long"])[str(tmp_path / "long")]
+    assert found.stored == 1 and [one.where for one in found.problems] == [f"{tmp_path / 'long'}: line 1"]
+
+
+def test_what_is_no_file_of_lines_is_told_before_anything_is_taken(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taken(tmp_path)
+    (tmp_path / "good").write_bytes(line())
+    (tmp_path / "packed").write_bytes(gzip.compress(line()))
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "empty").touch()
+    files = [str(tmp_path / name) for name in ("good", "packed", "pipe")]
+    assert main(["ledger", "import", str(tmp_path / "l"), *files]) == 2
+    told = capsys.readouterr().err
+    assert "packed: is packed with gzip" in told and "pipe: is not a file" in told
+    assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "empty")]) == 0
+    assert "0 answers stored" in capsys.readouterr().out
+    assert main(["ledger", "import", str(tmp_path / "l"), files[0]]) == 0
+
+
+def test_what_a_stranger_says_is_printed_as_signs_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taken(tmp_path)
+    (tmp_path / "f").write_bytes(line(status=500, body={"error": {"message": "\ud800\x1b[2J" + "long " * 100}}))
+    assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "f")]) == 0
+    told = capsys.readouterr().out
+    assert "refused with 500: ??[2J" in told and "\x1b" not in told
 
 
 def test_nothing_is_taken_from_any_file_if_one_cannot_be_read(tmp_path: Path) -> None:

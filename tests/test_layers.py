@@ -8,7 +8,7 @@ import builder
 LAYERS = (
     {"errors", "text", "signature", "files", "parsing", "schemas", "sandbox", "templates", "delimited", "stopping"},
     {"records", "taxonomy", "phases", "scenarios", "prompts", "config", "patterns"},
-    {"ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "answer_text", "asking"},
+    {"stored", "opening", "ledger", "merging", "budget", "spending", "models", "outstanding", "answers", "answer_text", "asking"},
     {"planning", "generation", "rules", "rewriting", "checks", "splitting"},
     {"metrics", "clusters", "contrasts", "ranking", "inversion", "agreement"},
     {

@@ -2,8 +2,11 @@
 
 import multiprocessing
 import os
+import shutil
 import signal
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,7 @@ from builder.errors import InputError, JobError
 from builder.files import data_folder
 from builder.ledger import Entry, Ledger
 from builder.records import About, Completion, Usage
+from tests.conftest import copy_world
 
 ABOUT = About("017-00001", "near_apathetic", 5)
 ANSWER = Completion('{"text": "Ü — a “reply”"}', "stop", "some-model", Usage(10, 4, 3))
@@ -125,3 +129,89 @@ def test_a_flipped_byte_in_an_answer_is_reported_when_it_is_read(tmp_path: Path)
     path.write_bytes(content)
     with Ledger(path) as ledger, pytest.raises(JobError, match="the ledger is damaged: row s1-a"):
         ledger.get("s1-a")
+
+
+def read_only_disk(folder: Path, source: Path, command: list[str]) -> subprocess.CompletedProcess[str]:
+    """Runs a command where ``folder`` holds what ``source`` does, on a disk that may only be read; skips where there can be none."""
+    inside = (
+        'mount -t tmpfs none "$0" && cp -R "$1/." "$0" && mount -o remount,ro "$0" && ! touch "$0/x" 2>/dev/null || exit 77; shift; "$@"'
+    )
+    folder.mkdir(exist_ok=True)
+    script = ["unshare", "-rm", "sh", "-c", inside, str(folder), str(source), sys.executable, "-m", "builder", *command]
+    try:
+        done = subprocess.run(script, capture_output=True, text=True, timeout=300, check=False)
+    except FileNotFoundError:
+        pytest.skip("needs unshare")
+    if done.returncode == 77 or done.stderr.startswith("unshare"):
+        pytest.skip("no disk may be mounted here")
+    return done
+
+
+@pytest.fixture
+def sources(built: Path, tmp_path: Path) -> Path:
+    """A folder with the ledger of a build, one of before there were all tables, and one whose process was killed."""
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    shutil.copy(built / "ledger.sqlite", folder / "whole")
+    shutil.copy(built / "ledger.sqlite", folder / "old")
+    connection = sqlite3.connect(folder / "old", isolation_level=None)
+    for table in ("noted", "batches", "reservations"):
+        connection.execute(f"DROP TABLE {table}")
+    connection.close()
+    process = multiprocessing.get_context("fork").Process(target=_put_and_die, args=(folder / "killed",))
+    process.start()
+    process.join()
+    assert (folder / "killed-wal").stat().st_size
+    return folder
+
+
+def test_a_ledger_on_a_disk_that_may_only_be_read_is_shown_and_merged(sources: Path, tmp_path: Path) -> None:
+    disk = tmp_path / "disk"
+    for name, said in (("whole", "seed-bank"), ("old", "seed-bank"), ("killed", "some-model")):
+        shown = read_only_disk(disk, sources, ["ledger", "show", str(disk / name)])
+        assert (shown.returncode, shown.stderr) == (0, "") and said in shown.stdout
+    merged = read_only_disk(disk, sources, ["ledger", "merge", str(tmp_path / "into"), *(str(disk / name) for name in ("old", "killed"))])
+    assert merged.returncode == 0, merged.stderr
+    with Ledger(tmp_path / "into") as ledger:
+        assert ledger.get("s1-a") == ANSWER and len(ledger) > 1
+
+
+@pytest.mark.parametrize("name", ["whole", "old"])
+def test_a_ledger_on_a_disk_that_may_only_be_read_is_replayed_to_the_same_bytes(
+    sources: Path, tmp_path: Path, built: Path, name: str
+) -> None:
+    disk, config, world = tmp_path / "disk", data_folder("release") / "demo.yaml", copy_world(tmp_path / "scenarios")
+    command = ["build", str(config), "--scenarios", str(world), "--out", str(tmp_path / "b"), "--ledger", str(disk / name)]
+    offline = read_only_disk(disk, sources, [*command, "--offline", "--budget-tokens", "1000000000"])
+    assert offline.returncode == 0, offline.stderr
+    assert (tmp_path / "b" / "outcomes.jsonl").read_bytes() == (built / "outcomes.jsonl").read_bytes()
+    online = read_only_disk(disk, sources, command)
+    assert online.returncode == 1 and f"{disk / name}: may only be read" in online.stderr and "Traceback" not in online.stderr
+
+
+@pytest.mark.parametrize("verb", ["import", "merge"])
+def test_what_writes_into_a_ledger_that_may_only_be_read_says_so(sources: Path, tmp_path: Path, verb: str) -> None:
+    disk = tmp_path / "disk"
+    done = read_only_disk(disk, sources, ["ledger", verb, str(disk / "whole"), str(sources / "old")])
+    assert done.returncode == 1 and f"{disk / 'whole'}: may only be read, and this command writes into it" in done.stderr
+    made = read_only_disk(disk, sources, ["ledger", "merge", str(disk / "new"), str(sources / "old")])
+    assert made.returncode == 1 and f"{disk / 'new'}: cannot be written: Read-only file system" in made.stderr
+
+
+def test_reading_changes_nothing_beside_a_ledger_either(sources: Path) -> None:
+    before = {path.name: path.read_bytes() for path in sources.iterdir() if path.name != "killed-wal" and path.name != "killed"}
+    for name in ("whole", "old"):
+        assert main(["ledger", "show", str(sources / name)]) == 0
+        assert {path.name: path.read_bytes() for path in sources.iterdir() if "killed" not in path.name} == before
+
+
+def test_a_ledger_that_may_only_be_read_and_is_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Ledger(tmp_path / "l").close()
+    code = f"import sys, pathlib, builder.ledger as l; one = l.Ledger(pathlib.Path({str(tmp_path / 'l')!r})); print(1, flush=True); input()"
+    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert process.stdin and process.stdout and process.stdout.readline()
+    monkeypatch.setattr("builder.opening._writable", lambda path: False)
+    with pytest.raises(InputError, match="another process is using this ledger"):
+        Ledger(tmp_path / "l", write=False)
+    process.communicate(b"\n")
+    Ledger(tmp_path / "l", write=False).close()

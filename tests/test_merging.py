@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import itertools
 import json
+import random
 import resource
 import shutil
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -24,6 +26,7 @@ from builder.pipeline import Run, build
 from builder.prompts import Prompts
 from builder.records import About, Completion, Usage
 from builder.scenarios import Catalogue
+from tests.test_full_disk import run
 
 ABOUT = About("017-00001", "self_chat")
 Answers = dict[str, Completion]
@@ -133,6 +136,10 @@ def test_a_damaged_row_stops_the_merge_with_nothing_changed(tmp_path: Path) -> N
     with pytest.raises(JobError, match="the ledger is damaged: row s1-2"):
         merge(into, [good, bad])
     assert list(read(into)) == ["s1-0"]
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(JobError, match="the ledger is damaged: row s1-2"):
+        merge(tmp_path / "new", [good, bad])
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_parts_merged_in_any_order_replay_to_the_bytes_of_the_whole_build(
@@ -162,3 +169,45 @@ def test_a_killed_merge_leaves_the_ledger_as_it_was(tmp_path: Path, monkeypatch:
     merge(into, [source])
     monkeypatch.undo()
     assert list(read(tmp_path / "left")) == ["s1-0"] and len(read(into)) == 50
+
+
+@pytest.mark.parametrize("cut", [KeyboardInterrupt, OSError, JobError])
+def test_a_merge_that_is_stopped_leaves_no_new_ledger_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, cut: type[BaseException]
+) -> None:
+    source = filled(tmp_path / "a", {f"s1-{number}": Completion("x", "stop", "m") for number in range(50)})
+    rows = Ledger.rows
+
+    def stopped(self: Ledger, *where: Any) -> Iterator[Any]:
+        yield from itertools.islice(rows(self, *where), 20)
+        raise cut([])
+
+    monkeypatch.setattr(Ledger, "rows", stopped)
+    assert main(["ledger", "merge", str(tmp_path / "new"), str(source)]) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+    monkeypatch.undo()
+    assert main(["ledger", "merge", str(tmp_path / "new"), str(source)]) == 0 and len(read(tmp_path / "new")) == 50
+
+
+def test_a_merge_for_which_there_is_no_room_leaves_no_new_ledger_behind(tmp_path: Path) -> None:
+    texts = (random.Random(number).randbytes(500).hex() for number in range(200))
+    source = filled(tmp_path / "a", {f"s1-{number}": Completion(text, "stop", "m") for number, text in enumerate(texts)})
+    merging = ["ledger", "merge", str(tmp_path / "new"), str(source)]
+    for room in (100, 2_000, 60_000, 100_000):
+        full = run(merging, room)
+        assert full.returncode == 1 and f"{tmp_path / 'new'}: cannot be" in full.stderr, (room, full.stderr)
+        assert "Traceback" not in full.stderr and [path.name for path in tmp_path.iterdir()] == ["a"]
+    assert run(merging).returncode == 0 and len(read(tmp_path / "new")) == 200
+
+
+def test_a_ledger_that_is_made_meanwhile_is_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, rows = filled(tmp_path / "a", {"s1-1": Completion("x", "stop", "m")}), Ledger.rows
+
+    def meanwhile(self: Ledger, *where: Any) -> Iterator[Any]:
+        (tmp_path / "new").write_text("of someone else")
+        return rows(self, *where)
+
+    monkeypatch.setattr(Ledger, "rows", meanwhile)
+    with pytest.raises(JobError, match="new: cannot be written: it was made by another process meanwhile"):
+        merge(tmp_path / "new", [source])
+    assert (tmp_path / "new").read_text() == "of someone else" and len(list(tmp_path.iterdir())) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Sequence
@@ -43,11 +44,12 @@ class Toxicity:
 
         Raises:
             NoAnswer: in an offline build, if the ledger has no score for this text and these weights.
+            JobError: if what the ledger has for it is no score.
         """
         request = self.request(text, about)
         found = self._ledger.get(request.key)
         if found is not None:
-            return float(json.loads(found.text)["score"])
+            return self._scored(request.key, found.text)
         if self._offline:
             raise NoAnswer(f"not in the ledger: toxicity of {about}, key {request.key}")
         if not self._waiting:
@@ -57,6 +59,13 @@ class Toxicity:
         future: asyncio.Future[float] = asyncio.get_running_loop().create_future()
         self._waiting.append((text, request, future))
         return await future
+
+    def _scored(self, key: str, text: str) -> float:
+        with contextlib.suppress(ValueError, TypeError, KeyError, RecursionError):
+            score = json.loads(text)["score"]
+            if type(score) in (int, float) and 0 <= score <= 1:
+                return float(score)
+        raise self._ledger.broken(key, "the answer is no score")
 
     def request(self, text: str, about: About) -> Request:
         """What a score is kept under: the text and the weights."""

@@ -51,10 +51,12 @@ def _show(options: argparse.Namespace) -> int:
     from builder.spending import spending, spending_table
 
     config = load_configuration(options.config) if options.config else None
-    with Ledger(options.ledger, create=False) as ledger:
-        rows = spending(ledger, config)
+    with Ledger(options.ledger, create=False, write=False) as ledger:
+        rows, problems = spending(ledger, config), ledger.problems()
     print(json.dumps([asdict(row) for row in rows], indent=2) if options.json else spending_table(rows))
-    return 0
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
 
 
 def _merge(options: argparse.Namespace) -> int:
@@ -76,6 +78,7 @@ def _merge(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace) -> int:
     from builder.answers import as_json, import_answers
+    from builder.spending import signs
 
     report = import_answers(options.ledger, options.files)
     if options.json:
@@ -83,7 +86,7 @@ def _import(options: argparse.Namespace) -> int:
     for path, taken in {} if options.json else report.items():
         print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} there already, {taken.unanswered.total():,} without an answer")
         for reason, count in sorted(taken.unanswered.items()):
-            print(f"  {reason} ({count:,})")
+            print(f"  {signs(reason)} ({count:,})")
         for problem in taken.problems[:SHOWN]:
             print(problem, file=sys.stderr)
         if len(taken.problems) > SHOWN:
