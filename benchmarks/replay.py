@@ -18,7 +18,8 @@ from pathlib import Path
 
 from benchmarks.endpoint import configuration
 from builder.config import load_configuration
-from builder.models.openai_endpoint import OpenAIEndpoint, completion_of
+from builder.models.chat_completion import completion_of
+from builder.models.openai_endpoint import OpenAIEndpoint
 from builder.pipeline import Run, build
 from builder.prompts import load_prompts
 from builder.records import Completion, Request, Usage

@@ -2,30 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator
 from typing import Any
 
+from builder.parsing import Deep, Refused, Twice, json_value
 from builder.records import Completion, Flaw
 
 # How providers call a normal end; docs/models.md has the list.
 NORMAL_ENDS = {"stop", "eos", "eos_token", "end", "end_turn"}
 # The longest answer that is looked at, in characters; the longest dialogue that is asked for has about a third of it.
 LONGEST = 50_000
-DEEPEST = 32
 THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
-QUOTED = re.compile(r'"(?:[^"\\]|\\.)*+\\?(?:"|\Z)', re.DOTALL)
 # Tokenising takes time in the square of such a run: of one sign, of signs that are neither letters nor digits, of letters without a blank.
 RUN = re.compile(r"(.)\1{99}|[^\w\s]{100}|\S{1000}", re.DOTALL)
 # Control signs but tab and line ends, half surrogate pairs, and signs that turn the direction of what stands beside them.
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
 SURROGATE = re.compile("[\ud800-\udfff]")
 BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
-
-
-class Twice(ValueError):
-    """A name that stands twice in one JSON object."""
 
 
 def value_of(completion: Completion) -> tuple[Any, list[Flaw]]:
@@ -36,13 +30,10 @@ def value_of(completion: Completion) -> tuple[Any, list[Flaw]]:
         return None, [Flaw("too_long", f"the answer has {len(completion.text):,} characters, at most {LONGEST:,} are read")]
     text = unwrapped(completion.text)
     try:
-        if deeper_than(text, DEEPEST):
-            return None, [Flaw("too_deep", f"the answer is nested more than {DEEPEST} deep; answer with the object that was asked for")]
-        value = DECODER.decode(text)
-    except Twice as error:
-        return None, [Flaw("duplicate_key", f"the answer has {error} twice in one object; give each once")]
-    except ValueError as error:
-        return None, [Flaw("not_json", f"the answer is not JSON: {error}; answer with one JSON object and nothing else")]
+        value = json_value(text, signs=False)
+    except Refused as error:
+        reason = "too_deep" if isinstance(error, Deep) else "duplicate_key" if isinstance(error, Twice) else "not_json"
+        return None, [Flaw(reason, f"the answer {error}; answer with one JSON object and nothing else")]
     return value, list({flaw.reason: flaw for said in _texts(value) for flaw in sign_flaws(said)}.values())
 
 
@@ -54,18 +45,6 @@ def unwrapped(text: str) -> str:
     if text.startswith("```") and text.endswith("```") and "\n" in text:
         return text[text.index("\n") : -3]
     return text
-
-
-def deeper_than(text: str, most: int) -> bool:
-    """Whether the lists and objects of a JSON text are nested more than so many deep."""
-    if text.count("{") + text.count("[") <= most:
-        return False
-    depth = 0
-    for sign in QUOTED.sub("", text):
-        depth += (sign in "[{") - (sign in "]}")
-        if depth > most:
-            return True
-    return False
 
 
 def sign_flaws(text: str) -> Iterator[Flaw]:
@@ -90,18 +69,3 @@ def _texts(value: Any) -> Iterator[str]:
         for name, one in value.items():
             yield name
             yield from _texts(one)
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        raise Twice(json.dumps(next(name for name in names if names.count(name) > 1)[:80]))
-    return found
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is no value of JSON")
-
-
-DECODER = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)

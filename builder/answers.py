@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from builder.ledger import INSERT, Entry, Ledger, row_of
 from builder.models.chat_completion import NoCompletion, completion_of, said
 from builder.models.openai_endpoint import BATCH_URL
 from builder.outstanding import ANSWERED, wanted
+from builder.parsing import Refused, json_value
 from builder.schemas import violations
 from builder.signature import SCHEME
 
@@ -80,43 +80,19 @@ def bounded_lines(stream: IO[bytes]) -> Iterator[bytes]:
 def _take(ledger: Ledger, where: str, line: bytes, delivery: str, entries: dict[str, Entry], taken: Taken) -> None:
     """Adds one line to the entries, or says what is with it."""
     try:
-        value = _parsed(line)
+        if len(line) > LONGEST:
+            raise Refused(f"is longer than {LONGEST:,} bytes")
+        value = json_value(line.decode("utf-8-sig"), signs=False)
         broken = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(value, "batch_answer")]
-    except (ValueError, RecursionError) as error:
-        what = "it is nested too deeply" if isinstance(error, RecursionError) else error
-        broken = [Problem(where, f"is not JSON: {what}", "take the file as the provider gave it")]
+    except (Refused, UnicodeDecodeError) as error:
+        what = str(error) if isinstance(error, Refused) else f"is not JSON: {error}"
+        broken = [Problem(where, what, "take the file as the provider gave it")]
     try:
         if not broken:
             _judge(ledger, where, value, delivery, entries, taken)
     except JobError as error:  # a damaged row of the ledger keeps nothing from the other lines
         broken = [Problem(where, f"{one.where}: {one.what}", one.fix) for one in error.problems]
     taken.problems += broken
-
-
-def _parsed(line: bytes) -> Any:
-    """The value of a line.
-
-    Raises:
-        ValueError, RecursionError: if it is not JSON, or what is JSON to nobody else: a name twice, NaN, a number without bounds.
-    """
-    if len(line) > LONGEST:
-        raise ValueError(f"the line is longer than {LONGEST:,} bytes")
-    return json.loads(line.decode("utf-8-sig"), object_pairs_hook=_each_once, parse_constant=_finite, parse_float=_finite)
-
-
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
-        raise ValueError(f"{json.dumps(twice)[:80]} is there twice in one object")
-    return value
-
-
-def _finite(text: str) -> float:
-    value = float(text)
-    if not math.isfinite(value):
-        raise ValueError(f"{text[:80]} is not a number")
-    return value
 
 
 def _judge(ledger: Ledger, where: str, value: Any, delivery: str, entries: dict[str, Entry], taken: Taken) -> None:

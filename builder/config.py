@@ -183,7 +183,8 @@ def _contradictions(configuration: Configuration, path: Path) -> list[Problem]:
         what = f"the seed bank answers only for its own dialogues ({', '.join(banks)}), beside a model"
         found.append(Problem(f"{path}: models", what, "use the seed bank for all three or for none"))
     for role, one in configuration.models.items():
-        found += [Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in _url_faults(one.base_url or "")]
+        faults = url_faults(one.base_url) if one.base_url else ()
+        found += [Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in faults]
     for label in sorted({one.endpoint for one in configuration.models.values()}):
         ways = {canonical_json([getattr(one, name) for name in LINE]) for one in configuration.models.values() if one.endpoint == label}
         if len(ways) > 1:
@@ -192,17 +193,17 @@ def _contradictions(configuration: Configuration, path: Path) -> list[Problem]:
     return found
 
 
-def _url_faults(url: str) -> Iterator[tuple[str, str]]:
-    """(what, fix) of an address that requests could not be sent to, or that would be kept and shown with a secret in it."""
+def url_faults(url: str) -> Iterator[tuple[str, str]]:
+    """(what, fix) of an address that requests could not be sent to, or that would be kept with a secret in it; the address is not shown."""
     try:
         parts = urlsplit(url)
-        port_is_one = parts.port != 0
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError as error:
         yield f"is no address: {error}", "write http://… or https://…"
         return
     if parts.username is not None or parts.password is not None:
         yield "holds credentials", "take them out of the address; api_key_env or headers name the variable that holds them"
     elif parts.query or parts.fragment:
-        yield f'"{url}" holds more than a path', "write what follows the ? under query"
-    elif url and not (parts.hostname and port_is_one):
-        yield f'"{url}" names no host or no port', "write http://HOST:PORT/v1"
+        yield "holds more than a path", "write what follows the ? under query"
+    elif not whole:
+        yield "names no host or no port, or begins otherwise", "write http://HOST:PORT/v1 or https://HOST/v1"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,17 @@ class Refused(ValueError):
     def __init__(self, what: str, line: int | None = None) -> None:
         super().__init__(what)
         self.line = line
+
+
+class Deep(Refused):
+    """Lists and objects in each other without end."""
+
+    def __init__(self) -> None:
+        super().__init__(f"is nested more than {DEEPEST} deep")
+
+
+class Twice(Refused):
+    """A name that stands twice in one object."""
 
 
 def text_of(path: Path) -> str:
@@ -116,16 +128,17 @@ def _no_key_twice(inside: _Open, event: yaml.ScalarEvent) -> None:
     inside.keys.add(event.value)
 
 
-def json_value(text: str) -> Any:
-    """The value of a JSON text.
+def json_value(text: str, *, signs: bool = True) -> Any:
+    """The value of a JSON text. Without ``signs`` half a surrogate pair may be in it.
 
     Raises:
-        Refused: if it is not JSON, is nested deeply, or holds what no file of ours does: NaN, a number beyond 64 bits, half a sign.
+        Refused: if it is not JSON, is nested deeply, or holds what no file of ours does: a name twice, NaN,
+            a number beyond 64 bits, half a sign.
     """
     try:
-        value = json.loads(text, parse_int=_whole, parse_float=_finite, parse_constant=_constant)
+        value = JSON.decode(text)
     except RecursionError as error:
-        raise Refused(f"is nested more than {DEEPEST} deep") from error
+        raise Deep from error
     except json.JSONDecodeError as error:
         raise Refused(f"is not JSON: {error}") from error
     level = [value]
@@ -134,9 +147,17 @@ def json_value(text: str) -> Any:
         if not level:
             break
     else:
-        raise Refused(f"is nested more than {DEEPEST} deep")
-    if "\\ud" in text.lower():
+        raise Deep
+    if signs and "\\ud" in text.lower():
         _whole_signs(value)
+    return value
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    value = dict(pairs)
+    if len(value) < len(pairs):
+        twice = next(name for name, count in Counter(name for name, _ in pairs).items() if count > 1)
+        raise Twice(f"has {json.dumps(twice)[:80]} twice in one object")
     return value
 
 
@@ -167,3 +188,6 @@ def _whole_signs(value: Any) -> None:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
         raise Refused(f"holds half a sign ({error.object[error.start]!a})") from error
+
+
+JSON = json.JSONDecoder(object_pairs_hook=_each_once, parse_int=_whole, parse_float=_finite, parse_constant=_constant)

@@ -311,7 +311,7 @@ def continued(request: Received) -> Iterator[Piece]:
 def bomb(layers: int, encoding: str) -> Callable[[Received], Iterator[Piece]]:
     """White space that packs to a thousandth, in one layer or more, without end."""
 
-    def packed(_: Received) -> Iterator[Piece]:
+    def packed(request: Received) -> Iterator[Piece]:
         yield f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: {encoding}\r\n\r\n".encode()
         packers = [zlib.compressobj(9, wbits=15 if encoding == "deflate" else 31) for _ in range(layers)]
         for _ in range(ENOUGH):

@@ -29,7 +29,7 @@ def found(text: str, finish: str = "stop") -> tuple[Any, list[str]]:
         ("NaN", "not_json"),
         ("[" * 100_000, "too_long"),
         ("[" * 40_000, "too_deep"),
-        ('{"a":' * 40 + "1" + "}" * 40, "too_deep"),
+        ('{"a":' * 70 + "1" + "}" * 70, "too_deep"),
         ('{"text": "a", "text": "b"}', "duplicate_key"),
         (json.dumps({"text": "bell \a"}), "control_sign"),
         (json.dumps({"text": "nul \0"}), "control_sign"),

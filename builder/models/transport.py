@@ -10,12 +10,13 @@ from typing import Any
 import httpx2
 import openai
 
-from builder.config import ModelConfig
+from builder.config import ModelConfig, url_faults
 from builder.errors import InputError, Problem
 
 # The largest answer that is read, in bytes, unpacked: a chat completion of the longest dialogue with its log-probabilities has a quarter.
 LARGEST = 16 * 2**20
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+ADDRESS = "OPENAI_BASE_URL"
 # Shorter ones would be taken out of words that have nothing to do with them.
 SHORTEST_SECRET = 8
 
@@ -88,6 +89,8 @@ def check_access(config: ModelConfig) -> None:
     if config.kind != "openai":
         return
     where, problems = f"models: {config.model}", list[Problem]()
+    if config.base_url is None and (address := os.environ.get(ADDRESS)):  # where the client then looks
+        problems += [Problem(f"{where}: the environment variable {ADDRESS}", what, fix) for what, fix in url_faults(address)]
     if not re.fullmatch("[!-~]+", key_of(config)):
         what = f"the key in {config.api_key_env} holds something that no header can, such as a blank, a line end or a curly quote"
         problems.append(Problem(where, what, f"set {config.api_key_env} anew"))
