@@ -78,13 +78,13 @@ class Job:
         with Ledger(self.ledger, create=False) as ledger:
             return sum(usage.input_tokens + usage.output_tokens for _, _, usage in ledger.reserved())
 
-    def bytes(self) -> bytes:
+    def written(self) -> bytes:
         """The outcomes as they are written."""
         return (self.folder / "b" / "outcomes.jsonl").read_bytes()
 
     def outcomes(self) -> list[dict[str, Any]]:
         """The outcomes, by :func:`without_usage`."""
-        return without_usage(self.bytes())
+        return without_usage(self.written())
 
     def left(self) -> bytes:
         """All bytes of all files."""

@@ -45,8 +45,8 @@ def no_answer(job: Job, server: RawServer, plain: list[dict[str, Any]]) -> None:
     assert job.run(server.url, "--offline") == 1 and len(server.requests) == 1
     assert job.run(server.url, "--budget-tokens", MANY) == 0
     assert server.bodies()[0] == server.bodies()[1] and job.outcomes() == plain
-    before = job.bytes()
-    assert job.run(server.url, "--offline") == 0 and job.bytes() == before
+    before = job.written()
+    assert job.run(server.url, "--offline") == 0 and job.written() == before
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
@@ -87,7 +87,7 @@ def test_an_answer_after_interim_responses_is_taken(name: str, job: Job, plain: 
 def test_a_second_answer_on_the_same_connection_is_nobodys(job: Job, plain: list[dict[str, Any]]) -> None:
     with raw_server(lambda _, request: with_another(request)) as server:
         assert job.run(server.url) == 0 and job.outcomes() == plain
-        assert b"Nobody has asked" not in job.bytes()
+        assert b"Nobody has asked" not in job.written()
 
 
 def test_an_endpoint_that_is_not_there_is_no_answer(job: Job, plain: list[dict[str, Any]]) -> None:

@@ -214,10 +214,10 @@ def test_headers_and_query_of_an_endpoint_are_sent_with_values_from_the_environm
             line, head = request.head.split(b"\r\n")[0], request.head.lower()
             assert b"\r\nx-title: a title" in head and b"\r\nx-plain: as it is" in head
             assert b"api-version=2024-10-21" in line and (b"who=a%20title" in line or b"who=a+title" in line)
-        before = job.bytes()
+        before = job.written()
         assert b"a title" not in job.left().replace((job.folder / "config.yaml").read_bytes(), b"")
         # They are how a request is delivered, not what is asked: without them the same answers are found.
-        assert job.run(server.url, "--offline") == 0 and job.bytes() == before
+        assert job.run(server.url, "--offline") == 0 and job.written() == before
 
 
 def test_a_variable_that_is_not_set_is_told_before_anything_is_sent(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:

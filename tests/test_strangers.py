@@ -103,12 +103,12 @@ def named(case: Odd) -> str:
 
 def settled(job: Job, server: RawServer, plain: list[dict[str, Any]]) -> None:
     """Replays the ledger without the endpoint to the same end; where something is missing, a good endpoint finishes the build."""
-    sent, before = len(server.requests), job.bytes()
+    sent, before = len(server.requests), job.written()
     finished = job.outcomes()[0]["status"] == "accepted"
     assert job.run(server.url, "--offline") == (0 if finished else 1)
     assert len(server.requests) == sent, "offline sends nothing"
     if finished:
-        assert job.bytes() == before
+        assert job.written() == before
         return
     server.script = lambda _, request: good(request)
     assert job.run(server.url, "--budget-tokens", MANY) == 0
@@ -170,15 +170,15 @@ def test_a_server_that_says_something_odd_every_time_leaves_items_rejected_or_mi
         return http(CASES[number % len(CASES)].body(request)), KEEP
 
     with raw_server(script) as server:
-        changes = {"dialogues": 30}
+        changes: dict[str, Any] = {"dialogues": 30}
         first = job.run(server.url, **changes)
         statuses = Counter(outcome["status"] for outcome in job.outcomes())
         assert first == 1 and statuses["missing"] and statuses["rejected"]
         assert job.run(server.url, "--offline", **changes) == 1
         server.script = lambda _, request: good(request)
         assert job.run(server.url, **changes) == 0
-        whole = job.bytes()
-        assert job.run(server.url, "--offline", **changes) == 0 and job.bytes() == whole
+        whole = job.written()
+        assert job.run(server.url, "--offline", **changes) == 0 and job.written() == whole
         assert job.command("ledger", "show", str(job.ledger)) == 0
 
 
@@ -233,8 +233,8 @@ def test_whatever_comes_as_body_or_content_the_ledger_replays_and_a_good_endpoin
     with raw_server(script) as server:
         status = job.run(server.url, "--budget-tokens", MANY)
         assert status == (1 if job.outcomes()[0]["status"] == "missing" else 0)
-        before = job.bytes()
-        assert job.run(server.url, "--offline") == status and (status or job.bytes() == before)
+        before = job.written()
+        assert job.run(server.url, "--offline") == status and (status or job.written() == before)
         server.script = lambda _, request: good(request)
         assert job.run(server.url, "--budget-tokens", MANY) == 0
         assert job.outcomes()[0]["status"] in ("accepted", "rejected")
