@@ -314,8 +314,7 @@ def bomb(layers: int, encoding: str) -> Callable[[Received], Iterator[Piece]]:
     def packed(request: Received) -> Iterator[Piece]:
         yield f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Encoding: {encoding}\r\n\r\n".encode()
         packers = [zlib.compressobj(9, wbits=15 if encoding == "deflate" else 31) for _ in range(layers)]
-        for _ in range(ENOUGH):
-            piece = b" " * MEBIBYTE
+        for piece in itertools.repeat(b" " * MEBIBYTE, ENOUGH):
             for packer in packers:
                 piece = packer.compress(piece) + packer.flush(zlib.Z_SYNC_FLUSH)
             yield piece

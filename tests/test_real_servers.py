@@ -133,14 +133,14 @@ def test_a_local_server_with_four_slots_gets_as_few_requests_at_once_as_it_can_a
             if time.monotonic() - arrived > 20:
                 return
         try:
-            yield 0.12
+            yield 0.15
             yield http(body_with(request))
         finally:
             slots.release()
         yield KEEP
 
     with raw_server(script) as server:
-        model = {"in_flight": 64, "timeout_seconds": 0.4, "patience_seconds": 60}
+        model = {"in_flight": 64, "timeout_seconds": 0.6, "patience_seconds": 60}
         assert job.run(server.url, model=model, dialogues=12) == 0, job.said
         assert {outcome["status"] for outcome in job.outcomes()} == {"accepted"}
         assert re.search(r"in[ _]flight", job.said), "that it slowed down is told"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 import time
 import uuid
@@ -21,7 +22,6 @@ from builder.models.pace import Pace, rest
 from builder.models.protocol import NoAnswer
 from builder.models.refusals import Reception, Refused, meaning
 from builder.models.transport import BoundedClient, check_access, filled, key_of, masked, secrets_of
-from builder.parsing import json_value
 from builder.prompts import Message
 from builder.records import Completion, Request, Usage
 from builder.schemas import schema
@@ -145,13 +145,13 @@ class OpenAIEndpoint:
                 self._line.client.post("/chat/completions", cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}),
             )
             self._pace.heed(response.headers.raw)
-            completion = completion_of(json_value(response.content.decode(), signs=False), self.name, worst)
+            completion = completion_of(json.loads(response.content), self.name, worst)
         except openai.APIStatusError as error:
             self._pace.heed(error.response.headers.raw)
             raise self._received(meaning(error, self._config)) from error
         except (TimeoutError, openai.APITimeoutError) as error:
             raise Refused(f"no answer within {self._config.timeout_seconds:g} s", pace=True, known=False) from error
-        except NoCompletion as error:
+        except (NoCompletion, RecursionError) as error:
             raise self._received(Refused(masked(str(error), self._config), known=False, failing=True)) from error
         except EmpathyEvalError:
             raise
