@@ -257,16 +257,16 @@ def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
         monkeypatch.setattr(engine, "Keeper", Slow)
     server, moment = OnceOutOfQuota(Behaviour(latency=rng.uniform(0.05, 0.5))), rng.randint(1, 120)
     server.most = 10_000 if by_hand else moment
-    with running(server=server), busy_loops(2 * loaded):
+    with running(server=server):
         configuration = load_configuration(config(tmp_path, server))
         with (
+            busy_loops(2 * loaded),
             after(server, moment, interrupt if by_hand else lambda: None),
             pytest.raises(JobError, match="stopped by Ctrl-C" if by_hand else "the quota is used up"),
         ):
             build_on_ray(configuration, tmp_path / "b", catalogue, prompts)
         with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:
             assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(server.answered.total(),)]
-        assert not at_work()
         server.behaviour.latency = 0
         build(configuration, tmp_path / "b", catalogue, prompts)
     assert bytes_of(tmp_path / "b") == plain and max(server.answered.values()) == 1
