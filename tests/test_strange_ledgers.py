@@ -20,6 +20,7 @@ from builder.cli import main
 from builder.errors import InputError, JobError
 from builder.ledger import Entry, Ledger
 from builder.merging import merge
+from builder.models.noting import Noted
 from builder.outstanding import Batch, next_round, note, under_way, wanted
 from builder.records import About, Completion, Usage
 from builder.schemas import violations
@@ -29,6 +30,7 @@ from tests.conftest import copy_world, demo_file
 
 ABOUT = About("017-00001", "near_apathetic", 5)
 ANSWER = Completion("Ü — a “reply”", "stop", "m", Usage(10, 4, 3))
+NOTED = Noted("s1-n", About("017-00001", "self_chat"), "e", "m", b"", Usage(1, 0, 1))
 NOT_UTF8 = object()
 
 
@@ -121,8 +123,9 @@ BODIES: dict[str, tuple[object, str]] = {
     "text": ("text", "the body is not a BLOB"),
     "number": (5, "the body is not a BLOB"),
     "no zlib": (b"\x00\x01", "incorrect header check"),
-    "cut": (zlib.compress(b"x" * 999)[:-3], "the body is cut short"),
+    "cut": (zlib.compress(b"x" * 999)[:-3], "incomplete or truncated stream"),
     "not UTF-8": (zlib.compress(b"\xff"), "can't decode byte 0xff"),
+    "long and cut": (zlib.compress(bytes(range(256)) * 10_000, 0)[:-3], "or cut short"),
     "bomb": (zlib.compress(bytes(LARGEST + 1)), f"the answer is larger than {LARGEST:,} bytes"),
     "huge": (bytes(LARGEST + 1), f"the body is not a BLOB of at most {LARGEST:,} bytes"),
 }
@@ -194,7 +197,7 @@ COUNTS: list[tuple[object, object, object, Usage]] = [
 def test_unsound_counts_are_read_as_sound_ones_everywhere(path: Path, read: object, cached: object, written: object, sound: Usage) -> None:
     with Ledger(path) as ledger:
         ledger.reserve("token", "m", Usage(1, 0, 1))
-        note(ledger, "f", [_Noted], Batch("f", "e", "b", 1))
+        note(ledger, "f", [NOTED], Batch("f", "e", "b", 1))
     for column, value in (("input_tokens", read), ("cached_tokens", cached), ("output_tokens", written)):
         change(path, "completions", column, value, "key = 's1-a'")
     for table in ("reservations", "noted"):
@@ -207,15 +210,11 @@ def test_unsound_counts_are_read_as_sound_ones_everywhere(path: Path, read: obje
         assert found and found.usage == sound
         assert ledger.spent() == [("m", "live", both)] and spending(ledger)[0].usage == both
         assert ledger.reserved() == [("m", "live", worst), ("m", "batch", worst)]
-        assert wanted(ledger, "s1-n") == (_Noted.about, "m", worst)
+        assert wanted(ledger, "s1-n") == (NOTED.about, "m", worst)
     assert main(["ledger", "show", str(path)]) == 0
     merge(path.with_name("into"), [path])
     raw = sqlite3.connect(path.with_name("into")).execute("SELECT input_tokens, cached_tokens, output_tokens FROM completions").fetchone()
     assert Usage(*raw) == sound, "what is brought together is written as it is read"
-
-
-class _Noted:
-    key, about, model, worst = "s1-n", About("017-00001", "self_chat"), "m", Usage(1, 0, 1)
 
 
 def test_no_number_of_huge_counts_overflows_or_lowers_what_is_spent(tmp_path: Path) -> None:
@@ -241,7 +240,7 @@ def test_no_number_of_huge_counts_overflows_or_lowers_what_is_spent(tmp_path: Pa
 )
 def test_a_damaged_row_of_what_is_under_way_is_told_where_it_is_needed(path: Path, table: str, column: str, value: object) -> None:
     with Ledger(path) as ledger:
-        note(ledger, "f", [_Noted], Batch("f", "e", "b", 1))
+        note(ledger, "f", [NOTED], Batch("f", "e", "b", 1))
     change(path, table, column, value)
     with Ledger(path) as ledger, pytest.raises(JobError, match=f"row 1 of {table}: {column}"):
         wanted(ledger, "s1-n")
@@ -318,7 +317,7 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     assert main(["build", str(config), "--scenarios", str(world), "--out", str(folder / "b")]) == 0
     with Ledger(folder / "b" / "ledger.sqlite") as ledger:
         ledger.reserve("token", "m", Usage(1, 0, 1))
-        note(ledger, "f", [_Noted], Batch("f", "e", "b", 1))
+        note(ledger, "f", [NOTED], Batch("f", "e", "b", 1))
     return folder / "b" / "ledger.sqlite", ["build", str(config), "--scenarios", str(world), "--offline", "--budget-tokens", "100000"]
 
 
