@@ -321,6 +321,19 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
     return folder / "b" / "ledger.sqlite", ["build", str(config), "--scenarios", str(world), "--offline", "--budget-tokens", "100000"]
 
 
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "5", '{"score": null}', '{"score": 1e9}', '{"score": NaN}', '{"score": true}', "[" * 9999]
+)
+def test_an_answer_that_is_no_score_is_told_with_its_row(
+    small: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = Path(shutil.copy(small[0], tmp_path / "l"))
+    change(path, "completions", "body", zlib.compress(text.encode()), "kind = 'score'")
+    assert main([*small[1], "--out", str(tmp_path / "b"), "--ledger", str(path)]) == 1
+    told = capsys.readouterr().err
+    assert "the ledger is damaged: row s1-" in told and "the answer is no score" in told and "WHERE rowid = " in told
+
+
 places = st.sampled_from([(table, column) for table, columns in NAMES.items() for column in columns[:-1]])
 
 
