@@ -18,6 +18,8 @@ from builder.schemas import violations
 SHOWN = 10
 # The most bytes that an answer unpacks to.
 LARGEST = 64 * 2**20
+# No byte of a body unpacks to more than so many.
+RATIO = 1032
 # No count of tokens is read as more than this, so that no sum of them overflows.
 MOST_TOKENS = 10**9
 TABLES = {
@@ -64,14 +66,16 @@ TYPES = {(str, str, str, turn, str, str, int, int, int, time, str, bytes, int) f
 
 def counted(column: str) -> str:
     """The SQL that reads a count of tokens: whole, from 0 to ``MOST_TOKENS``; a part of a token is one, what is no number is 0."""
-    whole, part = f"min(max({column}, 0), {MOST_TOKENS})", f"CAST(min(max({column}, 0) + 0.999999, {MOST_TOKENS}) AS INTEGER)"
-    return f"CASE typeof({column}) WHEN 'integer' THEN {whole} WHEN 'real' THEN {part} ELSE 0 END"
+    sound = f"{column} BETWEEN 0 AND {MOST_TOKENS} AND {column} = ({column} | 0)"
+    real = f"typeof({column}) IN ('integer', 'real')"
+    bounded = f"CAST(min(max({column}, 0) + 0.999999, {MOST_TOKENS}) AS INTEGER)"
+    return f"CASE WHEN {sound} THEN {column} | 0 WHEN {real} THEN {bounded} ELSE 0 END"
 
 
 def _sound(column: str) -> str:
     if column == "cached_tokens":  # a part of the input; if it is not, all of the input is paid for
-        within = f"typeof(cached_tokens) = 'integer' AND cached_tokens BETWEEN 0 AND {counted('input_tokens')}"
-        return f"CASE WHEN {within} THEN cached_tokens ELSE 0 END AS cached_tokens"
+        part = f"cached_tokens BETWEEN 0 AND input_tokens AND input_tokens <= {MOST_TOKENS} AND cached_tokens = (cached_tokens | 0)"
+        return f"CASE WHEN {part} THEN cached_tokens | 0 ELSE 0 END AS cached_tokens"
     if column == "body":  # a row that cannot be fetched could not be named
         return f"CASE WHEN length(body) <= {LARGEST} THEN body END AS body"
     if column == "place":
@@ -89,10 +93,12 @@ def unpacked(body: bytes) -> str:
     Raises:
         ValueError, zlib.error: if it is damaged, or larger than ``LARGEST``.
     """
+    if len(body) <= LARGEST // RATIO:
+        return zlib.decompress(body).decode()
     stream = zlib.decompressobj()
     text = stream.decompress(body, LARGEST)
     if not stream.eof:
-        raise ValueError(f"the answer is larger than {LARGEST:,} bytes" if len(text) == LARGEST else "the body is cut short")
+        raise ValueError(f"the answer is larger than {LARGEST:,} bytes, or cut short")
     return text.decode()
 
 

@@ -208,10 +208,10 @@ def test_reading_changes_nothing_beside_a_ledger_either(sources: Path) -> None:
 def test_a_ledger_that_may_only_be_read_and_is_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Ledger(tmp_path / "l").close()
     code = f"import sys, pathlib, builder.ledger as l; one = l.Ledger(pathlib.Path({str(tmp_path / 'l')!r})); print(1, flush=True); input()"
-    process = subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-    assert process.stdin and process.stdout and process.stdout.readline()
-    monkeypatch.setattr("builder.opening._writable", lambda path: False)
-    with pytest.raises(InputError, match="another process is using this ledger"):
-        Ledger(tmp_path / "l", write=False)
-    process.communicate(b"\n")
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin and process.stdout and process.stdout.readline()
+        monkeypatch.setattr("builder.opening._writable", lambda path: False)
+        with pytest.raises(InputError, match="another process is using this ledger"):
+            Ledger(tmp_path / "l", write=False)
+        process.communicate(b"\n")
     Ledger(tmp_path / "l", write=False).close()

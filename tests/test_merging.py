@@ -200,6 +200,20 @@ def test_a_merge_for_which_there_is_no_room_leaves_no_new_ledger_behind(tmp_path
     assert run(merging).returncode == 0 and len(read(tmp_path / "new")) == 200
 
 
+def test_a_merge_whose_answers_could_not_all_be_brought_into_the_file_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, close = filled(tmp_path / "a", {"s1-1": Completion("x", "stop", "m")}), Ledger.close
+
+    def leaving(self: Ledger) -> None:
+        close(self)
+        for folder in tmp_path.glob(".new.*"):
+            (folder / "ledger.sqlite-wal").touch()
+
+    monkeypatch.setattr(Ledger, "close", leaving)
+    with pytest.raises(JobError, match="new: cannot be written: No space left on device"):
+        merge(tmp_path / "new", [source])
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
 def test_a_ledger_that_is_made_meanwhile_is_not_written_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, rows = filled(tmp_path / "a", {"s1-1": Completion("x", "stop", "m")}), Ledger.rows
 

@@ -30,6 +30,7 @@ from tests.conftest import copy_world, demo_file
 
 ABOUT = About("017-00001", "near_apathetic", 5)
 ANSWER = Completion("Ü — a “reply”", "stop", "m", Usage(10, 4, 3))
+NOTED = Noted("s1-n", About("017-00001", "self_chat"), "e", "m", b"", Usage(1, 0, 1))
 NOT_UTF8 = object()
 
 
@@ -122,8 +123,9 @@ BODIES: dict[str, tuple[object, str]] = {
     "text": ("text", "the body is not a BLOB"),
     "number": (5, "the body is not a BLOB"),
     "no zlib": (b"\x00\x01", "incorrect header check"),
-    "cut": (zlib.compress(b"x" * 999)[:-3], "the body is cut short"),
+    "cut": (zlib.compress(b"x" * 999)[:-3], "incomplete or truncated stream"),
     "not UTF-8": (zlib.compress(b"\xff"), "can't decode byte 0xff"),
+    "long and cut": (zlib.compress(bytes(range(256)) * 10_000, 0)[:-3], "or cut short"),
     "bomb": (zlib.compress(bytes(LARGEST + 1)), f"the answer is larger than {LARGEST:,} bytes"),
     "huge": (bytes(LARGEST + 1), f"the body is not a BLOB of at most {LARGEST:,} bytes"),
 }
@@ -213,9 +215,6 @@ def test_unsound_counts_are_read_as_sound_ones_everywhere(path: Path, read: obje
     merge(path.with_name("into"), [path])
     raw = sqlite3.connect(path.with_name("into")).execute("SELECT input_tokens, cached_tokens, output_tokens FROM completions").fetchone()
     assert Usage(*raw) == sound, "what is brought together is written as it is read"
-
-
-NOTED = Noted("s1-n", About("017-00001", "self_chat"), "e", "m", b"", Usage(1, 0, 1))
 
 
 def test_no_number_of_huge_counts_overflows_or_lowers_what_is_spent(tmp_path: Path) -> None:
@@ -320,6 +319,19 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
         ledger.reserve("token", "m", Usage(1, 0, 1))
         note(ledger, "f", [NOTED], Batch("f", "e", "b", 1))
     return folder / "b" / "ledger.sqlite", ["build", str(config), "--scenarios", str(world), "--offline", "--budget-tokens", "100000"]
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", "5", '{"score": null}', '{"score": 1e9}', '{"score": NaN}', '{"score": true}', "[" * 9999]
+)
+def test_an_answer_that_is_no_score_is_told_with_its_row(
+    small: tuple[Path, list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str], text: str
+) -> None:
+    path = Path(shutil.copy(small[0], tmp_path / "l"))
+    change(path, "completions", "body", zlib.compress(text.encode()), "kind = 'score'")
+    assert main([*small[1], "--out", str(tmp_path / "b"), "--ledger", str(path)]) == 1
+    told = capsys.readouterr().err
+    assert "the ledger is damaged: row s1-" in told and "the answer is no score" in told and "WHERE rowid = " in told
 
 
 places = st.sampled_from([(table, column) for table, columns in NAMES.items() for column in columns[:-1]])
