@@ -39,7 +39,7 @@ def pipeline(url: str, bodies: Path, dialogues: int, in_flight: int) -> int:
     from builder.models.openai_endpoint import OpenAIEndpoint
     from builder.pipeline import build
     from builder.prompts import load_prompts
-    from builder.records import Completion, Request
+    from builder.requests import Completion, Request
     from builder.scenarios import load_catalogue
 
     sent: list[bytes] = []

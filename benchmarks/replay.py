@@ -22,7 +22,7 @@ from builder.models.chat_completion import completion_of
 from builder.models.openai_endpoint import OpenAIEndpoint
 from builder.pipeline import Run, build
 from builder.prompts import load_prompts
-from builder.records import Completion, Request, Usage
+from builder.requests import Completion, Request, Usage
 from builder.scenarios import load_catalogue
 from tests.server import Behaviour, Server
 

@@ -15,10 +15,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from builder.build_folder import BUILD, OUTCOMES
 from builder.checks.safety import dialogue_flags
 from builder.config import identity_of, load_configuration
 from builder.files import data_folder, whole_file, write_whole
-from builder.pipeline import BUILD, OUTCOMES, build
+from builder.pipeline import build
 from builder.planning import apportion
 from builder.prompts import load_prompts
 from builder.records import Turn

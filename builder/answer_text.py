@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from builder.parsing import Deep, Refused, Twice, json_value
-from builder.records import Completion, Flaw
+from builder.requests import Completion, Flaw
 
 # How providers call a normal end; docs/models.md has the list.
 NORMAL_ENDS = {"stop", "eos", "eos_token", "end", "end_turn"}

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
 from pathlib import Path
 from typing import IO, Any
 
+from builder.config import Configuration, ModelConfig
 from builder.errors import InputError, JobError, Problem, job_error
+from builder.files import whole_file
 from builder.ledger import INSERT, Entry, Ledger, row_of
 from builder.models.chat_completion import NoCompletion, completion_of, said
 from builder.models.openai_endpoint import BATCH_URL
-from builder.outstanding import ANSWERED, wanted
+from builder.outstanding import ANSWERED, Noted, wanted
 from builder.parsing import Refused, json_value
 from builder.schemas import violations
 from builder.signature import SCHEME
@@ -164,3 +168,49 @@ def as_json(taken: Taken) -> dict[str, Any]:
         "unanswered": dict(sorted(taken.unanswered.items())),
         "problems": [f"{problem.where}: {problem.what}" for problem in taken.problems],
     }
+
+
+@dataclass(frozen=True)
+class RequestFile:
+    """A file of requests to one model: where it lies now, the SHA-256 (hex) of its bytes, and the requests without their bodies."""
+
+    path: Path
+    digest: str
+    endpoint: str
+    requests: tuple[Noted, ...]
+
+
+def request_files(noted: Iterable[Noted], config: Configuration, name: Callable[[int], Path]) -> Iterator[RequestFile]:
+    """Writes requests into files, each for one model and within the limits of its endpoint.
+
+    A file has its final name only when the next one is asked for: what must be noted before is noted in between.
+    """
+    settings = {one.endpoint: one for one in config.models.values()}
+    number = 0
+    for (endpoint, _), group in groupby(noted, key=lambda one: (one.endpoint, one.model)):
+        left = next(group, None)
+        while left is not None:
+            number += 1
+            with whole_file(name(number)) as partial:
+                digest, requests, left = _fill(partial, left, group, settings[endpoint])  # noqa: B031  # what is left of it
+                yield RequestFile(partial, digest, endpoint, requests)
+
+
+def _fill(path: Path, first: Noted, others: Iterator[Noted], limits: ModelConfig) -> tuple[str, tuple[Noted, ...], Noted | None]:
+    """Writes a file; returns its hash, its requests, and the first request that did not fit."""
+    digest, size, requests = hashlib.sha256(), 0, list[Noted]()
+    with path.open("wb") as stream:
+        for one in chain([first], others):
+            line = request_line(one.key, one.body)
+            size += len(line)
+            if requests and (len(requests) == limits.batch_requests or size > limits.batch_bytes):
+                return digest.hexdigest(), tuple(requests), one
+            stream.write(line)
+            digest.update(line)
+            requests.append(replace(one, body=b""))
+    return digest.hexdigest(), tuple(requests), None
+
+
+def numbered(path: Path, number: int) -> Path:
+    """``requests.jsonl``, ``requests-2.jsonl``, ``requests-3.jsonl`` …"""
+    return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")

@@ -14,7 +14,8 @@ from builder.errors import EmpathyEvalError
 from builder.ledger import Entry, Ledger
 from builder.models.protocol import Model, NoAnswer
 from builder.prompts import Message, Prompts
-from builder.records import MADE_BY, About, Candidate, Completion, Failure, Flaw, Kind, Pair, Request
+from builder.records import MADE_BY, Candidate, Pair
+from builder.requests import About, Completion, Failure, Flaw, Kind, Request
 from builder.schemas import violations
 
 T = TypeVar("T")

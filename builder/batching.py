@@ -15,16 +15,16 @@ from itertools import takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from builder.answers import bounded_lines, take
+from builder.answers import bounded_lines, request_files, take
 from builder.budget import make_budget
+from builder.build_folder import LEDGER
 from builder.config import Configuration
 from builder.errors import JobError, Problem, job_error
-from builder.handing import request_files
 from builder.ledger import Ledger
 from builder.models.batches import Batches, State
 from builder.models.noting import Notes
 from builder.outstanding import Batch, ended, named, next_round, note, taken_ids, under_way
-from builder.pipeline import LEDGER, Run, build
+from builder.pipeline import Run, build
 from builder.prompts import Prompts
 from builder.scenarios import Catalogue
 from builder.summary import Handed

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from builder.config import Configuration, Prices
 from builder.errors import InputError, JobError, Problem, job_error
 from builder.ledger import Ledger
-from builder.records import Usage
+from builder.requests import Usage
 
 MILLION = 1_000_000
 

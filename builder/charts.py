@@ -7,8 +7,7 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import MaxNLocator
 
-from builder.inversion import Estimate, Row
-from builder.measuring import Measured
+from builder.results import Estimate, Measured, Row
 
 RAW, STANCE, NEAR, FAR, SCENARIO = "empathetic - apathetic", "stance", "stance, near", "stance, far", "scenario"
 # The words of the legend, by contrast.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from builder.errors import EmpathyEvalError, input_error, job_error, missing_package
-from builder.metrics.scoring import Common, Item, Result, Spread
+from builder.workers import Common, Item, Result, Spread
 
 QUIET = {"include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
 # How long a cluster may take to take a connection.

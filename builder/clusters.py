@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -85,3 +86,10 @@ def interval(values: Array, places: int) -> tuple[float, float]:
     """The percentile interval of resampled values."""
     low, high = np.quantile(values, TAILS)
     return round(float(low), places), round(float(high), places)
+
+
+def jackknifed(values: Array) -> float:
+    """The standard error from a value and the values without each dialogue."""
+    without = values[1:]
+    count = len(without)
+    return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))

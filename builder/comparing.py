@@ -8,11 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from builder.corpus import schema_of, table_batches
-from builder.reporting import read_manifest, read_tables
-from builder.rows import COLUMNS
+from builder.dataset import COLUMNS, SPLITS, read_manifest, read_tables
+from builder.delimited import schema_of, table_batches
 from builder.signature import digest
-from builder.splitting import SPLITS
 
 # What of a manifest says how a release was made.
 MADE_BY = ("configuration", "templates", "rules", "schemas", "seeds", "toxicity_weights", "builder", "software")

@@ -45,3 +45,7 @@ TWO_BY_TWO = (
     Contrast("closeness", {"near_empathetic": 0.5, "apathetic": 0.5, "empathetic": -0.5, "far_apathetic": -0.5}, CLOSENESS, forced=True),
     Contrast("interaction", {"near_empathetic": 1, "apathetic": -1, "empathetic": -1, "far_apathetic": 1}, CLOSENESS),
 )
+
+
+# The reasons of this family that a text can be refused for: what they refuse is what closeness is made of.
+REASONS = frozenset({"edit_ratio_zero", "edit_ratio_high", "overlap_high"})

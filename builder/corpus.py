@@ -4,33 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from builder.checks.contrast import REASONS
 from builder.clusters import Clusters
-from builder.contrasts import PAIR_VARIANTS
+from builder.contrasts import PAIR_VARIANTS, REASONS
+from builder.dataset import CANDIDATES, GROUPINGS, SPLITS, column
+from builder.delimited import WHOLE, table_batches
 from builder.errors import input_error
 from builder.metrics.protocol import Context
 from builder.metrics.scoring import Pairs
-from builder.rows import CANDIDATES, COLUMNS
 from builder.schemas import check
-from builder.splitting import SPLITS
 
 PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})-t[0-9]{2,4}")
-GROUPINGS = ("scenario", "phase", "strategy")
-WHOLE = "name the folder of a release; if it is one, fetch it again whole"
-# What a group of rows may hold; ours have 1,000 rows.
-MOST_ROWS, MOST_BYTES = 100_000, 2**29
-REPEATED = {"dialogue_id", "scenario_id", "source", *GROUPINGS}
 
 
 @dataclass(frozen=True)
@@ -79,43 +70,6 @@ def read_corpus(
     )
 
 
-def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> list[Any]:
-    """A column over splits; of names that come again and again, such as a dialogue's, each is one string in memory."""
-    found: list[Any] = []
-    known: dict[Any, Any] = {}
-    for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
-        for batch in table_batches(path, [name]):
-            if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or batch.column(0).null_count:
-                raise input_error(path, f'the column "{name}" does not hold what the data contract says', WHOLE)
-            values = batch.column(0).to_pylist()
-            found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
-    return found
-
-
-def table_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """The record batches of a parquet file of a release, all columns or the named ones.
-
-    Raises:
-        InputError: if it is not there, is damaged, or lacks a column.
-    """
-    with readable(path), pq.ParquetFile(path) as table:
-        if missing := [name for name in columns or () if name not in table.schema_arrow.names]:
-            raise input_error(path, f'misses the column "{missing[0]}"', WHOLE)
-        refuse_absurd(path, table.metadata)
-        for batch in table.iter_batches(1000, columns=columns):
-            batch.validate(full=True)
-            yield batch
-
-
-def refuse_absurd(path: Path, metadata: pq.FileMetaData) -> None:
-    """Raises an :class:`InputError` for a file with groups of rows that are larger than memory should hold."""
-    for number in range(metadata.num_row_groups):
-        group = metadata.row_group(number)
-        if group.num_rows > MOST_ROWS or group.total_byte_size > MOST_BYTES:
-            what = f"group {number} has {group.num_rows:,} rows and {group.total_byte_size:,} bytes"
-            raise input_error(path, what, f"a group has at most {MOST_ROWS:,} rows and {MOST_BYTES:,} bytes; {WHOLE}")
-
-
 def refuse_odd_rows(release_dir: Path) -> None:
     """Raises an :class:`InputError` for the first row of a release that breaks the schema of its config."""
     for config in ("dialogues", "pairs", "controls"):
@@ -123,27 +77,6 @@ def refuse_odd_rows(release_dir: Path) -> None:
             for batch in table_batches(path):
                 for row in batch.to_pylist():
                     check(row, f"{config}_row", path)
-
-
-def schema_of(path: Path) -> pa.Schema:
-    """The columns of a file.
-
-    Raises:
-        InputError: as :func:`table_batches`.
-    """
-    with readable(path):
-        return pq.read_schema(path)
-
-
-@contextmanager
-def readable(path: Path) -> Iterator[None]:
-    """Turns what is raised for a file that is not there or is no parquet into an :class:`InputError`."""
-    if not path.is_file():
-        raise input_error(path, "is not there", WHOLE)
-    try:
-        yield
-    except (OSError, pa.ArrowException) as error:
-        raise input_error(path, f"cannot be read: {error}", WHOLE) from error
 
 
 @dataclass(frozen=True)

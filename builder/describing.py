@@ -14,9 +14,10 @@ import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 
 from builder.contrasts import CELLS, PAIR_VARIANTS
-from builder.corpus import Corpus, column, table_batches
+from builder.corpus import Corpus
+from builder.dataset import SPLITS, column
+from builder.delimited import table_batches
 from builder.metrics.length import Length
-from builder.splitting import SPLITS
 from builder.taxonomy import load_taxonomy
 from builder.text import WORD, edit_ratio, overlap
 

@@ -13,15 +13,16 @@ from typing import Any
 
 from builder.asking import Asker
 from builder.budget import Budget
+from builder.build_folder import LEDGER
 from builder.cluster import AGAIN, heard, joined, plain_errors, workers_of
 from builder.config import Configuration
 from builder.errors import EmpathyEvalError, InputError, JobError, input_error
 from builder.keeping import Keeper, stopped
 from builder.ledger import INSERT, Entry, Ledger, row_of
-from builder.pipeline import LEDGER, Run, build, work_through
+from builder.pipeline import Run, build, work_through
 from builder.planning import part_of, plans
 from builder.prompts import Prompts
-from builder.records import Usage
+from builder.requests import Usage
 from builder.scenarios import Catalogue
 from builder.stopping import stopped_by_signals
 from builder.summary import Summary

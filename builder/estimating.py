@@ -15,9 +15,10 @@ from builder.config import Configuration, ModelConfig
 from builder.ledger import Ledger
 from builder.models import make_models
 from builder.models.protocol import Model
-from builder.planning import plans, seed_plan
+from builder.planning import Plan, PlannedTurn, plans, seed_plan
 from builder.prompts import Message, Prompts
-from builder.records import About, Dialogue, Kind, Plan, PlannedTurn, Request, Turn, Usage
+from builder.records import Dialogue, Turn
+from builder.requests import About, Kind, Request, Usage
 from builder.scenarios import Catalogue
 from builder.schemas import violations
 

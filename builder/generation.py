@@ -10,8 +10,10 @@ from builder.checks import dialogue as dialogue_checks
 from builder.checks import safety
 from builder.checks.toxicity import Toxicity
 from builder.config import Configuration
+from builder.planning import Plan
 from builder.prompts import Message, Prompts
-from builder.records import About, Dialogue, Flaw, Plan, Turn
+from builder.records import Dialogue, Turn
+from builder.requests import About, Flaw
 from builder.scenarios import Catalogue, Seed
 
 

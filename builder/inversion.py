@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from builder.clusters import CONFIDENCE, Clusters, interval
+from builder.clusters import CONFIDENCE, Clusters, interval, jackknifed
 from builder.contrasts import Contrast
-from builder.metrics.diversity import jackknifed
 from builder.metrics.protocol import Array, Diversity, Metric
 from builder.ranking import area, holm, wins
+from builder.results import PLACES, Difference, Estimate, Row
 from builder.signature import signature_line
 
 # The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
 NORMAL = 1.959964
-PLACES = 6
 Statistics = Mapping[str, Array]
 
 
@@ -52,64 +50,6 @@ class Chance:
             exchanges=self.exchanges, auc="Obuchowski,normal", unit="dialogue", strata="scenario,singles-pooled", dialogues=len(clusters),
             seed=self.seed, numpy=np.__version__,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class Estimate:
-    """A number with its 95 % interval; None where no interval is valid."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Difference(Estimate):
-    """A contrast of variants' scores.
-
-    ``p`` is uncorrected, ``holm`` corrected for the contrasts it stands with. ``accuracy`` is how often the first variant of a
-    pair is rated better, ties half; ``auc`` the same for texts drawn anywhere; both only where two variants are compared. ``forced``
-    says that the checks force the sign.
-    """
-
-    p: float | None = None
-    holm: float | None = None
-    accuracy: Estimate | None = None
-    auc: Estimate | None = None
-    forced: bool = False
-    higher_is_better: bool | None = True
-
-    @property
-    def decided(self) -> bool:
-        """Whether the interval leaves 0 out."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
-
-    @property
-    def prefers(self) -> str:
-        """Which of the two the metric points to, ``neither`` where the interval holds 0; no interval is said so."""
-        up = self.value > 0 if self.higher_is_better is not False else self.value < 0
-        way = "empathetic" if up else "apathetic"
-        way = f"more in {way}" if self.higher_is_better is None else way
-        if self.low is None:
-            return f"{way} (no interval)"
-        return way if self.decided else "neither"
-
-
-@dataclass(frozen=True)
-class Row:
-    """One metric over one set of pairs: scores by variant, contrasts by name, and the settings of both."""
-
-    metric: str
-    signature: str
-    interval_signature: str | None
-    scores: dict[str, float]
-    differences: dict[str, Difference]
-    pairs: int
-    higher_is_better: bool | None = True
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        return asdict(self)
 
 
 def measured_rows(

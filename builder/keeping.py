@@ -13,7 +13,7 @@ from builder.config import Configuration
 from builder.errors import JobError, job_error
 from builder.ledger import INSERT
 from builder.pipeline import Run, opened
-from builder.records import Usage
+from builder.requests import Usage
 
 Rows = list[tuple[Any, ...]]
 

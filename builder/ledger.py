@@ -13,7 +13,7 @@ from typing import Any
 
 from builder.errors import JobError, Problem, job_error
 from builder.opening import damaged, opened
-from builder.records import About, Completion, Usage
+from builder.requests import About, Completion, Usage
 from builder.stored import NAMES, Bad, broken, problems_of, unpacked
 
 RESERVED = """

@@ -3,54 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from builder.contrasts import CELLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
-from builder.corpus import GROUPINGS, WHOLE, Candidates, Corpus, before_contrast, read_corpus
+from builder.corpus import Candidates, Corpus, before_contrast, read_corpus
+from builder.dataset import GROUPINGS, SPLITS
+from builder.delimited import WHOLE
 from builder.errors import input_error
-from builder.inversion import Chance, Made, Row, Statistics, corrected, diversity_row, measured_rows
+from builder.inversion import Chance, Made, Statistics, corrected, diversity_row, measured_rows
 from builder.metrics.closeness import EditRatio
 from builder.metrics.guard import MetricFault, attempted
 from builder.metrics.kept import ScoreCache
 from builder.metrics.length import Length
 from builder.metrics.protocol import Array, Metric
 from builder.metrics.registry import Found
-from builder.metrics.scoring import Pairs, Spread, statistics_of
-from builder.splitting import SPLITS
+from builder.metrics.scoring import Pairs, statistics_of
+from builder.results import Measured, Row
 from builder.text import words
+from builder.workers import Spread
 
 # Two texts are of equal length if the longer has at most this share of its words more.
 LENGTH_WITHIN = 0.1
 Matched = NDArray[np.bool_]
-
-
-@dataclass(frozen=True)
-class Measured:
-    """All tables of a release; ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy."""
-
-    inversion: list[Row]
-    controls: list[Row] = field(default_factory=list)
-    matched: dict[str, list[Row]] = field(default_factory=dict)
-    groups: dict[str, dict[str, list[Row]]] = field(default_factory=dict)
-    candidates: list[Row] = field(default_factory=list)
-    balance: list[Row] = field(default_factory=list)
-    faults: list[MetricFault] = field(default_factory=list)
-
-    def to_json(self) -> dict[str, Any]:
-        """The tables as JSON values."""
-        plain = {name: [one.to_json() for one in getattr(self, name)] for name in ("inversion", "controls", "candidates", "balance")}
-        return plain | {
-            "matched": {name: [one.to_json() for one in rows] for name, rows in self.matched.items()},
-            "groups": {
-                name: {group: [one.to_json() for one in rows] for group, rows in found.items()} for name, found in self.groups.items()
-            },
-            "faults": [str(one) for one in self.faults],
-        }
 
 
 class Stand:

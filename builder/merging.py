@@ -13,7 +13,7 @@ from typing import Any
 
 from builder.errors import InputError, JobError, Problem, input_error, job_error
 from builder.ledger import INSERT, Ledger
-from builder.records import Completion
+from builder.requests import Completion
 from builder.signature import digest
 
 REPLACE = INSERT.replace("INSERT OR IGNORE", "REPLACE")

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from builder.ledger import Ledger
-from builder.models.noting import Noted
-from builder.records import About, Usage
+from builder.requests import About, Usage
+
+pass
 
 NOTE = "REPLACE INTO noted VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
 ANSWERED = "DELETE FROM noted WHERE key = ?"
@@ -74,3 +75,15 @@ def ended(ledger: Ledger, batch: Batch) -> None:
     """
     gone = "DELETE FROM batches WHERE file = ? AND NOT taken" if batch.id is None else "UPDATE batches SET taken = 1 WHERE file = ?"
     ledger.write((gone, [(batch.file,)]))
+
+
+@dataclass(frozen=True)
+class Noted:
+    """A request that was written down: its key, what it is about, who is to answer it, the body, the most it may cost."""
+
+    key: str
+    about: About
+    endpoint: str
+    model: str
+    body: bytes
+    worst: Usage

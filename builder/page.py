@@ -9,8 +9,7 @@ from typing import Any
 
 from builder.charts import RAW, Chart
 from builder.files import data_folder
-from builder.inversion import Difference, Row
-from builder.measuring import Measured
+from builder.results import Difference, Measured, Row
 from builder.templates import environment
 
 MINUS = "\N{MINUS SIGN}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 from builder.taxonomy import Taxonomy
 
@@ -106,3 +106,6 @@ def _order(helper: Sequence[tuple[int, str]], taxonomy: Taxonomy, rules: PhaseRu
             yield Breach("phase_order", place, what, f"use a strategy of {ahead}, or move the turn before turn {since}.")
         if rank > reached:
             furthest = (rank, place)
+
+
+Role = Literal["seeker", "helper"]

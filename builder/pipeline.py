@@ -6,40 +6,29 @@ import asyncio
 import contextlib
 import gc
 import json
-from collections import deque
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
-from builder import __version__
-from builder.asking import Asker, Trail
+from builder.asking import Asker
 from builder.budget import Budget, make_budget
+from builder.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, _claim, provenance
 from builder.checks.toxicity import Toxicity
-from builder.config import Configuration, identity_of
+from builder.config import Configuration
 from builder.errors import JobError, input_error, job_error
-from builder.files import data_folder, whole_file, write_whole
-from builder.generation import generate
+from builder.files import whole_file, write_whole
+from builder.items import WINDOW, Workshop, outcomes
 from builder.ledger import Ledger
 from builder.models import make_models
 from builder.models.noting import Notes
-from builder.models.protocol import NoAnswer
 from builder.models.transport import check_access
 from builder.outstanding import under_way
-from builder.planning import part_of, planned, plans, quotas
+from builder.planning import part_of, planned, plans
 from builder.prompts import Prompts
-from builder.records import Outcome, Plan
-from builder.rewriting import Rewriter
 from builder.scenarios import Catalogue
-from builder.schemas import read_json, schema
-from builder.signature import canonical_json, digest, digest_file
+from builder.signature import canonical_json, digest_file
 from builder.stopping import stopped_by_signals
 from builder.summary import Summary
-
-OUTCOMES, BUILD, CONFIGURATION, LEDGER = "outcomes.jsonl", "build.json", "configuration.json", "ledger.sqlite"
-ANSWER_SCHEMAS = ("dialogue_answer", "variant_answer", "score_answer")
-# Items that are worked on at once. An item rewrites all its turns at once, so this many keep any endpoint busy.
-WINDOW = 256
 
 
 @dataclass(frozen=True)
@@ -62,49 +51,6 @@ class Run:
 
 class _OnlyFilled(Exception):
     """The ledger was filled, and the outcomes are not all of the build's: they are not kept."""
-
-
-@dataclass(frozen=True)
-class Workshop:
-    """Everything an item needs to be worked on."""
-
-    config: Configuration
-    catalogue: Catalogue
-    asker: Asker
-    toxicity: Toxicity
-
-    async def item(self, plan: Plan) -> Outcome:
-        """One planned dialogue with all its rewrites, ask by ask, to its outcome."""
-        trail = Trail()
-        identity = (plan.dialogue_id, plan.scenario_id)
-        try:
-            dialogue = await generate(self.asker, self.catalogue, self.config, self.toxicity, plan, trail)
-            if dialogue is None:
-                reasons = tuple(sorted({reason for _, failure in trail.failures for reason in failure.reasons}))
-                return Outcome(*identity, "rejected", reasons, failures=trail.sorted_failures(), usage=trail.plain_usage())
-            rewriter = Rewriter(self.asker, self.catalogue, self.config, self.toxicity)
-            pairs = await rewriter.pairs(dialogue, plan.turns, trail)
-        except NoAnswer as error:
-            return Outcome(*identity, "missing", (str(error),))
-        return Outcome(
-            *identity, "accepted", (), dialogue, pairs, trail.sorted_failures(), trail.candidates_beside(pairs), trail.plain_usage()
-        )
-
-
-async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WINDOW) -> AsyncGenerator[Outcome, None]:
-    """The outcomes in plan order, at most ``window`` items at work. After an error nothing more is sent, and what is under way ends."""
-    running: deque[asyncio.Task[Outcome]] = deque()
-    try:
-        for plan in items:
-            running.append(asyncio.create_task(workshop.item(plan)))
-            if len(running) >= window:
-                yield await running.popleft()
-        while running:
-            yield await running.popleft()
-    finally:
-        if running:
-            workshop.asker.stopped = workshop.asker.stopped or job_error("build", "stopped by an error", "run the same command to go on")
-        await asyncio.gather(*running, return_exceptions=True)
 
 
 def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run | None = None) -> Summary:
@@ -141,19 +87,6 @@ def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger,
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
         write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
         yield ledger, budget
-
-
-def _claim(out: Path, config: Configuration) -> None:
-    """A build folder belongs to one configuration."""
-    if out.exists() and not out.is_dir():
-        raise input_error(out, "is a file", "name a folder with --out")
-    written = out / CONFIGURATION
-    fix = "name another folder with --out; a ledger can be shared with --ledger"
-    if written.is_file() and identity_of(read_json(written, None, fix)) != config.identity:
-        raise input_error(out, "holds the build of another configuration", fix)
-    # A ledger alone is no obstacle: it was put there, or the disk was full before anything else could be written.
-    if out.is_dir() and not written.is_file() and not all(path.name.startswith(LEDGER) for path in out.iterdir()):
-        raise input_error(out, "is not empty and holds no build", "name another folder with --out")
 
 
 async def work_through(
@@ -209,19 +142,3 @@ def _stopped_by_signals(asker: Asker) -> contextlib.AbstractContextManager[None]
 def _unanswered(summary: Summary, ledger: Path) -> JobError:
     shown = summary.missing[:5] + ([f"and {len(summary.missing) - 5} more"] if len(summary.missing) > 5 else [])
     return job_error(ledger, "the offline build lacks answers:\n  " + "\n  ".join(shown), "run the same build without --offline")
-
-
-def provenance(config: Configuration, catalogue: Catalogue, prompts: Prompts, toxicity: Toxicity) -> dict[str, Any]:
-    """All that a build is a function of, beside the ledger."""
-    wanted = quotas(config, catalogue)
-    return {
-        "configuration": config.published,
-        "identity": config.identity,
-        "templates": dict(sorted(prompts.hashes.items())),
-        "rules": {path.name: digest_file(path) for path in sorted(data_folder("rules").glob("*.yaml"))},
-        "schemas": {name: digest(schema(name)) for name in ANSWER_SCHEMAS},
-        "seeds": catalogue.seed_hash,
-        "scenarios": {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in wanted.items()},
-        "toxicity_weights": toxicity.weights,
-        "builder": __version__,
-    }

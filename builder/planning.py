@@ -6,12 +6,14 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeVar
 
 from builder.config import Configuration
 from builder.errors import input_error
-from builder.phases import PhaseRules
-from builder.records import Plan, PlannedTurn, Role
+from builder.phases import PhaseRules, Role
+
+pass
 from builder.scenarios import Catalogue, Seed
 from builder.signature import derived_random
 from builder.taxonomy import Taxonomy
@@ -152,3 +154,23 @@ def _dealt(rng: random.Random, strategies: Sequence[str], count: int) -> list[st
 def _other(rng: random.Random, strategy: str, taxonomy: Taxonomy) -> str:
     """Another strategy of the same phase."""
     return rng.choice([name for name in taxonomy.in_phase(taxonomy.phase_of(strategy)) if name != strategy])
+
+
+@dataclass(frozen=True)
+class PlannedTurn:
+    """The role of one turn; for a helper its strategy, that of the empathetic variant, and whether controls are made."""
+
+    role: Role
+    strategy: str | None = None
+    empathetic_strategy: str | None = None
+    controls: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """One planned dialogue: all that is decided before any model is asked."""
+
+    dialogue_id: str
+    scenario_id: int
+    index: int | None
+    turns: tuple[PlannedTurn, ...]

@@ -16,11 +16,11 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, ge
 from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]
 from huggingface_hub.hf_api import RepoFile
 
+from builder.dataset import MANIFEST
 from builder.errors import EmpathyEvalError, InputError, Problem, input_error, job_error
 from builder.files import leading_out
 from builder.metrics.trust import NotRecomputed
 from builder.parsing import json_value, text_of
-from builder.reporting import MANIFEST
 from builder.signature import digest_file
 
 KIND, BRANCH, CARD = "dataset", "main", "README.md"

@@ -6,18 +6,15 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
-from builder.corpus import readable, table_batches
+from builder.dataset import COLUMNS, SPLITS, split_of
+from builder.delimited import Rows, table_batches
 from builder.errors import Problem
-from builder.rows import COLUMNS, preference_prompt
+from builder.rows import preference_prompt
 from builder.schemas import violations
-from builder.splitting import SPLITS, split_of
 from builder.text import edit_ratio, overlap
 
 RESTORE = "restore the file from where the release was published, or release the build again"
-Row = dict[str, Any]
+from builder.delimited import Row
 
 
 def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -53,34 +50,6 @@ def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, Row]
         for row in batch.to_pylist():
             yield f"{path}: row {number}", row
             number += 1
-
-
-class Rows:
-    """The rows of a file by their first column, an id: the places of all are kept, and the rows of the group that was asked for last."""
-
-    def __init__(self, path: Path) -> None:
-        self._path, self._file = path, pq.ParquetFile(path)
-        self._name = self._file.schema_arrow.names[0]
-        self._group_of: dict[str, int] = {}
-        for group in range(self._file.num_row_groups):
-            names = self._table(group, [self._name]).column(0).to_pylist()
-            self._group_of.update(dict.fromkeys(names, group))
-        self._group, self._rows = -1, dict[str, Row]()
-
-    def get(self, name: str) -> Row | None:
-        """The row of that id. Ids that come in the order of the file read each group once."""
-        group = self._group_of.get(name)
-        if group is None:
-            return None
-        if group != self._group:
-            self._group, self._rows = group, {row[self._name]: row for row in self._table(group).to_pylist()}
-        return self._rows[name]
-
-    def _table(self, group: int, columns: list[str] | None = None) -> pa.Table:
-        with readable(self._path):
-            table = self._file.read_row_group(group, columns=columns)
-            table.validate(full=True)
-            return table
 
 
 def _disagreements(config: str, row: Row, dialogues: Rows, pairs: Rows) -> Iterator[str]:

@@ -10,22 +10,23 @@ from typing import Any
 
 from builder.charts import effects, ranks, scenarios
 from builder.contrasts import PAIR_VARIANTS
-from builder.corpus import WHOLE, column, refuse_odd_rows
+from builder.corpus import refuse_odd_rows
+from builder.dataset import TABLES, column, read_manifest
 from builder.describing import course, examples, lengths, making
 from builder.errors import InputError, input_error
 from builder.figures import draw_chart, draw_course, draw_lengths
 from builder.files import data_folder, whole_folder, write_whole
-from builder.inversion import Chance, Estimate, Row
-from builder.measuring import LENGTH_WITHIN, Measured, Stand
+from builder.inversion import Chance
+from builder.measuring import LENGTH_WITHIN, Stand
 from builder.metrics.kept import ScoreCache
 from builder.metrics.registry import Found, default_names, find
-from builder.metrics.scoring import Spread
 from builder.metrics.trust import NotRecomputed, chosen
 from builder.metrics.weights import published
 from builder.page import page
-from builder.schemas import read_json, read_yaml
+from builder.results import Estimate, Measured, Row
+from builder.schemas import read_yaml
+from builder.workers import Spread
 
-MANIFEST, TABLES = "manifest.json", "tables.json"
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
 EXCHANGES = 1999
 Progress = Callable[[int], None]
@@ -96,27 +97,6 @@ def published_configuration(configuration: dict[str, Any]) -> dict[str, Any]:
         return configuration
     bertscore = {**settings["bertscore"], "model": published(settings["bertscore"]["model"])}
     return {**configuration, "report": {**settings, "bertscore": bertscore}}
-
-
-def read_manifest(release_dir: Path) -> dict[str, Any]:
-    """The manifest of a release.
-
-    Raises:
-        InputError: if the folder holds none, or it is not valid.
-    """
-    path = release_dir / MANIFEST
-    if not path.is_file():
-        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
-    return read_json(path, "manifest", WHOLE)
-
-
-def read_tables(release_dir: Path) -> dict[str, Any]:
-    """The tables of a release's report.
-
-    Raises:
-        InputError: if they are missing, not JSON, or of another shape.
-    """
-    return read_json(release_dir / "report" / TABLES, "tables", WHOLE)
 
 
 def write_report(

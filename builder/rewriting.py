@@ -9,8 +9,10 @@ from builder.asking import Asker, Trail, settled
 from builder.checks import contrast, safety
 from builder.checks.toxicity import Toxicity
 from builder.config import Configuration
+from builder.planning import PlannedTurn
 from builder.prompts import Message, Prompts
-from builder.records import About, Dialogue, Failure, Flaw, Kind, Pair, PlannedTurn, Turn, Variant
+from builder.records import Dialogue, Pair, Turn, Variant
+from builder.requests import About, Failure, Flaw, Kind
 from builder.rules import de_empathised
 from builder.scenarios import Catalogue
 from builder.text import edit_ratio, overlap, words

@@ -4,45 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
-import pyarrow as pa
-
+from builder.dataset import pair_id
+from builder.delimited import Row
 from builder.records import MADE_BY, Dialogue, Outcome, Pair, Turn, Variant
 from builder.taxonomy import Taxonomy
 
-TEXT, FLAGS = pa.string(), pa.list_(pa.string())
-UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
-MESSAGES = pa.list_(pa.struct([("role", TEXT), ("content", TEXT)]))
-_PAIR = [
-    ("pair_id", TEXT), ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("description", TEXT),
-    ("turn", pa.int64()), ("context", pa.list_(UTTERANCE)), ("phase", TEXT), ("strategy", TEXT),
-    ("reference", TEXT), ("apathetic", TEXT), ("empathetic", TEXT), ("empathetic_strategy", TEXT), ("apathetic_method", TEXT),
-    ("apathetic_edit_ratio", pa.float64()), ("empathetic_overlap", pa.float64()),
-    ("toxicity", pa.struct([(name, pa.float64()) for name in ("reference", "apathetic", "empathetic")])),
-    ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT),
-]  # fmt: skip
-_CONTROL = [
-    (f"{control}{suffix}", kind)
-    for control in ("near_empathetic", "far_apathetic")
-    for suffix, kind in (("", TEXT), ("_edit_ratio", pa.float64()), ("_overlap", pa.float64()), ("_toxicity", pa.float64()))
-]
-_TURN = pa.struct([("role", TEXT), ("text", TEXT), ("strategy", TEXT), ("phase", TEXT)])
-COLUMNS = {
-    "pairs": pa.schema(_PAIR),
-    "dialogues": pa.schema(
-        [("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("description", TEXT), ("turns", pa.list_(_TURN)),
-         ("flags", FLAGS), ("source", TEXT), ("model", TEXT)]
-    ),
-    "preferences": pa.schema(
-        [("pair_id", TEXT), ("scenario", TEXT), ("prompt", MESSAGES), ("chosen", MESSAGES), ("rejected", MESSAGES)]
-    ),
-    "controls": pa.schema([*_PAIR, *_CONTROL]),
-}  # fmt: skip
-PROVENANCE = pa.schema([("dialogue_id", TEXT), ("pair_id", TEXT), ("what", TEXT), ("method", TEXT), ("model", TEXT), ("request_key", TEXT)])
-CANDIDATES = pa.schema([("pair_id", TEXT), ("variant", TEXT), ("attempt", pa.int64()), ("text", TEXT), ("reasons", FLAGS)])
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
-Row = dict[str, Any]
 
 
 def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, Row]]:
@@ -58,11 +26,6 @@ def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[
             yield "preferences", _preference_row(row)
         if pair.near_empathetic and pair.far_apathetic:
             yield "controls", {**row, **_control("near_empathetic", pair.near_empathetic), **_control("far_apathetic", pair.far_apathetic)}
-
-
-def pair_id(dialogue_id: str, turn: int) -> str:
-    """``017-00042-t05``: the dialogue and the place of the turn."""
-    return f"{dialogue_id}-t{turn:02d}"
 
 
 def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> Row:

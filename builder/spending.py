@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from builder.budget import cost
 from builder.config import Configuration
 from builder.ledger import Ledger
-from builder.records import Usage
+from builder.requests import Usage
 
 QUERY = """
 SELECT model, kind, finish, delivery, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens)

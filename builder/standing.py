@@ -13,18 +13,20 @@ import numpy as np
 
 from builder.clusters import Clusters
 from builder.contrasts import Contrast
-from builder.corpus import GROUPINGS, Corpus, column
+from builder.corpus import Corpus
+from builder.dataset import GROUPINGS, SPLITS, column, read_manifest
 from builder.errors import InputError, Problem, input_error
 from builder.given import Given, read_scores
-from builder.inversion import Chance, Difference, Row, Statistics, accuracy_of
-from builder.measuring import Matched, Measured, Stand
+from builder.inversion import Chance, Statistics, accuracy_of
+from builder.measuring import Matched, Stand
 from builder.metrics.guard import MetricFault
 from builder.metrics.kept import ScoreCache
 from builder.metrics.protocol import Array, Metric
 from builder.metrics.registry import Found, find
-from builder.metrics.scoring import Pairs, Spread
-from builder.reporting import EXCHANGES, read_manifest
-from builder.splitting import SPLITS
+from builder.metrics.scoring import Pairs
+from builder.reporting import EXCHANGES
+from builder.results import Difference, Measured, Row
+from builder.workers import Spread
 
 HEADER = (
     "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", "accuracy", "auc", "forced", "signature",

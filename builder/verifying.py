@@ -12,17 +12,16 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builder.checks.duplicates import hashes_of, near_duplicates
-from builder.corpus import refuse_absurd
+from builder.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, TABLES, read_tables
+from builder.delimited import refuse_absurd
 from builder.errors import InputError, Problem, input_error
 from builder.files import leading_out
+from builder.manifest import manifest_text, sealed
 from builder.parsing import json_value, text_of
 from builder.rechecking import RESTORE, read_rows, row_faults
-from builder.releasing import manifest_text, sealed
-from builder.reporting import MANIFEST, TABLES, Progress, measure_release, metrics_of, read_tables
-from builder.rows import CANDIDATES, COLUMNS, PROVENANCE
+from builder.reporting import Progress, measure_release, metrics_of
 from builder.schemas import check
 from builder.signature import digest_file
-from builder.splitting import SPLITS
 from builder.tables import comparable, disagreements, unseen
 
 # What every release holds beside its data.

@@ -12,7 +12,7 @@ from typing import Any
 
 from builder.models.seed_bank import SeedBank
 from builder.prompts import Message
-from builder.records import Completion, Request
+from builder.requests import Completion, Request
 from builder.scenarios import Catalogue
 
 

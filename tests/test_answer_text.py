@@ -14,7 +14,7 @@ from builder.answer_text import unwrapped, value_of
 from builder.asking import judged
 from builder.checks import safety
 from builder.models.protocol import NoAnswer
-from builder.records import Completion
+from builder.requests import Completion
 
 
 def found(text: str, finish: str = "stop") -> tuple[Any, list[str]]:

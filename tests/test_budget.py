@@ -9,9 +9,8 @@ from builder.budget import Budget, Spent, cost
 from builder.config import Prices
 from builder.errors import JobError
 from builder.ledger import Entry, Ledger
-from builder.models.noting import Noted
-from builder.outstanding import Batch, note
-from builder.records import About, Completion, Usage
+from builder.outstanding import Batch, Noted, note
+from builder.requests import About, Completion, Usage
 
 PRICES = {"m": Prices(input=2.0, output=8.0, cached_input=0.5)}
 ABOUT = About("001-00000", "self_chat")

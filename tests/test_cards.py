@@ -10,9 +10,9 @@ import pyarrow.parquet as pq
 import yaml
 from huggingface_hub import DatasetCard
 
+from builder.dataset import COLUMNS
 from builder.files import data_folder
 from builder.releasing import Released
-from builder.rows import COLUMNS
 
 
 def test_the_hubs_own_class_reads_the_card(released: tuple[Path, Released]) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 from builder.charts import FAR, NEAR, RAW, STANCE, effects, ranks, scenarios
 from builder.figures import draw_chart
-from builder.inversion import Difference, Estimate, Row
-from builder.measuring import Measured
+from builder.results import Difference, Estimate, Measured, Row
 
 
 def a_row(name: str, score: float = 0.5, better: bool | None = True, **differences: float) -> Row:

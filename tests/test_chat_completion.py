@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from builder.models.chat_completion import LONGEST_SAID, NoCompletion, completion_of, said
-from builder.records import Completion, Usage
+from builder.requests import Completion, Usage
 
 WORST = Usage(100, 0, 50)
 

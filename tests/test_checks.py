@@ -12,7 +12,9 @@ from builder.checks.toxicity import Toxicity
 from builder.config import Configuration, Limits, ToxicityConfig
 from builder.ledger import Ledger
 from builder.models.protocol import NoAnswer
-from builder.records import About, Flaw, Plan, PlannedTurn, Turn
+from builder.planning import Plan, PlannedTurn
+from builder.records import Turn
+from builder.requests import About, Flaw
 
 PLAN = Plan("001-00000", 1, 0, (PlannedTurn("seeker"), PlannedTurn("helper", "RS", "Cla")))
 ABOUT = About("001-00000", "score", 1)

@@ -11,12 +11,12 @@ import pytest
 
 from builder.comparing import diff
 from builder.config import load_configuration
+from builder.dataset import split_of
 from builder.errors import InputError
 from builder.pipeline import build
 from builder.prompts import Prompts
 from builder.releasing import release
 from builder.scenarios import Catalogue
-from builder.splitting import split_of
 from builder.verifying import verify
 from tests.conftest import demo_file
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from builder.corpus import Corpus
+from builder.dataset import SPLITS
 from builder.describing import changes, course, examples, lengths
 from builder.releasing import Released
-from builder.splitting import SPLITS
 
 
 def corpus(**texts: list[str]) -> Corpus:

@@ -23,7 +23,7 @@ from builder.checks.duplicates import (
     shingle_hashes,
     similarity,
 )
-from builder.splitting import SPLITS, split_of
+from builder.dataset import SPLITS, split_of
 from builder.text import jaccard, shingles
 
 # Three unrelated texts of 40 words, none of which repeats a shingle.

@@ -15,17 +15,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.answers import LONGEST, Taken, bounded_lines, import_answers, request_line, take
+from builder.answers import LONGEST, Taken, bounded_lines, import_answers, numbered, request_line, take
 from builder.cli import main
 from builder.config import Configuration, load_configuration
 from builder.errors import InputError, JobError
-from builder.handing import hand_out, numbered
+from builder.handing import hand_out
 from builder.ledger import Ledger
-from builder.models.noting import Noted, Notes
-from builder.outstanding import Batch, ended, note
+from builder.models.noting import Notes
+from builder.outstanding import Batch, Noted, ended, note
 from builder.pipeline import Run, build
 from builder.prompts import Prompts
-from builder.records import About, Request, Usage
+from builder.requests import About, Request, Usage
 from builder.scenarios import Catalogue
 from builder.summary import Handed
 from tests.batches import reply

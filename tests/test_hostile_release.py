@@ -17,8 +17,8 @@ import pytest
 from builder import corpus
 from builder.cli import main
 from builder.errors import InputError, Problem
+from builder.manifest import manifest_text, sealed
 from builder.publishing import publish
-from builder.releasing import manifest_text, sealed
 from builder.reporting import report
 from builder.verifying import verify
 from tests.test_verifying import change_rows, copy, original, rehash, said

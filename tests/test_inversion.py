@@ -14,12 +14,13 @@ from sklearn.metrics import roc_auc_score
 
 from builder.clusters import Clusters
 from builder.contrasts import PAIRS, TWO_BY_TWO
-from builder.inversion import Chance, Difference, Row, corrected, diversity_row, measured_rows
+from builder.inversion import Chance, corrected, diversity_row, measured_rows
 from builder.metrics.bleu import Bleu
 from builder.metrics.diversity import Dist
 from builder.metrics.protocol import MeanMetric, Segments, with_count
 from builder.metrics.rouge import RougeL
 from builder.ranking import area, holm, wins
+from builder.results import Difference, Row
 
 CHANCE = Chance(resamples=200, exchanges=199, seed=1)
 

@@ -15,7 +15,7 @@ from builder.cli import main
 from builder.errors import InputError, JobError
 from builder.files import data_folder
 from builder.ledger import Entry, Ledger
-from builder.records import About, Completion, Usage
+from builder.requests import About, Completion, Usage
 from tests.conftest import copy_world
 
 ABOUT = About("017-00001", "near_apathetic", 5)

@@ -24,7 +24,7 @@ from builder.ledger import Entry, Ledger
 from builder.merging import completion_hash, merge
 from builder.pipeline import Run, build
 from builder.prompts import Prompts
-from builder.records import About, Completion, Usage
+from builder.requests import About, Completion, Usage
 from builder.scenarios import Catalogue
 from tests.test_full_disk import run
 

@@ -21,6 +21,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
 
+from builder.dataset import SPLITS
 from builder.errors import InputError
 from builder.metrics import ngrams
 from builder.metrics.bleu import Bleu
@@ -31,7 +32,6 @@ from builder.metrics.protocol import Metric, Segments
 from builder.metrics.rouge import RougeL
 from builder.metrics.vader import Vader
 from builder.releasing import Released
-from builder.splitting import SPLITS
 
 ODD = st.lists(st.sampled_from([*"ab1 .,-'\"&\n\té中😀İ\u2028", "&amp;", "<skipped>", "-\n"]), max_size=25).map("".join)
 

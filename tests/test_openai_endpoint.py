@@ -25,8 +25,9 @@ from builder.config import Configuration, load_configuration
 from builder.errors import InputError, JobError, job_error
 from builder.ledger import Entry, Ledger
 from builder.pipeline import Run, build
+from builder.planning import PlannedTurn
 from builder.prompts import Prompts, load_prompts
-from builder.records import Outcome, PlannedTurn
+from builder.records import Outcome
 from builder.rewriting import messages, scenes
 from builder.scenarios import Catalogue, load_catalogue
 from builder.summary import Summary

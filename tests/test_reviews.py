@@ -15,11 +15,13 @@ import pytest
 
 from builder.comparing import diff
 from builder.config import load_configuration
+from builder.dataset import split_of
 from builder.errors import InputError
 from builder.files import data_folder
+from builder.manifest import manifest_text, sealed
 from builder.pipeline import build
 from builder.prompts import Prompts
-from builder.releasing import manifest_text, release, sealed
+from builder.releasing import release
 from builder.reviewing.exporting import export_review
 from builder.reviewing.importing import import_reviews
 from builder.reviewing.sampling import Design
@@ -37,7 +39,6 @@ from builder.reviews import (
 from builder.scenarios import Catalogue, load_catalogue
 from builder.schemas import read_yaml
 from builder.signature import derived_random
-from builder.splitting import split_of
 from builder.verifying import verify
 from tests.conftest import demo_file
 from tests.raters import FORMS, fill, kind_and_cold

@@ -11,7 +11,7 @@ from builder import pipeline
 from builder.config import Configuration
 from builder.pipeline import build
 from builder.prompts import Prompts
-from builder.records import Completion, Request
+from builder.requests import Completion, Request
 from builder.scenarios import Catalogue, Seed
 from tests.models import Recorder
 

@@ -6,7 +6,7 @@ import pytest
 
 from builder.errors import InputError
 from builder.models.seed_bank import SeedBank
-from builder.records import About, Kind, Request
+from builder.requests import About, Kind, Request
 from builder.scenarios import Catalogue
 
 

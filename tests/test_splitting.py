@@ -4,7 +4,7 @@ from collections import Counter
 
 from scipy.stats import binom
 
-from builder.splitting import split_of
+from builder.dataset import split_of
 
 
 def test_known_ids_keep_their_split_for_ever() -> None:

@@ -22,10 +22,10 @@ import builder
 from builder.cli import main
 from builder.contrasts import CELLS, PAIR_VARIANTS
 from builder.corpus import before_contrast, read_corpus
+from builder.dataset import CANDIDATES
 from builder.errors import InputError
-from builder.inversion import Row
 from builder.releasing import Released
-from builder.rows import CANDIDATES
+from builder.results import Row
 from builder.standing import score, score_csv, score_table, tables
 from builder.text import words
 from tests.test_registry import install

@@ -20,9 +20,8 @@ from builder.cli import main
 from builder.errors import InputError, JobError
 from builder.ledger import Entry, Ledger
 from builder.merging import merge
-from builder.models.noting import Noted
-from builder.outstanding import Batch, next_round, note, under_way, wanted
-from builder.records import About, Completion, Usage
+from builder.outstanding import Batch, Noted, next_round, note, under_way, wanted
+from builder.requests import About, Completion, Usage
 from builder.schemas import violations
 from builder.spending import spending
 from builder.stored import LARGEST, MOST_TOKENS, NAMES, TYPES

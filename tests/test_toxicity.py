@@ -16,7 +16,7 @@ from builder.config import ToxicityConfig
 from builder.errors import InputError
 from builder.ledger import Ledger
 from builder.models.protocol import NoAnswer
-from builder.records import About
+from builder.requests import About
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = [*SPECIAL, "you", "are", "a", "kind", "stupid", "dog", "walked", "the", "round", "alone", "today", ".", ","]

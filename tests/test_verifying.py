@@ -14,10 +14,11 @@ import pytest
 
 from builder.config import load_configuration
 from builder.errors import InputError
+from builder.manifest import manifest_text, sealed
 from builder.page import number as shown
 from builder.pipeline import build
 from builder.prompts import Prompts
-from builder.releasing import manifest_text, release, sealed
+from builder.releasing import release
 from builder.scenarios import load_catalogue
 from builder.signature import digest_file
 from builder.verifying import verify

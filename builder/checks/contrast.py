@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 from builder.config import Limits
-from builder.records import Flaw
+from builder.requests import Flaw
 from builder.text import edit_ratio, overlap
-
-# The reasons of this family that a text can be refused for: what they refuse is what closeness is made of.
-REASONS = frozenset({"edit_ratio_zero", "edit_ratio_high", "overlap_high"})
 
 
 def near(reference: str, variant: str, limits: Limits) -> list[Flaw]:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 
 from builder.config import Limits
 from builder.phases import PhaseRules, breaches
-from builder.records import Flaw, Plan, Turn
+from builder.planning import Plan
+from builder.records import Turn
+from builder.requests import Flaw
 from builder.taxonomy import Taxonomy
 from builder.text import words
 

@@ -10,7 +10,7 @@ from hashlib import blake2b, shake_256
 import numpy as np
 from numpy.typing import NDArray
 
-from builder.splitting import SPLITS, split_of
+from builder.dataset import SPLITS, split_of
 from builder.text import shingles
 
 Hashes = NDArray[np.uint64]

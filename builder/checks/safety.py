@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from builder.patterns import load_patterns
-from builder.records import Flaw, Turn
+from builder.records import Turn
+from builder.requests import Flaw
 
 
 def harmless(text: str) -> list[Flaw]:

@@ -14,7 +14,7 @@ from builder.config import ToxicityConfig
 from builder.errors import input_error, missing_package
 from builder.ledger import Entry, Ledger
 from builder.models.protocol import NoAnswer
-from builder.records import About, Completion, Flaw, Request
+from builder.requests import About, Completion, Flaw, Request
 from builder.signature import digest, digest_file
 
 # Scores a list of texts at once: a single call costs hundreds of times what a text in a batch costs.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from builder.errors import input_error
 
 if TYPE_CHECKING:
-    from builder.metrics.scoring import Spread
+    from builder.workers import Spread
 
 
 def add_engine(verb: argparse.ArgumentParser) -> None:

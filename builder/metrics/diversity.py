@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -50,13 +49,6 @@ class Dist:
         room = enough.min(axis=0)
         used = int(np.argmax(room >= self.budget)) + 1 if (room >= self.budget).any() else lengths.shape[1]
         return used, int(min(self.budget, room[used - 1])) if used > 1 else int(lengths.sum(axis=1).min())
-
-
-def jackknifed(values: Array) -> float:
-    """The standard error from a value and the values without each dialogue."""
-    without = values[1:]
-    count = len(without)
-    return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
 
 
 def _lengths(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], order: Sequence[str]) -> Words:

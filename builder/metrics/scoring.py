@@ -4,26 +4,18 @@ from __future__ import annotations
 
 import pickle
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
 
-import joblib
 import numpy as np
-from joblib.externals.loky import get_reusable_executor
 
 from builder.metrics.guard import MetricFault, guarded
 from builder.metrics.kept import ScoreCache, keys_of
 from builder.metrics.protocol import Array, Context, Metric, Segments
+from builder.workers import Spread, _here, _processes
 
 # Pairs scored together: enough for a costly metric to sort by length, few enough to hold their embeddings.
 CHUNK = 512
-# Starting processes costs more than they save below so many texts.
-MANY = 16_384
-MOST_PROCESSES = 8
-Common = TypeVar("Common")
-Item = TypeVar("Item")
-Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
@@ -59,14 +51,6 @@ class Chunk:
     def name_of(self, row: int) -> str:
         """The pair and the variant of a row of the segments."""
         return f"{self.ids[row // len(self.variants)]}, {self.variants[row % len(self.variants)]}"
-
-
-class Spread(Protocol):
-    """Where chunks are scored."""
-
-    def __call__(self, work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
-        """``work(common, item)`` of each item, in the order of the items."""
-        ...
 
 
 def statistics_of(
@@ -131,28 +115,6 @@ class Table:
         for place, name in enumerate(variants):
             self.rows[name][self._filled : self._filled + many] = result[place :: len(variants)]
         self._filled += many
-
-
-def _here(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
-    """In this process, an item when its result is asked for."""
-    return (work(common, item) for item in items)
-
-
-def _processes(pairs: Pairs, processes: int | None) -> Spread:
-    """In processes of this machine."""
-    if processes is None:
-        many = len(pairs.ids) * len(pairs.variants) >= MANY
-        processes = min(joblib.cpu_count(), MOST_PROCESSES) if many else 1
-    # loky's workers do not run the caller's script again, as those of multiprocessing do.
-    parallel = joblib.Parallel(n_jobs=processes, return_as="generator", backend="loky" if processes > 1 else "sequential")
-
-    def spread(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
-        yield from parallel(joblib.delayed(work)(common, item) for item in items)
-        if processes > 1:
-            # Idle workers would keep their memory while the report goes on.
-            get_reusable_executor().shutdown()
-
-    return spread
 
 
 def _portable(metric: Metric) -> bool:

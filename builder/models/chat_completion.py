@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from builder.records import Completion, Usage
+from builder.requests import Completion, Usage
 from builder.schemas import sound
 
 # Ends that the provider or the limit made: an answer without a text that says so was worked on all the same.

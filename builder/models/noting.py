@@ -12,26 +12,15 @@ from typing import Any
 from builder.config import Configuration
 from builder.errors import job_error
 from builder.models.protocol import Model, NoAnswer
+from builder.outstanding import Noted
 from builder.prompts import Message
-from builder.records import About, Completion, Request, Usage
+from builder.requests import About, Completion, Request, Usage
 
 TABLE = "CREATE TABLE noted (key PRIMARY KEY, endpoint, model, dialogue_id, kind, turn, sample, body, input, output)"
 IN_ORDER = """
 SELECT key, dialogue_id, kind, turn, endpoint, model, body, input, output FROM noted
 ORDER BY endpoint, model, dialogue_id, kind, turn, sample, key
 """
-
-
-@dataclass(frozen=True)
-class Noted:
-    """A request that was written down: its key, what it is about, who is to answer it, the body, the most it may cost."""
-
-    key: str
-    about: About
-    endpoint: str
-    model: str
-    body: bytes
-    worst: Usage
 
 
 @dataclass

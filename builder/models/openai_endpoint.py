@@ -23,7 +23,7 @@ from builder.models.protocol import NoAnswer
 from builder.models.refusals import Reception, Refused, meaning
 from builder.models.transport import BoundedClient, check_access, filled, key_of, masked, secrets_of
 from builder.prompts import Message
-from builder.records import Completion, Request, Usage
+from builder.requests import Completion, Request, Usage
 from builder.schemas import schema
 
 # The longest and the first wait before a request is sent again, in seconds, where the endpoint does not say.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from builder.prompts import Message
-from builder.records import Completion, Request
+from builder.requests import Completion, Request
 
 
 class NoAnswer(Exception):

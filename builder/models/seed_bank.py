@@ -7,7 +7,7 @@ from typing import Any
 
 from builder.errors import input_error
 from builder.prompts import Message
-from builder.records import About, Completion, Request
+from builder.requests import About, Completion, Request
 from builder.scenarios import Catalogue, Seed
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from builder.dataset import read_manifest
 from builder.errors import input_error
 from builder.files import data_folder, whole_folder, write_whole
-from builder.reporting import read_manifest
 from builder.reviewing.label_studio import write_projects
 from builder.reviewing.page import guidance, page
 from builder.reviewing.sampling import Design, Sample, sample

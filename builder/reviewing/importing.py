@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from builder.dataset import read_manifest
 from builder.errors import InputError, Problem, input_error
 from builder.files import write_whole
-from builder.reporting import read_manifest
 from builder.reviewing.exporting import KEY
 from builder.reviewing.reading import Answers, read_answers
 from builder.reviewing.sheets import text_hash

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from builder.corpus import table_batches
+from builder.dataset import SPLITS
+from builder.delimited import table_batches
 from builder.errors import input_error
 from builder.planning import apportion
 from builder.signature import derived_random
-from builder.splitting import SPLITS
 
 CANDIDATES = "candidates.parquet"
 PAIR, CONTROLS = ("apathetic", "empathetic"), ("near_empathetic", "far_apathetic")

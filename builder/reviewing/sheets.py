@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from builder.corpus import table_batches
+from builder.delimited import table_batches
 from builder.reviewing.assigning import assign
 from builder.reviewing.sampling import CANDIDATES, CONTROLS, PAIR, Cell, Design, Sample, Unit, batches
 from builder.reviews import content_hash
