@@ -16,8 +16,7 @@ import time
 from pathlib import Path
 
 import numpy as np
-
-from builder.agreement import agree, read_table
+from empathy_eval.raters.agreement import agree, read_table
 
 # Raters, ratings an item, values of the scale, criteria: a panel, a long scale, criteria, the largest panel, a crowd.
 SHAPES = {

@@ -35,12 +35,12 @@ def configuration(folder: Path, dialogues: int, in_flight: int) -> Path:
 
 def pipeline(url: str, bodies: Path, dialogues: int, in_flight: int) -> int:
     """Builds, writes the bodies down for the others, and returns the number of requests."""
-    from builder.config import load_configuration
-    from builder.models.openai_endpoint import OpenAIEndpoint
-    from builder.pipeline import build
-    from builder.prompts import load_prompts
-    from builder.requests import Completion, Request
-    from builder.scenarios import load_catalogue
+    from empathy_eval.completions.models.openai_endpoint import OpenAIEndpoint
+    from empathy_eval.completions.requests import Completion, Request
+    from empathy_eval.design.configuration import load_configuration
+    from empathy_eval.design.prompts import load_prompts
+    from empathy_eval.design.scenarios import load_catalogue
+    from empathy_eval.generation.build import build
 
     sent: list[bytes] = []
     plain = OpenAIEndpoint.complete
@@ -101,7 +101,8 @@ async def raw_aiohttp(url: str, bodies: list[dict[str, Any]], in_flight: int) ->
 
 def border(bodies: list[dict[str, Any]]) -> None:
     """The schema of a chat completion alone, over 20,000 bodies as the server sends them."""
-    from builder.schemas import sound
+    from empathy_eval.base.schemas import sound
+
     from tests.server import Behaviour, Server
 
     server = Server(Behaviour())

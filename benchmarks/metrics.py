@@ -18,15 +18,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from empathy_eval.base.hashing import derived_random
+from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.protocol import Metric
+from empathy_eval.metrics.registry import find
+from empathy_eval.metrics.score_cache import ScoreCache
+from empathy_eval.metrics.scoring import Pairs, statistics_of
 
 from benchmarks.memory import measured
-from builder.metrics.guard import MetricFault
-from builder.metrics.kept import ScoreCache
-from builder.metrics.protocol import Metric
-from builder.metrics.registry import find
-from builder.metrics.scoring import Pairs, statistics_of
-from builder.scenarios import load_catalogue
-from builder.signature import derived_random
 
 LEXICAL = ("bleu", "chrf", "rouge-l", "meteor", "vader")
 VARIANTS = ("apathetic", "empathetic")

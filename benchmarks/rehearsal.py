@@ -59,7 +59,7 @@ def counts(url: str) -> dict[str, int]:
 
 def verb(*arguments: str, kill: Callable[[], bool] = lambda: False) -> dict[str, float]:
     """Runs a verb of the command line; what it takes."""
-    return measured([sys.executable, "-m", "builder", *arguments], output=subprocess.DEVNULL, kill=kill)
+    return measured([sys.executable, "-m", "empathy_eval", *arguments], output=subprocess.DEVNULL, kill=kill)
 
 
 def rehearsed_build(folder: Path, options: argparse.Namespace, dialogues: int) -> dict[str, Any]:

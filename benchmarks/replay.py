@@ -16,14 +16,15 @@ import tempfile
 import time
 from pathlib import Path
 
+from empathy_eval.completions.models.chat_completion import completion_of
+from empathy_eval.completions.models.openai_endpoint import OpenAIEndpoint
+from empathy_eval.completions.requests import Completion, Request, Usage
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.generation.build import Run, build
+
 from benchmarks.endpoint import configuration
-from builder.config import load_configuration
-from builder.models.chat_completion import completion_of
-from builder.models.openai_endpoint import OpenAIEndpoint
-from builder.pipeline import Run, build
-from builder.prompts import load_prompts
-from builder.requests import Completion, Request, Usage
-from builder.scenarios import load_catalogue
 from tests.server import Behaviour, Server
 
 ANSWERS_A_DIALOGUE = 17.6

@@ -15,17 +15,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from builder.build_folder import BUILD, OUTCOMES
-from builder.checks.safety import dialogue_flags
-from builder.config import identity_of, load_configuration
-from builder.files import data_folder, whole_file, write_whole
-from builder.pipeline import build
-from builder.planning import apportion
-from builder.prompts import load_prompts
-from builder.records import Turn
-from builder.scenarios import load_catalogue
-from builder.signature import canonical_json, digest_file
-from builder.text import WORD, edit_ratio, overlap
+from empathy_eval.base.files import data_folder, whole_file, write_whole
+from empathy_eval.base.hashing import canonical_json, digest_file
+from empathy_eval.base.text import WORD, edit_ratio, overlap
+from empathy_eval.design.configuration import identity_of, load_configuration
+from empathy_eval.design.planning import apportion
+from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.generation.build import build
+from empathy_eval.generation.build_folder import BUILD, OUTCOMES
+from empathy_eval.generation.checks.safety import dialogue_flags
+from empathy_eval.generation.outcomes import Turn
+
 from tests.server import WORDS, Behaviour, Server, good_answer, main
 
 # The share of words that are replaced: two texts made of one have few runs of words in common, as two of one topic have.

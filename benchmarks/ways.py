@@ -20,12 +20,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.base.hashing import derived_random
+from empathy_eval.cli import main as command_line
+from empathy_eval.generation import by_batch as batching
+
 from benchmarks.memory import family
 from benchmarks.rehearsal import REQUESTS_A_DIALOGUE, configuration
 from benchmarks.seeded import SeededServer
-from builder import batching
-from builder.cli import main as command_line
-from builder.signature import derived_random
 from tests.batches import BatchServer, reply
 from tests.server import NO_ANSWER, Behaviour, running
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from aiohttp import web
+from empathy_eval.base.hashing import canonical_json
 
-from builder.signature import canonical_json
 from tests.server import Server
 
 # What a batch may do: answer all; half of it; none for its file is not valid; half of it until it expires; answer 400 or 500 to some.

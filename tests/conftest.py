@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 import yaml
+from empathy_eval.base.files import data_folder
+from empathy_eval.design.configuration import Configuration, load_configuration
+from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
+from empathy_eval.generation.build import build
+from empathy_eval.releases.write import Released, release
 from hypothesis import settings
 
-from builder.config import Configuration, load_configuration
-from builder.files import data_folder
-from builder.pipeline import build
-from builder.prompts import Prompts, load_prompts
-from builder.releasing import Released, release
-from builder.scenarios import Catalogue, load_catalogue
-from builder.taxonomy import Taxonomy, load_taxonomy
 from tests.browser import browser as browser
 from tests.browser import playwright as playwright
 from tests.browser import tab as tab

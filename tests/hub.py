@@ -307,8 +307,8 @@ def running() -> Iterator[Hub]:
 
 
 def _publish(folder: str, repo: str, token: str | None, dry_run: bool = False, faults: tuple[str, ...] = ()) -> dict[str, Any]:
-    from builder.errors import EmpathyEvalError, Problem
-    from builder.publishing import publish
+    from empathy_eval.base.errors import EmpathyEvalError, Problem
+    from empathy_eval.releases.publish import publish
 
     os.environ.pop("HF_TOKEN", None)
     os.environ |= {"HF_TOKEN": token} if token else {}

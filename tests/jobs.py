@@ -13,14 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from empathy_eval.cli import main
+from empathy_eval.commands import build as verb
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.generation.build import build
 
-from builder.cli import main
-from builder.commands import build as verb
-from builder.config import load_configuration
-from builder.ledger import Ledger
-from builder.pipeline import build
-from builder.prompts import Prompts
-from builder.scenarios import load_catalogue
 from tests.conftest import copy_world
 from tests.raw_server import raw_server
 from tests.test_openai_endpoint import config_file
@@ -129,7 +129,8 @@ def job(tmp_path: Path, small_world: Path, capsys: pytest.CaptureFixture[str], c
 
 def shorter(patch: pytest.MonkeyPatch, *, failing: float | None = None, pause: float | None = None) -> None:
     """Lowers the time after which a server that only ever failed is given up on, and the longest pause that a header can ask for."""
-    from builder.models import pace, refusals
+    from empathy_eval.completions.models import rate_limit as pace
+    from empathy_eval.completions.models import refusals
 
     for module, name, seconds in ((refusals, "FAILING_SECONDS", failing), (pace, "LONGEST_PAUSE", pause)):
         if seconds is not None:

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from builder.models.seed_bank import SeedBank
-from builder.prompts import Message
-from builder.requests import Completion, Request
-from builder.scenarios import Catalogue
+from empathy_eval.completions.models.seed_bank import SeedBank
+from empathy_eval.completions.requests import Completion, Request
+from empathy_eval.design.prompts import Message
+from empathy_eval.design.scenarios import Catalogue
 
 
 class Recorder(SeedBank):

@@ -9,9 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.raters.review.spreadsheets import COLUMNS
 from openpyxl import load_workbook
-
-from builder.reviewing.spreadsheets import COLUMNS
 
 Judge = Callable[[str, dict[str, Any]], dict[str, Any]]
 FORMS = ("page", "csv", "xlsx", "label-studio")

@@ -12,17 +12,17 @@ from typing import Any
 import krippendorff
 import numpy as np
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.raters.agreement import Agreement, Measure, Table, agree, bootstrap
+from empathy_eval.raters.agreement.agree import Criterion
+from empathy_eval.raters.agreement.terminal import shown
+from empathy_eval.raters.agreement.variance_inflation import inflations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from sklearn.metrics import cohen_kappa_score, f1_score
 from statsmodels.stats.inter_rater import fleiss_kappa
 from statsmodels.stats.outliers_influence import variance_inflation_factor
-
-from builder.agreement import Agreement, Measure, Table, agree, bootstrap
-from builder.agreement.agreeing import Criterion
-from builder.agreement.inflation import inflations
-from builder.errors import InputError
 
 CLOSE = 1e-9
 NAN = float("nan")
@@ -236,7 +236,7 @@ def test_degenerate_tables_are_not_defined_with_the_reason(name: str, judges: li
     chance_corrected = [*criterion.alpha.values(), criterion.fleiss, criterion.benchmark.median, found.inflation["empathy"]]
     assert all(measure.value is None and measure.why for measure in chance_corrected)
     assert all((one["value"] is None) <= bool(one["why"]) and (one["low"] is None) == bool(one["why"]) for one in seen)
-    assert "not defined: " in str(found) and "nan" not in str(found).lower()
+    assert "not defined: " in shown(found) and "nan" not in shown(found).lower()
     if not judges:
         assert reasons <= {one["why"] for one in seen}
 
@@ -332,7 +332,7 @@ def test_any_table_gives_figures_in_range_or_reasons(ratings: dict[tuple[str, st
         assert (one["value"] is not None or one["why"]) and one["signature"]
         if one["value"] is not None and not one["signature"].startswith(("vif", "kappa:cohen|weights:quadratic|median")):
             assert one["value"] <= 1 + CLOSE
-    assert str(found)
+    assert shown(found)
 
 
 def test_what_cannot_be_done_is_said_at_once() -> None:

@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-
-from builder.agreement import agree, read_table
-from builder.cli import main
+from empathy_eval.cli import main
+from empathy_eval.raters.agreement import agree, read_table
 
 DOCS = Path(__file__).parent.parent / "docs"
 EXAMPLE = DOCS / "agreement.csv"

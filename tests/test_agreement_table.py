@@ -7,11 +7,10 @@ import io
 from pathlib import Path
 
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.raters.agreement import Table, read_table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
-from builder.agreement import Table, read_table
-from builder.errors import InputError
 
 
 def written(tmp_path: Path, content: str | bytes) -> Path:

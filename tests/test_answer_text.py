@@ -7,14 +7,13 @@ import time
 from typing import Any
 
 import pytest
+from empathy_eval.completions.answer_text import unwrapped, value_of
+from empathy_eval.completions.asker import judged
+from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.requests import Completion
+from empathy_eval.generation.checks import safety
 from hypothesis import given
 from hypothesis import strategies as st
-
-from builder.answer_text import unwrapped, value_of
-from builder.asking import judged
-from builder.checks import safety
-from builder.models.protocol import NoAnswer
-from builder.requests import Completion
 
 
 def found(text: str, finish: str = "stop") -> tuple[Any, list[str]]:

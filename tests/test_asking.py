@@ -5,13 +5,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from empathy_eval.completions.answer_text import unwrapped
+from empathy_eval.completions.asker import Asker, Trail, judged, settled
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.requests import About, Completion, Flaw
+from empathy_eval.design.prompts import Prompts
 
-from builder.answer_text import unwrapped
-from builder.asking import Asker, Trail, judged, settled
-from builder.ledger import Ledger
-from builder.models.protocol import NoAnswer
-from builder.prompts import Prompts
-from builder.requests import About, Completion, Flaw
 from tests.models import Scripted, said
 
 ABOUT = About("017-00001", "far_empathetic", 5)

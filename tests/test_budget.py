@@ -4,13 +4,12 @@ import asyncio
 from pathlib import Path
 
 import pytest
-
-from builder.budget import Budget, Spent, cost
-from builder.config import Prices
-from builder.errors import JobError
-from builder.ledger import Entry, Ledger
-from builder.outstanding import Batch, Noted, note
-from builder.requests import About, Completion, Usage
+from empathy_eval.base.errors import JobError
+from empathy_eval.completions.budget import Budget, Spent, cost
+from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.pending import Batch, Noted, note
+from empathy_eval.completions.requests import About, Completion, Usage
+from empathy_eval.design.configuration import Prices
 
 PRICES = {"m": Prices(input=2.0, output=8.0, cached_input=0.5)}
 ABOUT = About("001-00000", "self_chat")

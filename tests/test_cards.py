@@ -8,11 +8,10 @@ from pathlib import Path
 import mlcroissant
 import pyarrow.parquet as pq
 import yaml
+from empathy_eval.base.files import data_folder
+from empathy_eval.design.dataset import COLUMNS
+from empathy_eval.releases.write import Released
 from huggingface_hub import DatasetCard
-
-from builder.dataset import COLUMNS
-from builder.files import data_folder
-from builder.releasing import Released
 
 
 def test_the_hubs_own_class_reads_the_card(released: tuple[Path, Released]) -> None:

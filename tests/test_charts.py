@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-
-from builder.charts import FAR, NEAR, RAW, STANCE, effects, ranks, scenarios
-from builder.figures import draw_chart
-from builder.results import Difference, Estimate, Measured, Row
+from empathy_eval.evaluation.charts import FAR, NEAR, RAW, STANCE, effects, ranks, scenarios
+from empathy_eval.evaluation.figures import draw_chart
+from empathy_eval.evaluation.results import Difference, Estimate, Measured, Row
 
 
 def a_row(name: str, score: float = 0.5, better: bool | None = True, **differences: float) -> Row:

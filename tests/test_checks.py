@@ -5,16 +5,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from builder.checks import contrast, safety
-from builder.checks.dialogue import description, follows_plan, says_enough
-from builder.checks.toxicity import Toxicity
-from builder.config import Configuration, Limits, ToxicityConfig
-from builder.ledger import Ledger
-from builder.models.protocol import NoAnswer
-from builder.planning import Plan, PlannedTurn
-from builder.records import Turn
-from builder.requests import About, Flaw
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.requests import About, Flaw
+from empathy_eval.design.configuration import Configuration, Limits, ToxicityConfig
+from empathy_eval.design.planning import Plan, PlannedTurn
+from empathy_eval.generation.checks import contrast, safety
+from empathy_eval.generation.checks.dialogue import description, follows_plan, says_enough
+from empathy_eval.generation.checks.toxicity import Toxicity
+from empathy_eval.generation.outcomes import Turn
 
 PLAN = Plan("001-00000", 1, 0, (PlannedTurn("seeker"), PlannedTurn("helper", "RS", "Cla")))
 ABOUT = About("001-00000", "score", 1)
@@ -138,7 +137,7 @@ async def test_scores_in_a_batch_are_those_of_the_scorer_itself(demo: Configurat
 
 
 def test_a_checkpoint_that_is_not_there_is_named(ledger: Ledger) -> None:
-    from builder.errors import InputError
+    from empathy_eval.base.errors import InputError
 
     with pytest.raises(InputError, match="nowhere.ckpt: the configured Detoxify checkpoint is not there"):
         Toxicity(ToxicityConfig("detoxify", 0.5, checkpoint="nowhere.ckpt"), ledger)

@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from empathy_eval.cli import main
 
-from builder.cli import main
 from tests.conftest import copy_world, demo_file
 
 
@@ -51,7 +51,7 @@ def test_an_offline_build_without_a_ledger_exits_with_2_and_writes_nothing(argum
 
 
 def test_help_teaches_and_is_quick() -> None:
-    said = subprocess.run([sys.executable, "-m", "builder", "--help"], capture_output=True, text=True, timeout=20, check=True).stdout
+    said = subprocess.run([sys.executable, "-m", "empathy_eval", "--help"], capture_output=True, text=True, timeout=20, check=True).stdout
     assert "empathy-eval build release/demo.yaml --out build/demo" in said
-    heavy = "import sys, builder.cli; sys.exit(any(name in sys.modules for name in ('torch', 'spacy', 'matplotlib')))"
+    heavy = "import sys, empathy_eval.cli; sys.exit(any(name in sys.modules for name in ('torch', 'spacy', 'matplotlib')))"
     assert subprocess.run([sys.executable, "-c", heavy], check=False).returncode == 0

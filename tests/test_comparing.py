@@ -8,16 +8,16 @@ import shutil
 from pathlib import Path
 
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.dataset import split_of
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation.build import build
+from empathy_eval.releases.diff import diff
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.write import release
 
-from builder.comparing import diff
-from builder.config import load_configuration
-from builder.dataset import split_of
-from builder.errors import InputError
-from builder.pipeline import build
-from builder.prompts import Prompts
-from builder.releasing import release
-from builder.scenarios import Catalogue
-from builder.verifying import verify
 from tests.conftest import demo_file
 
 WITHDRAWN = [{"dialogue_id": "007-seed", "reason": "an auditor found a real name in it", "date": "2026-02-01"}]

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.design.configuration import load_configuration
 
-from builder.config import load_configuration
-from builder.errors import InputError
 from tests.conftest import demo_file
 
 ENDPOINT = {"kind": "openai", "model": "m", "endpoint": "e", "max_tokens": 100, "base_url": "http://localhost/v1"}

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
-from builder.corpus import Corpus
-from builder.dataset import SPLITS
-from builder.describing import changes, course, examples, lengths
-from builder.releasing import Released
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.evaluation.corpus import Corpus
+from empathy_eval.evaluation.descriptives import changes, course, examples, lengths
+from empathy_eval.releases.write import Released
 
 
 def corpus(**texts: list[str]) -> Corpus:

@@ -14,9 +14,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.releases.write import Released
 
-from builder.config import load_configuration
-from builder.releasing import Released
 from tests.conftest import demo_file
 from tests.raters import FORMS, fill, kind_and_cold
 
@@ -68,8 +68,8 @@ def test_the_auditors_walk_through_runs_as_written(built: Path, released: tuple[
 
 
 def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from builder.metrics.registry import find
-    from builder.metrics.scoring import Pairs, statistics_of
+    from empathy_eval.metrics.registry import find
+    from empathy_eval.metrics.scoring import Pairs, statistics_of
 
     (code,) = blocks("metrics.md", "python")
     assert len(code.strip().splitlines()) <= 15
@@ -84,7 +84,7 @@ def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(tmp_path: 
 
 
 def test_the_table_of_metrics_and_its_configuration_are_true(tmp_path: Path) -> None:
-    from builder.metrics.registry import BUILT_IN
+    from empathy_eval.metrics.registry import BUILT_IN
 
     named = re.findall(r"`([^`]+)`", "".join(re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE)))
     assert sorted(named) == sorted(BUILT_IN)

@@ -8,10 +8,9 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-
-from builder.checks.duplicates import (
+from empathy_eval.base.text import jaccard, shingles
+from empathy_eval.design.dataset import SPLITS, split_of
+from empathy_eval.releases.duplicates import (
     BANDS,
     PREFERENCE,
     ROWS,
@@ -23,8 +22,8 @@ from builder.checks.duplicates import (
     shingle_hashes,
     similarity,
 )
-from builder.dataset import SPLITS, split_of
-from builder.text import jaccard, shingles
+from hypothesis import given
+from hypothesis import strategies as st
 
 # Three unrelated texts of 40 words, none of which repeats a shingle.
 BASES = tuple(tuple(f"{letter}{number}" for number in range(40)) for letter in "abc")

@@ -4,9 +4,8 @@ import errno
 from pathlib import Path
 
 import pytest
-
-from builder.errors import InputError, JobError
-from builder.files import data_folder, room_for, whole_file, whole_folder, write_whole
+from empathy_eval.base.errors import InputError, JobError
+from empathy_eval.base.files import data_folder, room_for, whole_file, whole_folder, write_whole
 
 
 def test_the_data_folders_are_found() -> None:

@@ -19,7 +19,7 @@ def run(arguments: list[str], room: int | None = None) -> subprocess.CompletedPr
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-    command = [sys.executable, "-m", "builder", *arguments]
+    command = [sys.executable, "-m", "empathy_eval", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, preexec_fn=fill)
 
 

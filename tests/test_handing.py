@@ -12,22 +12,22 @@ from typing import Any
 
 import pytest
 import yaml
+from empathy_eval.base.errors import InputError, JobError
+from empathy_eval.cli import main
+from empathy_eval.completions.batch_files import LONGEST, Taken, bounded_lines, import_answers, numbered, request_line, take
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.models.recorder import Notes
+from empathy_eval.completions.pending import Batch, Noted, ended, note
+from empathy_eval.completions.requests import About, Request, Usage
+from empathy_eval.design.configuration import Configuration, load_configuration
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation.build import Run, build
+from empathy_eval.generation.by_hand import hand_out
+from empathy_eval.generation.summary import Handed
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.answers import LONGEST, Taken, bounded_lines, import_answers, numbered, request_line, take
-from builder.cli import main
-from builder.config import Configuration, load_configuration
-from builder.errors import InputError, JobError
-from builder.handing import hand_out
-from builder.ledger import Ledger
-from builder.models.noting import Notes
-from builder.outstanding import Batch, Noted, ended, note
-from builder.pipeline import Run, build
-from builder.prompts import Prompts
-from builder.requests import About, Request, Usage
-from builder.scenarios import Catalogue
-from builder.summary import Handed
 from tests.batches import reply
 from tests.conftest import copy_world
 from tests.server import Behaviour, Server, running

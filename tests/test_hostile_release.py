@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.cli import main
+from empathy_eval.evaluation import corpus
+from empathy_eval.evaluation.report import report
+from empathy_eval.releases.manifest import manifest_text, sealed
+from empathy_eval.releases.publish import publish
+from empathy_eval.releases.verify import verify
 
-from builder import corpus
-from builder.cli import main
-from builder.errors import InputError, Problem
-from builder.manifest import manifest_text, sealed
-from builder.publishing import publish
-from builder.reporting import report
-from builder.verifying import verify
 from tests.test_verifying import change_rows, copy, original, rehash, said
 
 __all__ = ["copy", "original"]
@@ -63,7 +63,7 @@ def test_a_file_that_the_manifest_names_elsewhere_is_missing(name: str, copy: Pa
 def test_names_of_files_do_nothing_to_a_terminal(copy: Path) -> None:
     (copy / "data" / "\x1b[2J\u202eevil").touch()
     os.close(os.open(os.fsencode(copy / "data") + b"/\xff", os.O_CREAT))
-    run = "import sys; from builder.cli import main; sys.exit(main(sys.argv[1:]))"
+    run = "import sys; from empathy_eval.cli import main; sys.exit(main(sys.argv[1:]))"
     for more in ([], ["--json"]):
         told = subprocess.run(
             [sys.executable, "-c", run, "verify", "--fast", str(copy), *more], capture_output=True, cwd=Path(__file__).parent.parent

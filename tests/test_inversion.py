@@ -7,20 +7,19 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
+from empathy_eval.evaluation.inversion import Chance, corrected, diversity_row, measured_rows
+from empathy_eval.evaluation.ranking import area, holm, wins
+from empathy_eval.evaluation.resampling import Clusters
+from empathy_eval.evaluation.results import Difference, Row
+from empathy_eval.metrics.bleu import Bleu
+from empathy_eval.metrics.distinct import Dist
+from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
+from empathy_eval.metrics.rouge import RougeL
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_auc_score
-
-from builder.clusters import Clusters
-from builder.contrasts import PAIRS, TWO_BY_TWO
-from builder.inversion import Chance, corrected, diversity_row, measured_rows
-from builder.metrics.bleu import Bleu
-from builder.metrics.diversity import Dist
-from builder.metrics.protocol import MeanMetric, Segments, with_count
-from builder.metrics.rouge import RougeL
-from builder.ranking import area, holm, wins
-from builder.results import Difference, Row
 
 CHANCE = Chance(resamples=200, exchanges=199, seed=1)
 

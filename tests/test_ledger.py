@@ -10,12 +10,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from empathy_eval.base.errors import InputError, JobError
+from empathy_eval.base.files import data_folder
+from empathy_eval.cli import main
+from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.requests import About, Completion, Usage
 
-from builder.cli import main
-from builder.errors import InputError, JobError
-from builder.files import data_folder
-from builder.ledger import Entry, Ledger
-from builder.requests import About, Completion, Usage
 from tests.conftest import copy_world
 
 ABOUT = About("017-00001", "near_apathetic", 5)
@@ -137,7 +137,7 @@ def read_only_disk(folder: Path, source: Path, command: list[str]) -> subprocess
         'mount -t tmpfs none "$0" && cp -R "$1/." "$0" && mount -o remount,ro "$0" && ! touch "$0/x" 2>/dev/null || exit 77; shift; "$@"'
     )
     folder.mkdir(exist_ok=True)
-    script = ["unshare", "-rm", "sh", "-c", inside, str(folder), str(source), sys.executable, "-m", "builder", *command]
+    script = ["unshare", "-rm", "sh", "-c", inside, str(folder), str(source), sys.executable, "-m", "empathy_eval", *command]
     try:
         done = subprocess.run(script, capture_output=True, text=True, timeout=300, check=False)
     except FileNotFoundError:
@@ -207,10 +207,11 @@ def test_reading_changes_nothing_beside_a_ledger_either(sources: Path) -> None:
 
 def test_a_ledger_that_may_only_be_read_and_is_in_use_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Ledger(tmp_path / "l").close()
-    code = f"import sys, pathlib, builder.ledger as l; one = l.Ledger(pathlib.Path({str(tmp_path / 'l')!r})); print(1, flush=True); input()"
+    code = "from empathy_eval.completions.ledger import Ledger; from pathlib import Path; "
+    code += f"one = Ledger(Path({str(tmp_path / 'l')!r})); print(1, flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin and process.stdout and process.stdout.readline()
-        monkeypatch.setattr("builder.opening._writable", lambda path: False)
+        monkeypatch.setattr("empathy_eval.completions.ledger_file._writable", lambda path: False)
         with pytest.raises(InputError, match="another process is using this ledger"):
             Ledger(tmp_path / "l", write=False)
         process.communicate(b"\n")

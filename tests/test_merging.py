@@ -14,18 +14,18 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from empathy_eval.base.errors import InputError, JobError
+from empathy_eval.cli import main
+from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.merge import completion_hash, merge
+from empathy_eval.completions.requests import About, Completion, Usage
+from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation.build import Run, build
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.cli import main
-from builder.config import Configuration
-from builder.errors import InputError, JobError
-from builder.ledger import Entry, Ledger
-from builder.merging import completion_hash, merge
-from builder.pipeline import Run, build
-from builder.prompts import Prompts
-from builder.requests import About, Completion, Usage
-from builder.scenarios import Catalogue
 from tests.test_full_disk import run
 
 ABOUT = About("017-00001", "self_chat")

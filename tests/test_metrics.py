@@ -12,6 +12,17 @@ import nltk
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.metrics import ngrams
+from empathy_eval.metrics.bleu import Bleu
+from empathy_eval.metrics.chrf import ChrF
+from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.meteor import Meteor, _wordnet_version
+from empathy_eval.metrics.protocol import Metric, Segments
+from empathy_eval.metrics.rouge import RougeL
+from empathy_eval.metrics.vader import Vader
+from empathy_eval.releases.write import Released
 from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tokenize import wordpunct_tokenize
@@ -20,18 +31,6 @@ from rouge_score.rouge_scorer import RougeScorer
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
-
-from builder.dataset import SPLITS
-from builder.errors import InputError
-from builder.metrics import ngrams
-from builder.metrics.bleu import Bleu
-from builder.metrics.chrf import ChrF
-from builder.metrics.length import Length
-from builder.metrics.meteor import Meteor, _wordnet_version
-from builder.metrics.protocol import Metric, Segments
-from builder.metrics.rouge import RougeL
-from builder.metrics.vader import Vader
-from builder.releasing import Released
 
 ODD = st.lists(st.sampled_from([*"ab1 .,-'\"&\n\té中😀İ\u2028", "&amp;", "<skipped>", "-\n"]), max_size=25).map("".join)
 
@@ -142,7 +141,7 @@ def test_meteor_with_wordnet_is_nltks(tmp_path: Path) -> None:
     tiny_wordnet(tmp_path)
     script = """
 from nltk.translate.meteor_score import meteor_score
-from builder.metrics.meteor import Meteor
+from empathy_eval.metrics.meteor import Meteor
 ours, bare = Meteor("wordnet"), Meteor()
 text, reference = "I feel very sad today", "today you feel low"
 found = ours.score(text, reference)

@@ -18,19 +18,19 @@ from typing import Any
 
 import pytest
 import yaml
+from empathy_eval.base.errors import InputError, JobError, job_error
+from empathy_eval.cli import main
+from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.design.configuration import Configuration, load_configuration
+from empathy_eval.design.planning import PlannedTurn
+from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.generation.build import Run, build
+from empathy_eval.generation.checks.toxicity import Toxicity
+from empathy_eval.generation.outcomes import Outcome
+from empathy_eval.generation.rewriting import messages, scenes
+from empathy_eval.generation.summary import Summary
 
-from builder.checks.toxicity import Toxicity
-from builder.cli import main
-from builder.config import Configuration, load_configuration
-from builder.errors import InputError, JobError, job_error
-from builder.ledger import Entry, Ledger
-from builder.pipeline import Run, build
-from builder.planning import PlannedTurn
-from builder.prompts import Prompts, load_prompts
-from builder.records import Outcome
-from builder.rewriting import messages, scenes
-from builder.scenarios import Catalogue, load_catalogue
-from builder.summary import Summary
 from tests.conftest import copy_world
 from tests.server import BAD_ANSWER, NO_ANSWER, Behaviour, Server, running
 
@@ -334,8 +334,8 @@ def test_a_budget_in_dollars_without_prices_is_an_error(bench: Bench) -> None:
 
 
 def test_structure_by_instruction_sends_no_schema_and_by_schema_does(bench: Bench) -> None:
-    from builder.budget import make_budget
-    from builder.models import make_models
+    from empathy_eval.completions.budget import make_budget
+    from empathy_eval.completions.models import make_models
 
     with running() as server, Ledger(bench.folder / "l") as ledger:
         for structure in ("schema", "instruction"):
@@ -353,7 +353,7 @@ def test_the_key_is_nowhere_but_in_the_request(tmp_path: Path) -> None:
             command = [
                 sys.executable,
                 "-m",
-                "builder",
+                "empathy_eval",
                 "build",
                 str(config),
                 "--out",

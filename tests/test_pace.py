@@ -5,10 +5,9 @@ import email.utils
 import time
 
 import pytest
+from empathy_eval.completions.models.rate_limit import ROUND, Bucket, Pace, seconds
 from hypothesis import given
 from hypothesis import strategies as st
-
-from builder.models.pace import ROUND, Bucket, Pace, seconds
 
 
 @pytest.mark.parametrize(

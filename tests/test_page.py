@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
+from empathy_eval.evaluation.charts import effects, ranks, scenarios
+from empathy_eval.evaluation.descriptives import changes
+from empathy_eval.evaluation.page import counted, listed, number, page, signed, times
+from empathy_eval.evaluation.results import Difference, Estimate, Measured, Row
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.releases.write import Released
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.charts import effects, ranks, scenarios
-from builder.contrasts import PAIRS, TWO_BY_TWO
-from builder.describing import changes
-from builder.metrics.guard import MetricFault
-from builder.page import counted, listed, number, page, signed, times
-from builder.releasing import Released
-from builder.results import Difference, Estimate, Measured, Row
 from tests.browser import serious_findings, watched
 
 if TYPE_CHECKING:

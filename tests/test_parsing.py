@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 import yaml
-
-from builder.cli import main
-from builder.errors import InputError
-from builder.files import data_folder
-from builder.parsing import DEEPEST, Refused, json_value, yaml_value
-from builder.schemas import read_json, read_yaml
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.parsing import DEEPEST, Refused, json_value, yaml_value
+from empathy_eval.base.schemas import read_json, read_yaml
+from empathy_eval.cli import main
 
 LETTERS = "abcdefgh"
 # Half a kilobyte of aliases: 9 ** 9 values.
@@ -27,7 +26,7 @@ def test_aliases_that_expand_are_refused_before_they_take_memory(tmp_path: Path)
     path = tmp_path / "config.yaml"
     path.write_text(BOMB)
     assert len(BOMB) < 512
-    code = f"from builder.cli import main; status = main(['preview', {str(path)!r}])"
+    code = f"from empathy_eval.cli import main; status = main(['preview', {str(path)!r}])"
     # Not the largest memory that the process was charged with: that counts the one it was forked from.
     peak = "next(line.split()[1] for line in open('/proc/self/status') if line.startswith('VmHWM'))"
     told = subprocess.run(

@@ -5,12 +5,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.generation.patterns import language, load_patterns
 from hypothesis import given
 from hypothesis import strategies as st
 from spacy.util import filter_spans
-
-from builder.errors import InputError
-from builder.patterns import language, load_patterns
 
 PIECES = ["I", "can't", "cannot", "go", "on", "want", "to", "die", "you", "should", "take", "some", "antidepressants", "20mg", "he", "hit",
           "me", ".", "end", "it", "all", "helpline", "kill", "myself", "better", "off", "without", "so", "hard"]  # fmt: skip
@@ -31,5 +30,5 @@ def test_a_pattern_that_spacy_refuses_is_named(tmp_path: Path) -> None:
 
 
 def test_patterns_are_found_without_loading_torch_and_torch_can_be_loaded_later() -> None:
-    code = "import sys; from builder.patterns import language; language(); assert 'torch' not in sys.modules; import torch"
+    code = "import sys; from empathy_eval.generation.patterns import language; language(); assert 'torch' not in sys.modules; import torch"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

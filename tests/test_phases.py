@@ -3,10 +3,9 @@
 from collections.abc import Sequence
 
 import pytest
-
-from builder.phases import PhaseRules, breaches
-from builder.planning import PlannedTurn
-from builder.taxonomy import Taxonomy
+from empathy_eval.design.phases import PhaseRules, breaches
+from empathy_eval.design.planning import PlannedTurn
+from empathy_eval.design.taxonomy import Taxonomy
 
 GOOD = "S RS S EV S NE S SO S CP S SI"
 RULES = PhaseRules(12, 22)

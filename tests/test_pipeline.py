@@ -14,14 +14,14 @@ import time
 from pathlib import Path
 
 import pytest
+from empathy_eval.base.errors import InputError, JobError
+from empathy_eval.design.configuration import Configuration, load_configuration
+from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.generation import build as pipeline
+from empathy_eval.generation.build import Run, build
+from empathy_eval.generation.build_folder import CONFIGURATION
 
-from builder import pipeline
-from builder.build_folder import CONFIGURATION
-from builder.config import Configuration, load_configuration
-from builder.errors import InputError, JobError
-from builder.pipeline import Run, build
-from builder.prompts import Prompts, load_prompts
-from builder.scenarios import Catalogue, load_catalogue
 from tests.conftest import copy_world, demo_file
 from tests.models import Slow, asked_twice
 
@@ -49,7 +49,18 @@ def test_window_and_a_second_run_change_nothing(
 
 def test_the_hash_seed_of_the_interpreter_changes_nothing(built: Path, tmp_path: Path) -> None:
     world, config = copy_world(tmp_path / "scenarios"), demo_file(tmp_path)
-    command = [sys.executable, "-m", "builder", "build", str(config), "--out", str(tmp_path / "b"), "--scenarios", str(world), "--json"]
+    command = [
+        sys.executable,
+        "-m",
+        "empathy_eval",
+        "build",
+        str(config),
+        "--out",
+        str(tmp_path / "b"),
+        "--scenarios",
+        str(world),
+        "--json",
+    ]
     subprocess.run(command, env={**os.environ, "PYTHONHASHSEED": "4711"}, check=True, capture_output=True)
     assert bytes_of(tmp_path / "b") == bytes_of(built)
 

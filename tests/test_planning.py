@@ -6,14 +6,13 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.phases import PhaseRules, breaches
+from empathy_eval.design.planning import apportion, drawn_plan, planned, plans, quotas
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.taxonomy import Taxonomy
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from builder.config import Configuration
-from builder.phases import PhaseRules, breaches
-from builder.planning import apportion, drawn_plan, planned, plans, quotas
-from builder.scenarios import Catalogue
-from builder.taxonomy import Taxonomy
 
 
 def drawn(demo: Configuration, **changes: Any) -> Configuration:
@@ -35,7 +34,7 @@ def test_quotas_add_up_and_are_within_one_of_the_exact_share(total: int, shares:
 
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(0, 99_999), st.integers(8, 22), st.integers(0, 14), st.booleans())
 def test_every_drawn_plan_keeps_the_phase_rules(seed: int, scenario: int, index: int, least: int, spread: int, strict: bool) -> None:
-    from builder.taxonomy import load_taxonomy
+    from empathy_eval.design.taxonomy import load_taxonomy
 
     taxonomy = load_taxonomy()
     rules = PhaseRules(least, least + spread, "strict" if strict else "anchored")

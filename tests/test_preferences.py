@@ -5,13 +5,12 @@ from typing import Any
 
 import datasets
 import pytest
+from empathy_eval.releases.write import Released
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import GPT2Config, GPT2LMHeadModel, PreTrainedTokenizerFast
 from trl import DPOConfig, DPOTrainer, is_conversational
-
-from builder.releasing import Released
 
 TEMPLATE = "{% for m in messages %}<{{ m.role }}> {{ m.content }} </s> {% endfor %}{% if add_generation_prompt %}<assistant> {% endif %}"
 

@@ -4,10 +4,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-
-from builder.errors import InputError
-from builder.files import data_folder
-from builder.prompts import VARIABLES, Prompts, load_prompts
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.files import data_folder
+from empathy_eval.design.prompts import VARIABLES, Prompts, load_prompts
 
 
 @pytest.fixture

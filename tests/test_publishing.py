@@ -14,9 +14,9 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.releases.write import Released
 
-from builder.dataset import SPLITS
-from builder.releasing import Released
 from tests.hub import READER, WRITER, Blob, Hub, running
 
 REPO = "my-lab/empathy-eval"

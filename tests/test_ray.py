@@ -20,25 +20,25 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from empathy_eval.base.errors import InputError, JobError, input_error, job_error
+from empathy_eval.base.ray_cluster import _own, joined, plain_errors, spread_over
+from empathy_eval.cli import main
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.requests import About, Usage
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation import on_ray as engine
+from empathy_eval.generation.build import Run, build
+from empathy_eval.generation.keeper import Keeper, Rows
+from empathy_eval.generation.on_ray import build_on_ray, divided
+from empathy_eval.metrics.bleu import Bleu
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.protocol import MeanMetric, Metric
+from empathy_eval.metrics.rouge import RougeL
+from empathy_eval.metrics.score_cache import ScoreCache
+from empathy_eval.metrics.scoring import statistics_of
 
-from builder import engine
-from builder.cli import main
-from builder.cluster import _own, joined, plain_errors, spread_over
-from builder.config import load_configuration
-from builder.engine import build_on_ray, divided
-from builder.errors import InputError, JobError, input_error, job_error
-from builder.keeping import Keeper, Rows
-from builder.ledger import Ledger
-from builder.metrics.bleu import Bleu
-from builder.metrics.guard import MetricFault
-from builder.metrics.kept import ScoreCache
-from builder.metrics.protocol import MeanMetric, Metric
-from builder.metrics.rouge import RougeL
-from builder.metrics.scoring import statistics_of
-from builder.pipeline import Run, build
-from builder.prompts import Prompts
-from builder.requests import About, Usage
-from builder.scenarios import Catalogue
 from tests.conftest import copy_world
 from tests.server import Behaviour, Server, running
 from tests.test_openai_endpoint import config_file
@@ -128,7 +128,7 @@ def test_a_killed_workers_slice_is_done_again_and_what_was_answered_is_not_asked
 
 def test_what_ray_says_of_a_lost_worker_is_not_in_standard_output() -> None:
     script = (
-        "import os, time; from builder.cluster import joined, plain_errors; from builder.errors import JobError\n"
+        "import os, time; from empathy_eval.base.ray_cluster import joined, plain_errors; from empathy_eval.base.errors import JobError\n"
         "with joined(workers=1) as ray:\n"
         "    try:\n"
         "        with plain_errors(ray):\n"
@@ -310,7 +310,7 @@ def test_a_second_interrupt_does_not_wait(tmp_path: Path) -> None:
     assert time.monotonic() - times[1] < 10
 
 
-IN_A_TERMINAL = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from builder.cli import entry; entry()"
+IN_A_TERMINAL = "import fcntl, sys, termios; fcntl.ioctl(0, termios.TIOCSCTTY, 0); from empathy_eval.cli import entry; entry()"
 
 
 @contextmanager
@@ -480,7 +480,7 @@ def test_a_ray_of_ones_own_has_its_sockets_where_their_paths_are_short_and_says_
 
 def test_local_builds_never_load_ray_and_errors_say_how_to_get_it_and_where_to_run(tmp_path: Path) -> None:
     script = (
-        "import sys; from builder.cli import main\n"
+        "import sys; from empathy_eval.cli import main\n"
         "demo, out = sys.argv[1:]\n"
         "assert main(['build', demo, '--out', out + '/a']) == 0 and 'ray' not in sys.modules\n"
         "address = ['--ray-address', 'ray://head:10001']\n"

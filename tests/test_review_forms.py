@@ -13,15 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.review.label_studio import labelling_configuration, write_projects
+from empathy_eval.raters.review.spreadsheets import COLUMNS, coded, read_rows, rows_of, shielded, uncoded, unshielded, write_csv, write_xlsx
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from label_studio_sdk.label_interface.interface import LabelInterface
 from openpyxl import load_workbook
-
-from builder.errors import InputError
-from builder.reviewing.label_studio import labelling_configuration, write_projects
-from builder.reviewing.spreadsheets import COLUMNS, coded, read_rows, rows_of, shielded, uncoded, unshielded, write_csv, write_xlsx
-from builder.taxonomy import load_taxonomy
 
 HOSTILE = (
     '=HYPERLINK("http://localhost/")', "+1+1", "-2+3", "@SUM(1;2)", "\t=1", "\r=1", "  =cmd|' /C calc'!A0", "'=quoted", "''twice", "＝1+1",

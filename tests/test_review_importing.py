@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.spreadsheets import COLUMNS, TIE
+from empathy_eval.raters.review.take_back import Imported, import_reviews
+from empathy_eval.releases.write import Released
 
-from builder.errors import InputError
-from builder.releasing import Released
-from builder.reviewing.exporting import export_review
-from builder.reviewing.importing import Imported, import_reviews
-from builder.reviewing.sampling import Design
-from builder.reviewing.spreadsheets import COLUMNS, TIE
 from tests.raters import FORMS, fill, items_of, key_of, kind_and_cold, written
 
 TABLES = ("reviews.json", "reviews.ratings.csv", "reviews.decisions.csv", "reviews.tags.csv")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from builder.releasing import Released
-from builder.reviewing.exporting import export_review
-from builder.reviewing.importing import import_reviews
-from builder.reviewing.sampling import Design
-from builder.reviews import CRITERIA
+from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.record import CRITERIA
+from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.take_back import import_reviews
+from empathy_eval.releases.write import Released
+
 from tests.browser import browser, playwright, saved, tab  # noqa: F401
 from tests.raters import items_of, key_of
 from tests.test_review_page import heading, press, rate, train

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.schemas import read_yaml, schema
+from empathy_eval.base.text import shingles
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.review.page import _embedded, guidance, page
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.files import data_folder
-from builder.reviewing.page import _embedded, guidance, page
-from builder.scenarios import Catalogue
-from builder.schemas import read_yaml, schema
-from builder.taxonomy import load_taxonomy
-from builder.text import shingles
 from tests.browser import LAUNCH, saved, serious_findings, watched
 
 if TYPE_CHECKING:
@@ -129,7 +129,7 @@ def exported(tab: Page, folder: Path) -> dict[str, Any]:
     answers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     press(tab, "Escape")
     if (data_folder("schemas") / "review_answers.schema.json").is_file():
-        from builder.schemas import check
+        from empathy_eval.base.schemas import check
 
         check(answers, "review_answers", "the export")
     return answers

@@ -11,16 +11,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.raters.review.assignment import assign
+from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.sample import CONTROLS, PAIR, Cell, Design, Unit, sample
+from empathy_eval.raters.review.sheets import item_code
+from empathy_eval.raters.review.spreadsheets import read_rows
+from empathy_eval.releases.write import Released
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.errors import InputError
-from builder.releasing import Released
-from builder.reviewing.assigning import assign
-from builder.reviewing.exporting import export_review
-from builder.reviewing.sampling import CONTROLS, PAIR, Cell, Design, Unit, sample
-from builder.reviewing.sheets import item_code
-from builder.reviewing.spreadsheets import read_rows
 from tests.raters import items_of, key_of
 
 

@@ -12,20 +12,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from builder.comparing import diff
-from builder.config import load_configuration
-from builder.dataset import split_of
-from builder.errors import InputError
-from builder.files import data_folder
-from builder.manifest import manifest_text, sealed
-from builder.pipeline import build
-from builder.prompts import Prompts
-from builder.releasing import release
-from builder.reviewing.exporting import export_review
-from builder.reviewing.importing import import_reviews
-from builder.reviewing.sampling import Design
-from builder.reviews import (
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import derived_random
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.dataset import split_of
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.generation.build import build
+from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.record import (
     CRITERIA,
     _kappa,
     content_hash,
@@ -36,10 +33,13 @@ from builder.reviews import (
     rating_rows,
     read_record,
 )
-from builder.scenarios import Catalogue, load_catalogue
-from builder.schemas import read_yaml
-from builder.signature import derived_random
-from builder.verifying import verify
+from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.take_back import import_reviews
+from empathy_eval.releases.diff import diff
+from empathy_eval.releases.manifest import manifest_text, sealed
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.write import release
+
 from tests.conftest import demo_file
 from tests.raters import FORMS, fill, kind_and_cold
 from tests.test_releasing import table

@@ -6,13 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from empathy_eval.completions.requests import Completion, Request
+from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue, Seed
+from empathy_eval.generation import build as pipeline
+from empathy_eval.generation.build import build
 
-from builder import pipeline
-from builder.config import Configuration
-from builder.pipeline import build
-from builder.prompts import Prompts
-from builder.requests import Completion, Request
-from builder.scenarios import Catalogue, Seed
 from tests.models import Recorder
 
 Alter = Callable[[Request, Completion], Completion]

@@ -1,10 +1,9 @@
 """De-empathising by rules."""
 
+from empathy_eval.base.text import edit_ratio
+from empathy_eval.generation.marker_edits import de_empathised
 from hypothesis import given
 from hypothesis import strategies as st
-
-from builder.rules import de_empathised
-from builder.text import edit_ratio
 
 WARM = (
     "I can see how much the empty basket hurts, and it makes so much sense that you walk past it slowly. "

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 import yaml
-
-from builder.errors import InputError
-from builder.scenarios import load_catalogue
+from empathy_eval.base.errors import InputError
+from empathy_eval.design.scenarios import load_catalogue
 
 PET = "017-dealing-with-the-loss-of-a-pet.yaml"
 

@@ -8,14 +8,13 @@ from operator import getitem
 from typing import Any
 
 import pytest
+from empathy_eval.base import schemas
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.schemas import check, schema, validator, violations
+from empathy_eval.design.configuration import DELIVERY, Configuration
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from builder import schemas
-from builder.config import DELIVERY, Configuration
-from builder.errors import InputError
-from builder.files import data_folder
-from builder.schemas import check, schema, validator, violations
 
 NAMES = sorted(path.name.removesuffix(".schema.json") for path in data_folder("schemas").glob("*.schema.json"))
 # What the rules of two validators could take differently: white space, digits, line ends, numbers, empty things.

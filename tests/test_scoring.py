@@ -9,17 +9,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.metrics import scoring
+from empathy_eval.metrics.bleu import Bleu
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments
+from empathy_eval.metrics.rouge import RougeL
+from empathy_eval.metrics.score_cache import ScoreCache, keys_of, user_cache
+from empathy_eval.metrics.scoring import Pairs, statistics_of
 from hypothesis import given
 from hypothesis import strategies as st
-
-from builder.errors import InputError
-from builder.metrics import scoring
-from builder.metrics.bleu import Bleu
-from builder.metrics.guard import MetricFault
-from builder.metrics.kept import ScoreCache, keys_of, user_cache
-from builder.metrics.protocol import Array, MeanMetric, Metric, Segments
-from builder.metrics.rouge import RougeL
-from builder.metrics.scoring import Pairs, statistics_of
 
 
 class Judge(MeanMetric):

@@ -3,11 +3,10 @@
 import json
 
 import pytest
-
-from builder.errors import InputError
-from builder.models.seed_bank import SeedBank
-from builder.requests import About, Kind, Request
-from builder.scenarios import Catalogue
+from empathy_eval.base.errors import InputError
+from empathy_eval.completions.models.seed_bank import SeedBank
+from empathy_eval.completions.requests import About, Kind, Request
+from empathy_eval.design.scenarios import Catalogue
 
 
 async def answer(catalogue: Catalogue, about: About) -> dict[str, object]:

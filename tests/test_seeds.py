@@ -8,15 +8,14 @@ from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from empathy_eval.base.text import edit_ratio, jaccard, overlap, shingles, words
+from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.phases import breaches
+from empathy_eval.design.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
+from empathy_eval.generation.checks import safety
+from empathy_eval.generation.checks.dialogue import description
+from empathy_eval.generation.outcomes import Turn
 from profanity_check import predict_prob
-
-from builder.checks import safety
-from builder.checks.dialogue import description
-from builder.config import Configuration
-from builder.phases import breaches
-from builder.records import Turn
-from builder.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
-from builder.text import edit_ratio, jaccard, overlap, shingles, words
 
 OVERLAP_AT_MOST = 0.30
 STOCK = ("it sounds like", "sounds like you", "so sorry", "completely understandable", "completely normal", "that sounds really",

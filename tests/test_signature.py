@@ -1,8 +1,7 @@
 """Canonical JSON, hashes, signature lines."""
 
 import pytest
-
-from builder.signature import canonical_json, derived_random, digest, signature_line
+from empathy_eval.base.hashing import canonical_json, derived_random, digest, signature_line
 
 
 def test_canonical_json_does_not_depend_on_the_order_of_keys() -> None:

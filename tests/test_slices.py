@@ -7,17 +7,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from empathy_eval.cli import main
+from empathy_eval.commands.build import part
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.planning import part_of
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation.build import Run, build
 from hypothesis import given
 from hypothesis import strategies as st
 
-from builder.cli import main
-from builder.commands.build import part
-from builder.config import Configuration
-from builder.ledger import Ledger
-from builder.pipeline import Run, build
-from builder.planning import part_of
-from builder.prompts import Prompts
-from builder.scenarios import Catalogue
 from tests.conftest import copy_world, demo_file
 
 

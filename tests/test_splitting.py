@@ -2,9 +2,8 @@
 
 from collections import Counter
 
+from empathy_eval.design.dataset import split_of
 from scipy.stats import binom
-
-from builder.dataset import split_of
 
 
 def test_known_ids_keep_their_split_for_ever() -> None:

@@ -13,25 +13,25 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import empathy_eval
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.text import words
+from empathy_eval.cli import main
+from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import CANDIDATES
+from empathy_eval.evaluation.corpus import before_contrast, read_corpus
+from empathy_eval.evaluation.results import Row
+from empathy_eval.evaluation.score import score, score_csv, score_table, tables
+from empathy_eval.releases.write import Released
 
-import builder
-from builder.cli import main
-from builder.contrasts import CELLS, PAIR_VARIANTS
-from builder.corpus import before_contrast, read_corpus
-from builder.dataset import CANDIDATES
-from builder.errors import InputError
-from builder.releasing import Released
-from builder.results import Row
-from builder.standing import score, score_csv, score_table, tables
-from builder.text import words
 from tests.test_registry import install
 
 METRICS = """\
-from builder.metrics.protocol import MeanMetric
+from empathy_eval.metrics.protocol import MeanMetric
 
 class Letters(MeanMetric):
     name, signature = "letters", "unit:letter"
@@ -203,7 +203,7 @@ def test_nothing_to_score_with_is_said(released: tuple[Path, Released], capsys: 
 
 
 def test_a_second_score_asks_a_costly_metric_for_nothing(released: tuple[Path, Released], strange: Path) -> None:
-    from builder.metrics.kept import ScoreCache
+    from empathy_eval.metrics.score_cache import ScoreCache
 
     (strange / "costly.py").write_text(
         METRICS.split("class Raises")[0].replace("reads = ()", "reads = ()\n    keep = True\n    asked = 0").replace(
@@ -420,11 +420,11 @@ def test_a_broken_manifest_is_named(content: str, tmp_path: Path, capsys: pytest
 def test_a_strangers_package_shows_up_in_score_and_in_the_report(released: tuple[Path, Released], tmp_path: Path) -> None:
     environment = {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(install(tmp_path, "stranger")), str(Path(builder.__file__).parent.parent)]),
+        "PYTHONPATH": os.pathsep.join([str(install(tmp_path, "stranger")), str(Path(empathy_eval.__file__).parent.parent)]),
     }
 
     def run(*arguments: str) -> Any:
-        command = [sys.executable, "-m", "builder", *arguments, "--no-cache", "--json"]
+        command = [sys.executable, "-m", "empathy_eval", *arguments, "--no-cache", "--json"]
         return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
 
     assert run("score", str(released[0]), "--metric", "warmth")["inversion"][0]["metric"] == "Warmth"

@@ -13,18 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from empathy_eval.base.errors import InputError, JobError
+from empathy_eval.base.schemas import violations
+from empathy_eval.cli import main
+from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.ledger_rows import LARGEST, MOST_TOKENS, NAMES, TYPES
+from empathy_eval.completions.merge import merge
+from empathy_eval.completions.pending import Batch, Noted, next_round, note, under_way, wanted
+from empathy_eval.completions.requests import About, Completion, Usage
+from empathy_eval.completions.usage import spending
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from builder.cli import main
-from builder.errors import InputError, JobError
-from builder.ledger import Entry, Ledger
-from builder.merging import merge
-from builder.outstanding import Batch, Noted, next_round, note, under_way, wanted
-from builder.requests import About, Completion, Usage
-from builder.schemas import violations
-from builder.spending import spending
-from builder.stored import LARGEST, MOST_TOKENS, NAMES, TYPES
 from tests.conftest import copy_world, demo_file
 
 ABOUT = About("017-00001", "near_apathetic", 5)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from builder.releasing import Released
-from builder.tables import disagreements, unseen
+from empathy_eval.releases.verify_report import disagreements, unseen
+from empathy_eval.releases.write import Released
 
 ALL = {"inversion", "controls", "matched", "groups", "balance", "lengths", "course", "examples", "making", "about"}
 

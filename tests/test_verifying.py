@@ -11,17 +11,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.evaluation.page import number as shown
+from empathy_eval.generation.build import build
+from empathy_eval.releases.manifest import manifest_text, sealed
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.write import release
 
-from builder.config import load_configuration
-from builder.errors import InputError
-from builder.manifest import manifest_text, sealed
-from builder.page import number as shown
-from builder.pipeline import build
-from builder.prompts import Prompts
-from builder.releasing import release
-from builder.scenarios import load_catalogue
-from builder.signature import digest_file
-from builder.verifying import verify
 from tests.conftest import demo_file
 
 

@@ -1,5 +1,0 @@
-"""``python -m builder``: the command line."""
-
-from builder.cli import entry
-
-entry()

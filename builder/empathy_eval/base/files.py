@@ -1,0 +1,96 @@
+"""Files that are whole or absent, and the place of the data folders."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from empathy_eval.base.errors import input_error, job_error
+
+UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO}
+
+
+def data_folder(name: str) -> Path:
+    """The folder ``scenarios``, ``prompt_templates``, ``rules``, ``schemas``, ``release`` or ``review``.
+
+    In an installed wheel the data folders lie inside the package, in a checkout beside it.
+    """
+    package = Path(__file__).resolve().parent.parent
+    installed = package / "data" / name
+    return installed if installed.is_dir() else package.parent.parent / name
+
+
+def leading_out(folder: Path) -> list[Path]:
+    """The links in a folder, hidden ones apart, that lead out of it: what is read or sent through them is not the folder's own."""
+    links = [path for path in folder.rglob("*") if path.is_symlink()]
+    shown = [path for path in links if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    # A link that leads to itself has a real path too.
+    return sorted(path for path in shown if not Path(os.path.realpath(path)).is_relative_to(folder.resolve()))
+
+
+@contextlib.contextmanager
+def room_for(path: Path) -> Iterator[None]:
+    """Turns a failed write (a full disk, a missing permission) under ``path`` into a :class:`JobError`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        raise job_error(
+            path, f"cannot be written: {error.strerror or error}", "make room or give permission, then run the same command"
+        ) from error
+
+
+@contextlib.contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """Yields a temporary path in the same folder; its file takes the final name only when all went well."""
+    with room_for(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # A fixed name: what a killed process left is overwritten by the next.
+        partial = path.with_name(f".{path.name}.partial")
+        try:
+            yield partial
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Writes a UTF-8 text file, whole or not at all.
+
+    Raises:
+        JobError: if the disk is full or the folder may not be written to.
+    """
+    with whole_file(path) as partial:
+        partial.write_text(text, encoding="utf-8", newline="\n")
+
+
+@contextlib.contextmanager
+def whole_folder(path: Path, made_by: str) -> Iterator[Path]:
+    """Yields a temporary folder beside ``path`` that takes its name only when all went well.
+
+    A folder that is already there is replaced only if it is empty or holds the file ``made_by``.
+
+    Raises:
+        InputError: if ``path`` is a file, or a folder of something else.
+        JobError: if the disk is full.
+    """
+    if path.exists() and not (path.is_dir() and ((path / made_by).is_file() or not any(path.iterdir()))):
+        raise input_error(path, f'holds something else (no "{made_by}" in it)', "name another folder with --out")
+    with room_for(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial, replaced = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.replaced")
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        try:
+            yield partial
+            if path.exists():
+                path.rename(replaced)
+            partial.rename(path)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+            shutil.rmtree(replaced, ignore_errors=True)

@@ -1,0 +1,209 @@
+"""The one border guard: every file, model answer and import is checked against a JSON Schema (2020-12)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import jsonschema_rs
+import yaml
+from jsonschema import Draft202012Validator, ValidationError
+from referencing import Registry, Resource
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
+
+# Breaches of a schema that are told of one value, and that are taken out of it together: a value of strangers may hold a million.
+MOST_TOLD, MOST_ODD = 1000, 100
+
+
+@cache
+def schema(name: str) -> dict[str, Any]:
+    """The JSON Schema in ``schemas/<name>.schema.json``."""
+    loaded: dict[str, Any] = json.loads((data_folder("schemas") / f"{name}.schema.json").read_text(encoding="utf-8"))
+    return loaded
+
+
+@cache
+def validator(name: str) -> Draft202012Validator:
+    """A reusable validator of the schema of that name."""
+    others: Registry[Any] = Registry(retrieve=lambda uri: Resource.from_contents(_referred(uri)))  # type: ignore[call-arg]
+    return Draft202012Validator(schema(name), registry=others)
+
+
+def _referred(uri: str) -> dict[str, Any]:
+    """The schema that another one names by its file, as in ``{"$ref": "configuration.schema.json"}``."""
+    return schema(uri.rpartition("/")[2].removesuffix(".schema.json"))
+
+
+def violations(value: Any, name: str) -> Iterator[tuple[str, str, str]]:
+    """(place, what, fix) for each way in which a value breaks the schema; nothing if it is valid."""
+    if _plainly_valid(value, name):
+        return
+    errors = sorted(islice(validator(name).iter_errors(value), MOST_TOLD), key=lambda error: [str(part) for part in error.absolute_path])
+    for error in errors:
+        yield _place(error), _what(error), _fix(error)
+
+
+def _plainly_valid(value: Any, name: str) -> bool:
+    """Whether a value is valid beyond doubt: nearly all are, and this takes a fiftieth of the time that jsonschema does, or less."""
+    try:
+        return bool(_quick_validator(name).is_valid(value))
+    except ValueError:  # what JSON does not have, such as a date of YAML
+        return False
+
+
+@cache
+def _quick_validator(name: str) -> jsonschema_rs.Draft202012Validator:
+    return jsonschema_rs.Draft202012Validator(schema(name), keywords={"pattern": Pattern}, retriever=_referred)
+
+
+def sound(value: dict[str, Any], name: str) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """A value with None in the place of all that breaks the schema of that name, and (place, what) of it; the value itself is changed.
+
+    The schema must take None at every place but the whole, and name the bounds of a list before its entries.
+    """
+    odd = list[tuple[str, str]]()
+    while errors := [] if _plainly_valid(value, name) else list(islice(validator(name).iter_errors(value), MOST_ODD)):
+        for error in errors:
+            *way, last = error.absolute_path
+            inside: Any = value
+            for step in way:
+                inside = inside[step] if inside is not None else None
+            if inside is not None:
+                inside[last] = None
+            odd.append((_place(error), _what(error)))
+    return value, odd
+
+
+class Pattern:
+    """The keyword ``pattern`` by Python's regular expressions, as jsonschema reads it: Rust's know other white space."""
+
+    def __init__(self, parent_schema: dict[str, Any], pattern: str, schema_path: list[str | int]) -> None:
+        self._search = re.compile(pattern).search
+
+    def validate(self, instance: Any) -> None:
+        """Raises ValueError for a text that does not match, as the library asks."""
+        if isinstance(instance, str) and not self._search(instance):
+            raise ValueError(instance)
+
+
+def check(value: Any, name: str, where: object) -> None:
+    """Raises an :class:`InputError` with all violations of the schema at once."""
+    problems = [Problem(f"{where}: {place}" if place else str(where), what, fix) for place, what, fix in violations(value, name)]
+    if problems:
+        raise InputError(problems)
+
+
+def read_yaml(path: Path, name: str) -> Any:
+    """The content of a YAML file, valid under the schema of that name.
+
+    Raises:
+        InputError: if the file is missing, not UTF-8, not YAML, expands beyond bounds, or is not valid; all violations at once.
+    """
+    try:
+        value = yaml_value(text_of(path))
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", "check the path") from error
+    except UnicodeDecodeError as error:
+        raise input_error(path, f"is not UTF-8: byte {error.start}", "save the file as UTF-8") from error
+    except Refused as error:
+        raise input_error(f"{path}: line {error.line}" if error.line else path, str(error), "write it out, once and plainly") from error
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        place = f"{path}: line {mark.line + 1}, column {mark.column + 1}" if mark else str(path)
+        what = getattr(error, "problem", None) or str(error).splitlines()[0]
+        raise input_error(place, f"is not YAML: {what}", "quote texts that hold ': ' or start with a special sign") from error
+    check(value, name, path)
+    return value
+
+
+def read_json(path: Path, name: str | None, fix: str) -> dict[str, Any]:
+    """The content of a JSON file, valid under the schema of that name if one is named; ``fix`` says what to do where it cannot be read.
+
+    Raises:
+        InputError: if the file is missing, not JSON, nested beyond bounds, or not valid; all violations at once.
+    """
+    try:
+        value: dict[str, Any] = json_value(text_of(path))
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", fix) from error
+    except Refused as error:
+        raise input_error(path, str(error), fix) from error
+    except UnicodeDecodeError as error:
+        raise input_error(path, f"is not JSON: {error}", fix) from error
+    if name:
+        check(value, name, path)
+    return value
+
+
+def _place(error: ValidationError) -> str:
+    """``turn 9: strategy`` rather than ``seed.turns[9].strategy``: a place as a reader counts it."""
+    parts: list[str] = []
+    path = list(error.absolute_path)
+    while path:
+        part = path.pop(0)
+        if part == "turns" and path and isinstance(path[0], int):
+            parts.append(f"turn {path.pop(0)}")
+        elif isinstance(part, int) and parts:
+            parts[-1] = f"{parts[-1]}[{part}]"
+        else:
+            parts.append(str(part))
+    return ": ".join(parts)
+
+
+def _what(error: ValidationError) -> str:
+    rule: Any = error.validator_value
+    if error.schema is False:
+        return f"{_quoted(error.instance)} is not allowed here"
+    match error.validator:
+        case "required":
+            return "misses " + ", ".join(f'"{key}"' for key in rule if key not in _instance(error))
+        case "additionalProperties":
+            return "has unknown " + ", ".join(f'"{key}"' for key in _instance(error) if key not in _known(error))
+        case "enum" | "const":
+            return f"{_quoted(error.instance)} is not known"
+        case "pattern":
+            return f"{_quoted(error.instance)} does not match {rule}"
+        case "type":
+            return f"{_quoted(error.instance)} is not of type {rule if isinstance(rule, str) else ' or '.join(rule)}"
+        case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
+            return f"{_quoted(error.instance)} is out of range ({error.validator} {rule})"
+        case _:
+            return error.message if len(error.message) < 200 else f"{error.message[:197]}..."
+
+
+def _fix(error: ValidationError) -> str:
+    rule: Any = error.validator_value
+    if error.schema is False:
+        return "leave it out"
+    match error.validator:
+        case "required":
+            return "add it"
+        case "additionalProperties":
+            return "use one of " + ", ".join(sorted(_known(error)))
+        case "enum":
+            return "use one of " + ", ".join(str(value) for value in rule)
+        case _:
+            note = error.schema.get("description") if isinstance(error.schema, dict) else None
+            return str(note) if note else "write it as the schema says"
+
+
+def _instance(error: ValidationError) -> Any:
+    return error.instance
+
+
+def _known(error: ValidationError) -> dict[str, Any]:
+    """The properties that the schema at this place has."""
+    return dict(error.schema.get("properties", {})) if isinstance(error.schema, dict) else {}
+
+
+def _quoted(value: Any) -> str:
+    shown = json.dumps(value, ensure_ascii=False, default=str)
+    return shown if len(shown) <= 80 else f"{shown[:77]}..."

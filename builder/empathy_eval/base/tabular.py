@@ -1,0 +1,149 @@
+"""CSV files that people hand in, line by line, with errors that say where."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from empathy_eval.base.errors import input_error
+
+
+def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
+    """(line number, cells) of a CSV file in UTF-8; a byte order mark does no harm.
+
+    Raises:
+        InputError: if the file cannot be read, is not UTF-8 or not CSV.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as stream:
+            reader = csv.reader(stream, strict=True)
+            try:
+                for row in reader:
+                    yield reader.line_num, row
+            except csv.Error as error:
+                raise input_error(f"{path}: line {reader.line_num}", f"is not CSV: {error}", "quote cells that hold quotes") from error
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", "check the path") from error
+    except UnicodeDecodeError as error:
+        raise input_error(path, f"is not UTF-8: {error.reason} ({error.object[error.start]:#04x})", "save it as CSV in UTF-8") from error
+
+
+Row = dict[str, Any]
+
+
+WHOLE = "name the folder of a release; if it is one, fetch it again whole"
+
+
+# What a group of rows may hold; ours have 1,000 rows.
+MOST_ROWS, MOST_BYTES = 100_000, 2**29
+
+
+def table_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """The record batches of a parquet file of a release, all columns or the named ones.
+
+    Raises:
+        InputError: if it is not there, is damaged, or lacks a column.
+    """
+    with readable(path), pq.ParquetFile(path) as table:
+        if missing := [name for name in columns or () if name not in table.schema_arrow.names]:
+            raise input_error(path, f'misses the column "{missing[0]}"', WHOLE)
+        refuse_absurd(path, table.metadata)
+        for batch in table.iter_batches(1000, columns=columns):
+            batch.validate(full=True)
+            yield batch
+
+
+def refuse_absurd(path: Path, metadata: pq.FileMetaData) -> None:
+    """Raises an :class:`InputError` for a file with groups of rows that are larger than memory should hold."""
+    for number in range(metadata.num_row_groups):
+        group = metadata.row_group(number)
+        if group.num_rows > MOST_ROWS or group.total_byte_size > MOST_BYTES:
+            what = f"group {number} has {group.num_rows:,} rows and {group.total_byte_size:,} bytes"
+            raise input_error(path, what, f"a group has at most {MOST_ROWS:,} rows and {MOST_BYTES:,} bytes; {WHOLE}")
+
+
+def schema_of(path: Path) -> pa.Schema:
+    """The columns of a file.
+
+    Raises:
+        InputError: as :func:`table_batches`.
+    """
+    with readable(path):
+        return pq.read_schema(path)
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Turns what is raised for a file that is not there or is no parquet into an :class:`InputError`."""
+    if not path.is_file():
+        raise input_error(path, "is not there", WHOLE)
+    try:
+        yield
+    except (OSError, pa.ArrowException) as error:
+        raise input_error(path, f"cannot be read: {error}", WHOLE) from error
+
+
+# Rows are written in groups of this many, so that memory does not grow with the release.
+GROUP = 1000
+
+
+class Writer:
+    """A parquet file of one schema, written in groups of rows; with no row it is a valid empty file."""
+
+    def __init__(self, path: Path, schema: pa.Schema) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self._schema = schema
+        self._rows: list[Row] = []
+        self._writer = pq.ParquetWriter(path, schema, compression="zstd")
+
+    def add(self, row: Row) -> None:
+        """Adds a row."""
+        self._rows.append(row)
+        if len(self._rows) >= GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
+        self._rows = []
+
+    def __enter__(self) -> Writer:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._rows:
+            self._flush()
+        self._writer.close()
+
+
+class Rows:
+    """The rows of a file by their first column, an id: the places of all are kept, and the rows of the group that was asked for last."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._file = path, pq.ParquetFile(path)
+        self._name = self._file.schema_arrow.names[0]
+        self._group_of: dict[str, int] = {}
+        for group in range(self._file.num_row_groups):
+            names = self._table(group, [self._name]).column(0).to_pylist()
+            self._group_of.update(dict.fromkeys(names, group))
+        self._group, self._rows = -1, dict[str, Row]()
+
+    def get(self, name: str) -> Row | None:
+        """The row of that id. Ids that come in the order of the file read each group once."""
+        group = self._group_of.get(name)
+        if group is None:
+            return None
+        if group != self._group:
+            self._group, self._rows = group, {row[self._name]: row for row in self._table(group).to_pylist()}
+        return self._rows[name]
+
+    def _table(self, group: int, columns: list[str] | None = None) -> pa.Table:
+        with readable(self._path):
+            table = self._file.read_row_group(group, columns=columns)
+            table.validate(full=True)
+            return table

@@ -1,0 +1,64 @@
+"""The command line: the verbs put together, errors printed, exit codes. Each verb is one plain Python call."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+from collections.abc import Sequence
+
+from empathy_eval import __version__
+from empathy_eval.base.errors import EmpathyEvalError
+from empathy_eval.commands import agree, build, diff, ledger, preview, publish, release, report, review, score, verify
+
+VERBS = (preview, build, release, report, score, verify, diff, review, agree, publish, ledger)
+EXAMPLES = """\
+a release from nothing, without a model, a key or a network:
+  empathy-eval build release/demo.yaml --out build/demo
+  empathy-eval release build/demo --out build/demo/release --version 0.1.0
+
+exit status: 0 done; 1 the job could not finish (what was paid for is kept, run it again); 2 the input is wrong
+"""
+
+
+def make_parser() -> argparse.ArgumentParser:
+    """The parser of all verbs; ``run`` of what it parses is the verb's function."""
+    parser = argparse.ArgumentParser(
+        prog="empathy-eval",
+        description="Builds, checks, releases and explains a contrastive benchmark of emotional-support conversations.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"empathy-eval {__version__}")
+    verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
+    for verb in VERBS:
+        verb.add(verbs)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs one verb and returns the exit status; errors that a user can mend are printed without a traceback."""
+    options = make_parser().parse_args(arguments)
+    try:
+        return int(options.run(options))
+    except EmpathyEvalError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("stopped; every answer so far is in the ledger, run the same command to go on", file=sys.stderr)
+        return 1
+
+
+def entry() -> None:
+    """The console script. A request to end the process (SIGTERM, a closed terminal) is one Ctrl-C; what was told to be ignored stays so."""
+    for name in ("SIGTERM", "SIGHUP"):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
+            signal.signal(getattr(signal, name), signal.default_int_handler)
+    try:
+        status = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader of a pipe has had enough, as in ``… | head``
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        status = 0
+    sys.exit(status)

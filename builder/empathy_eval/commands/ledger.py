@@ -1,0 +1,94 @@
+"""``ledger``: look into a ledger, and bring answers together in one."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.design.configuration import load_configuration
+
+# Lines that did not fit and are shown one by one.
+SHOWN = 10
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser("ledger", help="look into, merge and fill ledgers", description="Works on the file that holds every answer.")
+    inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
+    show = inner.add_parser("show", help="requests, tokens and spend by model, kind and finish reason")
+    show.add_argument("ledger", type=Path, metavar="PATH", help="the ledger, such as build/demo/ledger.sqlite")
+    show.add_argument("--config", type=Path, metavar="CONFIG", help="a configuration with prices, to show what was spent")
+    show.add_argument("--json", action="store_true", help="print the rows as JSON")
+    show.set_defaults(run=_show)
+    merge = inner.add_parser(
+        "merge",
+        help="add the answers of other ledgers to one",
+        description="Adds the answers of other ledgers to one: all of them or, if anything goes wrong, none. Where two ledgers answer one "
+        "request differently, the answer with the smaller hash stays, so that the order of merging makes no difference.",
+    )
+    merge.add_argument("into", type=Path, metavar="INTO", help="the ledger that gets the answers; it is made if it is not there")
+    merge.add_argument("sources", type=Path, nargs="+", metavar="FROM", help="a ledger to read; its answers are not changed")
+    merge.add_argument("--json", action="store_true", help="print the counts and the conflicts as JSON")
+    merge.set_defaults(run=_merge)
+    taking = inner.add_parser(
+        "import",
+        help="take in answers to requests that `build --requests-to` wrote",
+        description="Takes in files of answers in the output form of batches (one JSON object a line: custom_id, response, error). Every "
+        "answer must belong to a request that was given out and is stored once; errors and what does not fit are told.",
+    )
+    taking.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger of the build that wrote the requests")
+    taking.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a file of answers")
+    taking.add_argument("--json", action="store_true", help="print the counts and what did not fit as JSON")
+    taking.set_defaults(run=_import)
+
+
+def _show(options: argparse.Namespace) -> int:
+    from empathy_eval.completions.ledger import Ledger
+    from empathy_eval.completions.usage import spending, spending_table
+
+    config = load_configuration(options.config) if options.config else None
+    with Ledger(options.ledger, create=False, write=False) as ledger:
+        rows, problems = spending(ledger, config), ledger.problems()
+    print(json.dumps([asdict(row) for row in rows], indent=2) if options.json else spending_table(rows))
+    for problem in problems:
+        print(problem, file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _merge(options: argparse.Namespace) -> int:
+    from empathy_eval.completions.merge import merge
+
+    merged = merge(options.into, options.sources)
+    if options.json:
+        print(json.dumps([asdict(one) for one in merged], indent=2))
+        return 0
+    for one in merged:
+        print(f"{one.ledger}: {one.answers:,} answers, {one.added:,} new, {one.same:,} there already, {one.conflicts:,} in conflict")
+        for two in one.told:
+            about = f"{two.dialogue_id} {two.kind}" + ("" if two.turn is None else f" turn {two.turn}")
+            print(f"  {about}: the answer of {two.ledger} stays ({two.model}, {two.finish}, {two.delivery})")
+        if one.conflicts > len(one.told):
+            print(f"  and {one.conflicts - len(one.told):,} more")
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    from empathy_eval.completions.batch_files import as_json, import_answers
+    from empathy_eval.completions.usage import signs
+
+    report = import_answers(options.ledger, options.files)
+    if options.json:
+        print(json.dumps({path: as_json(taken) for path, taken in report.items()}, indent=2))
+    for path, taken in {} if options.json else report.items():
+        print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} there already, {taken.unanswered.total():,} without an answer")
+        for reason, count in sorted(taken.unanswered.items()):
+            print(f"  {signs(reason)} ({count:,})")
+        for problem in taken.problems[:SHOWN]:
+            print(problem, file=sys.stderr)
+        if len(taken.problems) > SHOWN:
+            print(f"and {len(taken.problems) - SHOWN:,} more that did not fit; --json tells them all", file=sys.stderr)
+    return 1 if any(taken.problems for taken in report.values()) else 0

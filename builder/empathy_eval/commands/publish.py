@@ -1,0 +1,42 @@
+"""``publish``: put a release on the Hub."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.commands.scores import add_trust
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "publish",
+        help="put a release on the Hugging Face Hub",
+        description="One commit and a tag in a dataset repository. Refuses what verify refuses, and a version that is there already. The "
+        "token is that of `hf auth login` or HF_TOKEN.",
+    )
+    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
+    verb.add_argument("--repo", required=True, metavar="ORG/NAME", help="the dataset repository; it is made if it is not there")
+    add_trust(verb)
+    verb.add_argument("--dry-run", action="store_true", help="list what would go, and send nothing")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    from empathy_eval.releases.publish import publish
+    from empathy_eval.releases.verify import verify
+
+    verified = partial(verify, trusted=options.trust_metrics)
+    published = publish(options.release, options.repo, dry_run=options.dry_run, faults=verified)
+    for one in published.left:
+        print(one, file=sys.stderr)
+    for path, size in published.files:
+        print(f"{size:>12,}  {path}")
+    done = f"published as {options.repo} v{published.version}, commit {published.commit}"
+    print(done if published.sent else f"nothing was sent; v{published.version} would go to {options.repo}")
+    return 0

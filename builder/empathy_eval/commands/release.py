@@ -1,0 +1,48 @@
+"""``release``: a folder for datasets.load_dataset."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.commands.scores import scoring_bar, told_of
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "release",
+        help="publish a build as a folder for datasets.load_dataset",
+        description="Writes the splits, the report, the card and the manifest of a finished build into a folder that is a Hub dataset "
+        "repository as it stands. The folder is written whole or not at all.",
+    )
+    verb.add_argument("build", type=Path, metavar="DIR", help="the build folder")
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the release folder")
+    verb.add_argument("--version", required=True, metavar="X.Y.Z", help="the version of the release")
+    verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; no clock is read")
+    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: what raters removed is left out and named")
+    verb.add_argument("--partial", action="store_true", help="release although items are missing")
+    verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    from empathy_eval.evaluation.report import inversion_table
+    from empathy_eval.releases.write import release
+
+    with scoring_bar() as progress:
+        released = release(
+            options.build, options.out, options.version,
+            date=options.date, partial=options.partial, reviews=options.reviews, progress=progress,
+        )  # fmt: skip
+    faults = released.report.measured.faults
+    if options.json:
+        print(json.dumps(released.manifest, indent=2, ensure_ascii=False))
+        return told_of(faults)
+    print(inversion_table(released.report))
+    print(f"\nrelease: {options.out}\nreport:  {options.out / 'report' / 'index.html'}")
+    print(f'load it: datasets.load_dataset("{options.out}", "pairs")')
+    return told_of(faults)

@@ -1,0 +1,121 @@
+"""``review``: send a release out to raters, and take back what they judged."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from empathy_eval.raters.review.take_back import Imported
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser("review", help="send a release out to raters, and take back what they judged")
+    inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
+    _add_export(inner)
+    _add_import(inner)
+
+
+def _add_export(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "export",
+        help="a folder for each rater, and the key",
+        description="Draws a seeded sample of dialogues and pairs, by scenario and flagged items first, and writes a folder for each rater "
+        "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which stays with you. A rater sees at most one variant of a pair, "
+        "behind a code. The same command writes the same bytes.",
+    )
+    verb.add_argument("release", type=Path, metavar="RELEASE", help="the release folder")
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the folders and the key are written")
+    counts = {
+        "pairs": (500, "pairs of which both variants are rated"),
+        "dialogues": (100, "dialogues to keep or remove, with their strategy tags; a release of up to 100 is reviewed whole by default"),
+        "cells": (0, "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
+        "rejected": (0, "texts that the checks rejected, each beside the variant that was taken, to audit the checks"),
+        "raters": (10, "raters, named rater-01 and so on"),
+        "per-item": (3, "raters for every dialogue and every single text"),
+        "seed": (0, "another seed draws another sample"),
+    }
+    for name, (default, what) in counts.items():
+        verb.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{what} (default: {default})")
+    verb.add_argument("--json", action="store_true", help="print what was written as JSON")
+    verb.set_defaults(run=_export)
+
+
+def _add_import(verbs: Any) -> None:
+    verb = verbs.add_parser(
+        "import",
+        help="take back what raters judged",
+        description="Checks the files that raters sent back and merges them into a record that says who judged what. All problems are told "
+        "at once, and nothing is taken unless every file is good. Importing a file again changes nothing. Beside the record stand its "
+        "ratings and decisions as tables for agree, and the strategy tags that were found wrong.",
+    )
+    verb.add_argument("release", type=Path, metavar="RELEASE", help="the release that was sent out")
+    verb.add_argument("files", type=Path, nargs="+", metavar="FILE", help="what came back: .json (the page, Label Studio), .csv, .xlsx")
+    verb.add_argument("--key", type=Path, required=True, metavar="FILE", help="the key.json of the export")
+    verb.add_argument("--reviews", type=Path, required=True, metavar="FILE", help="the record; it is made if it is not there")
+    verb.add_argument("--replace", action="store_true", help="let these judgements replace those in the record of the same rater and item")
+    verb.add_argument("--json", action="store_true", help="print what was done as JSON")
+    verb.set_defaults(run=_import)
+
+
+def _export(options: argparse.Namespace) -> int:
+    from empathy_eval.raters.review.export import KEY, export_review
+    from empathy_eval.raters.review.sample import Design
+
+    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "seed")
+    design = Design(**{name: getattr(options, name) for name in names})
+    with tqdm(total=design.raters, unit="rater", desc="export", disable=None) as bar:
+
+        def done(rater: str) -> None:
+            bar.set_postfix_str(rater, refresh=False)
+            bar.update()
+
+        made = export_review(options.release, options.out, design, done)
+    if options.json:
+        print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes}, indent=2))
+        return 0
+    for note in made.sample.notes:
+        print(note)
+    least, most = min(made.loads.values()), max(made.loads.values())
+    print(f"{made.sample.count('variant')} turns and {made.sample.count('dialogue')} dialogues for {len(made.loads)} raters")
+    print(f"{least} to {most} items each" if least < most else f"{most} items each")
+    print(f"send each folder of {options.out / 'raters'} to one person; {options.out / KEY} stays with you")
+    return 0
+
+
+def _import(options: argparse.Namespace) -> int:
+    from empathy_eval.raters.review.take_back import import_reviews
+
+    done = import_reviews(options.release, options.files, options.key, options.reviews, replace=options.replace)
+    print(json.dumps(_facts(done), indent=2) if options.json else _told(done, options.reviews))
+    return 0
+
+
+def _facts(done: Imported) -> dict[str, Any]:
+    from empathy_eval.raters.review.record import corrections, decisions
+
+    judged = decisions(done.record)
+    return {
+        **{name: getattr(done, name) for name in ("new", "known", "replaced")},
+        "judgements": len(done.record["judgements"]),
+        "dialogues": len(judged),
+        "removed": [one.to_json() for one in judged if one.removed],
+        "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(done.record)}),
+    }
+
+
+def _told(done: Imported, record: Path) -> str:
+    from empathy_eval.raters.review.record import TABLES, table_path
+
+    facts = _facts(done)
+    lines = [f"{done.new} new judgements, {done.known} known already, {done.replaced} replaced: {facts['judgements']} in {record}"]
+    lines.append(
+        f"{len(facts['removed'])} of {facts['dialogues']} dialogues to remove, {facts['tags_found_wrong']} strategy tags found wrong"
+    )
+    lines += [f"  {one['dialogue_id']}: {one['remove']} of {one['remove'] + one['keep']} say remove" for one in facts["removed"]]
+    return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in TABLES)])

@@ -1,0 +1,66 @@
+"""``score``: put a metric or a judge's scores on the stand of the report."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.commands.engines import add_engine, spread_of
+from empathy_eval.commands.scores import add_cache, cache_of, scoring_bar, told_of
+
+EXAMPLES = """\
+examples:
+  empathy-eval score build/demo/release --metric rouge-l --metric vader
+  empathy-eval score build/demo/release --metric my_module:MyMetric --json
+  empathy-eval score build/demo/release --scores judge.csv --scores reward.csv --split test
+
+judge.csv has the columns pair_id, variant, score, and its row the name "judge". Pairs that it leaves out are counted, and with --strict
+they are wrong. docs/metrics.md shows a metric of your own in 15 lines.
+"""
+FILE = "a CSV file of scores from elsewhere: pair_id, variant, score; repeatable, a row a file"
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "score",
+        help="see whether a metric, a judge or a reward model is fooled",
+        description="Scores the variants of a release and says whom the metric prefers: differences with intervals and p-values, how often "
+        "the empathetic variant of a pair is ranked higher, the area under the curve; the effects of stance and closeness apart; at equal "
+        "length; by scenario, phase and strategy (in JSON and CSV).",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
+    verb.add_argument("--metric", action="append", default=[], metavar="NAME", help="a metric by name, or module:name; repeatable")
+    verb.add_argument("--scores", type=Path, action="append", default=[], metavar="FILE", help=FILE)
+    verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
+    verb.add_argument("--strict", action="store_true", help="in accuracy a pair that a file of --scores leaves out counts as wrong")
+    verb.add_argument("--split", choices=("train", "validation", "test"), help="measure this split alone (default: all)")
+    add_cache(verb)
+    add_engine(verb)
+    form = verb.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print everything as JSON")
+    form.add_argument("--csv", action="store_true", help="print everything as CSV, a line a contrast")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    from empathy_eval.evaluation.score import score, score_csv, score_table
+
+    if not options.metric and not options.scores:
+        raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both")
+    with spread_of(options) as spread, scoring_bar() as progress:
+        measured = score(
+            options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
+            strict=options.strict, cache=cache_of(options), spread=spread, progress=progress,
+        )  # fmt: skip
+    if options.json:
+        print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))
+    else:
+        print(score_csv(measured) if options.csv else score_table(measured))
+    return told_of(measured.faults)

@@ -1,0 +1,71 @@
+"""From the text of an answer to a value: bounded before anything looks at it, and with a name for all that is wrong with it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from empathy_eval.base.parsing import Deep, Refused, Twice, json_value
+from empathy_eval.completions.requests import Completion, Flaw
+
+# How providers call a normal end; docs/models.md has the list.
+NORMAL_ENDS = {"stop", "eos", "eos_token", "end", "end_turn"}
+# The longest answer that is looked at, in characters; the longest dialogue that is asked for has about a third of it.
+LONGEST = 50_000
+THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
+# Tokenising takes time in the square of such a run: of one sign, of signs that are neither letters nor digits, of letters without a blank.
+RUN = re.compile(r"(.)\1{99}|[^\w\s]{100}|\S{1000}", re.DOTALL)
+# Control signs but tab and line ends, half surrogate pairs, and signs that turn the direction of what stands beside them.
+CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+SURROGATE = re.compile("[\ud800-\udfff]")
+BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
+
+def value_of(completion: Completion) -> tuple[Any, list[Flaw]]:
+    """The JSON value that an answer holds, and its flaws: not finished, too long, not JSON, signs that no text has."""
+    if completion.finish.casefold() not in NORMAL_ENDS:
+        return None, [Flaw(f"finish_{completion.finish}", f"the answer ended early ({completion.finish}); give the whole answer")]
+    if len(completion.text) > LONGEST:
+        return None, [Flaw("too_long", f"the answer has {len(completion.text):,} characters, at most {LONGEST:,} are read")]
+    text = unwrapped(completion.text)
+    try:
+        value = json_value(text, signs=False)
+    except Refused as error:
+        reason = "too_deep" if isinstance(error, Deep) else "duplicate_key" if isinstance(error, Twice) else "not_json"
+        return None, [Flaw(reason, f"the answer {error}; answer with one JSON object and nothing else")]
+    return value, list({flaw.reason: flaw for said in _texts(value) for flaw in sign_flaws(said)}.values())
+
+
+def unwrapped(text: str) -> str:
+    """A text without what endpoints put around JSON: a byte-order mark, thoughts before it, a Markdown code fence around all of it."""
+    text = text.strip().removeprefix("\ufeff").lstrip()
+    if thoughts := THOUGHTS.match(text):
+        text = text[thoughts.end() :].strip()
+    if text.startswith("```") and text.endswith("```") and "\n" in text:
+        return text[text.index("\n") : -3]
+    return text
+
+
+def sign_flaws(text: str) -> Iterator[Flaw]:
+    """What no text of a conversation has: control signs, half surrogate pairs, turned directions, long runs without words."""
+    if SURROGATE.search(text):
+        yield Flaw("surrogate", "a text holds half of a surrogate pair (such as \\ud83d alone); leave it out")
+    if CONTROL.search(text):
+        yield Flaw("control_sign", "a text holds a control character; leave it out")
+    if BIDIRECTIONAL.search(text):
+        yield Flaw("bidirectional_sign", "a text holds a sign that changes the direction of writing; leave it out")
+    if RUN.search(text):
+        yield Flaw("run_of_signs", "a text holds a long run of one sign or of signs without a word; write words")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list):
+        for one in value:
+            yield from _texts(one)
+    elif isinstance(value, dict):
+        for name, one in value.items():
+            yield name
+            yield from _texts(one)

@@ -1,0 +1,164 @@
+"""Asking until there is a good answer: ledger first, then the model; one repair a sample, then the next sample."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeVar
+
+from empathy_eval.base.errors import EmpathyEvalError
+from empathy_eval.base.schemas import violations
+from empathy_eval.completions.answer_text import value_of
+from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.models.protocol import Model, NoAnswer
+from empathy_eval.completions.requests import About, Completion, Failure, Flaw, Request
+from empathy_eval.design.prompts import Message, Prompts
+
+T = TypeVar("T")
+# What a repair request shows of a bad answer: so many characters, so many flaws.
+MOST_SHOWN, MOST_FLAWS = 20_000, 100
+
+
+@dataclass(frozen=True)
+class Answer(Generic[T]):
+    """A good sample, judged; where it came from."""
+
+    value: T
+    model: str
+    request_key: str
+
+
+# Judges the parsed answer: the value it stands for, or the flaws that keep it from being taken.
+Judge = Callable[[Any], Awaitable[T | list[Flaw]]]
+
+
+@dataclass
+class Trail:
+    """What is left behind while something is asked for: samples not taken, and the ledger rows that were used."""
+
+    failures: list[tuple[int, Failure]] = field(default_factory=list)
+    usage: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
+
+    def used(self, completion: Completion) -> None:
+        """Counts a ledger row that the replay of this item used."""
+        row, usage = self.usage[completion.model], completion.usage
+        row["requests"] += 1
+        row["input_tokens"] += usage.input_tokens
+        row["cached_tokens"] += usage.cached_tokens
+        row["output_tokens"] += usage.output_tokens
+
+    def failed(self, request: Request, attempt: int, flaws: Sequence[Flaw], final: bool) -> None:
+        """Notes a sample that is not taken, with its reasons (each once)."""
+        reasons = tuple(sorted({flaw.reason for flaw in flaws}))
+        self.failures.append((attempt, Failure(request.about.kind, request.about.turn, reasons, request.key, final)))
+
+    def sorted_failures(self) -> tuple[Failure, ...]:
+        """The failures by turn, kind and attempt: an order that no concurrency can change."""
+        ordered = sorted(self.failures, key=lambda one: (-1 if one[1].turn is None else one[1].turn, one[1].kind, one[0]))
+        return tuple(failure for _, failure in ordered)
+
+    def plain_usage(self) -> dict[str, dict[str, int]]:
+        """The usage by model, in sorted order."""
+        return {model: dict(sorted(self.usage[model].items())) for model in sorted(self.usage)}
+
+
+class Asker:
+    """Answers requests from the ledger, and asks a model for the rest unless it is offline."""
+
+    def __init__(
+        self, ledger: Ledger, models: dict[str, Model], prompts: Prompts, *, samples: int = 1, repairs: int = 0, offline: bool = False,
+        left: Mapping[str, str] | None = None,
+    ) -> None:  # fmt: skip
+        self.ledger = ledger
+        self.models = models
+        self.prompts = prompts
+        self.samples = samples
+        self.repairs = repairs
+        self.offline = offline
+        # By dialogue, why nothing is asked for it.
+        self.left = left or {}
+        # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
+        self.stopped: EmpathyEvalError | None = None
+
+    async def ask(
+        self, role: str, about: About, messages: list[Message], answer_schema: str, judge: Judge[T], trail: Trail
+    ) -> Answer[T] | None:
+        """The first good sample, or None when samples are used up; every sample not taken is in the trail.
+
+        Raises:
+            NoAnswer: if a request was not answered, or is not in the ledger of an offline build.
+        """
+        model = self.models[role]
+        attempts = self.samples * (1 + self.repairs)
+        attempt = 0
+        for sample in range(self.samples):
+            said = messages
+            for _ in range(1 + self.repairs):
+                request = Request(model.body(said, answer_schema), model.endpoint, about, sample)
+                completion = await self.complete(model, request)
+                trail.used(completion)
+                verdict = await judged(completion, answer_schema, judge)
+                if not isinstance(verdict, list):
+                    return Answer(verdict, completion.model, request.key)
+                attempt += 1
+                trail.failed(request, attempt, verdict, final=attempt == attempts)
+                said = self._repair(messages, completion, verdict)
+        return None
+
+    async def complete(self, model: Model, request: Request) -> Completion:
+        """The completion of a request: from the ledger, or from the model and then stored before it is used."""
+        found = self.ledger.get(request.key)
+        if found is not None:
+            return found
+        if self.offline:
+            raise NoAnswer(f"not in the ledger: {request.about}, sample {request.sample}, key {request.key}")
+        if request.about.dialogue_id in self.left:
+            raise NoAnswer(self.left[request.about.dialogue_id])
+        if self.stopped:
+            raise self.stopped
+        start = time.monotonic()
+        try:
+            completion = await model.complete(request)
+            await self.ledger.store(Entry(request.key, request.about, completion, seconds=time.monotonic() - start))
+        except EmpathyEvalError as error:
+            self.stopped = self.stopped or error
+            raise
+        return completion
+
+    def _repair(self, messages: list[Message], completion: Completion, flaws: list[Flaw]) -> list[Message]:
+        """The first request again with the bad answer and what is wrong with it."""
+        text = completion.text[:MOST_SHOWN]
+        answered = [{"role": "assistant", "content": text}] if text.strip() else []
+        return [*messages, *answered, *self.prompts.render("repair", violations=[flaw.detail for flaw in flaws[:MOST_FLAWS]])]
+
+
+async def judged(completion: Completion, answer_schema: str, judge: Judge[T]) -> T | list[Flaw]:
+    """The value of a completion, or its flaws: of the text, of the schema, or the judge's. What a judge trips over is a flaw too.
+
+    Raises:
+        NoAnswer, EmpathyEvalError, OSError: what a judge raises that says nothing of the answer.
+    """
+    try:
+        value, flaws = value_of(completion)
+        flaws = flaws or [Flaw("schema", f"{place or 'the answer'} {what}: {fix}") for place, what, fix in violations(value, answer_schema)]
+        return flaws or await judge(value)
+    except (NoAnswer, EmpathyEvalError, OSError, MemoryError):
+        raise
+    except Exception as error:
+        return [Flaw("not_judged", f"the answer could not be judged ({type(error).__name__}); write it in another way")]
+
+
+async def settled(*tasks: Coroutine[Any, Any, T]) -> list[T]:
+    """All results in order, after *all* tasks have ended: what was paid for is stored before an error goes on.
+
+    Raises:
+        the first error by place; one that ends the run goes before a :class:`NoAnswer`.
+    """
+    results = await asyncio.gather(*tasks, return_exceptions=True)
+    errors = [one for one in results if isinstance(one, BaseException)]
+    if errors:
+        raise next((error for error in errors if not isinstance(error, NoAnswer)), errors[0])
+    return [one for one in results if not isinstance(one, BaseException)]

@@ -1,0 +1,216 @@
+"""Answers that come in files: lines in the providers' output form of batches, checked one by one and stored in the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import chain, groupby
+from pathlib import Path
+from typing import IO, Any
+
+from empathy_eval.base.errors import InputError, JobError, Problem, job_error
+from empathy_eval.base.files import whole_file
+from empathy_eval.base.hashing import SCHEME
+from empathy_eval.base.parsing import Refused, json_value
+from empathy_eval.base.schemas import violations
+from empathy_eval.completions.ledger import INSERT, Entry, Ledger, row_of
+from empathy_eval.completions.models.chat_completion import NoCompletion, completion_of, said
+from empathy_eval.completions.models.openai_endpoint import BATCH_URL
+from empathy_eval.completions.pending import ANSWERED, Noted, wanted
+from empathy_eval.design.configuration import Configuration, ModelConfig
+
+# What is stored in one commit: answers, and the bytes of the lines they came in.
+TOGETHER, WEIGHT = 500, 64 * 2**20
+# The most bytes of a line.
+LONGEST = 16 * 2**20
+
+
+@dataclass
+class Taken:
+    """What became of the lines: answers stored, answers that were there, requests refused for good or without an answer, the rest."""
+
+    stored: int = 0
+    already: int = 0
+    refused: dict[str, str] = field(default_factory=dict)
+    unanswered: Counter[str] = field(default_factory=Counter)
+    problems: list[Problem] = field(default_factory=list)
+
+
+def custom_id(key: str) -> str:
+    """The hash in a key: some providers take no id of more than 64 characters."""
+    return key.removeprefix(f"{SCHEME}-")
+
+
+def request_line(key: str, body: bytes) -> bytes:
+    """A request in the providers' input form; ``body`` is its canonical JSON."""
+    return b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}\n' % (custom_id(key).encode(), BATCH_URL.encode(), body)
+
+
+def take(ledger: Ledger, source: str, lines: Iterable[bytes], delivery: str) -> Taken:
+    """Stores the answers among the lines; bad ones too, for an answer is an answer. An error is none, and nothing is taken twice.
+
+    Raises:
+        JobError: if the ledger cannot be written.
+    """
+    taken, entries, weight = Taken(), dict[str, Entry](), 0
+
+    def store() -> None:
+        ledger.write((INSERT, map(row_of, entries.values())), (ANSWERED, ((key,) for key in entries)))
+        taken.stored += len(entries)
+        entries.clear()
+
+    for number, line in enumerate(lines, 1):
+        if line.strip():
+            _take(ledger, f"{source}: line {number}", line, delivery, entries, taken)
+        weight += len(line)
+        if len(entries) == TOGETHER or weight > WEIGHT:
+            store()
+            weight = 0
+    store()
+    return taken
+
+
+def bounded_lines(stream: IO[bytes]) -> Iterator[bytes]:
+    """The lines of a file; of one that is too long, no more than shows that it is."""
+    while line := stream.readline(LONGEST + 1):
+        yield line
+        while len(line) > LONGEST and not line.endswith(b"\n"):
+            line = stream.readline(LONGEST + 1)
+
+
+def _take(ledger: Ledger, where: str, line: bytes, delivery: str, entries: dict[str, Entry], taken: Taken) -> None:
+    """Adds one line to the entries, or says what is with it."""
+    try:
+        if len(line) > LONGEST:
+            raise Refused(f"is longer than {LONGEST:,} bytes")
+        value = json_value(line.decode("utf-8-sig"), signs=False)
+        broken = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(value, "batch_answer")]
+    except (Refused, UnicodeDecodeError) as error:
+        what = str(error) if isinstance(error, Refused) else f"is not JSON: {error}"
+        broken = [Problem(where, what, "take the file as the provider gave it")]
+    try:
+        if not broken:
+            _judge(ledger, where, value, delivery, entries, taken)
+    except JobError as error:  # a damaged row of the ledger keeps nothing from the other lines
+        broken = [Problem(where, f"{one.where}: {one.what}", one.fix) for one in error.problems]
+    taken.problems += broken
+
+
+def _judge(ledger: Ledger, where: str, value: Any, delivery: str, entries: dict[str, Entry], taken: Taken) -> None:
+    """Adds the answer of one line to the entries, or says why there is none."""
+    key = f"{SCHEME}-{custom_id(value['custom_id'])}"
+    known = key.isascii()  # what else a text may hold, no database may
+    request = wanted(ledger, key) if known else None
+    if known and (key in entries or ledger.get(key) is not None):
+        taken.already += 1
+    elif request is None:
+        what = f"{json.dumps(value['custom_id'])[:80]} is no request that was given out of {ledger.path}"
+        taken.problems.append(Problem(where, what, "name the ledger of the build that wrote the requests"))
+    elif value.get("error") or not value["response"]:
+        taken.unanswered[said(value.get("error")) or "no response"] += 1
+    elif (status := value["response"]["status_code"]) != 200:
+        reason = f"refused with {status}: {said(value['response']['body'])}".removesuffix(": ")
+        if 400 <= status < 500 and status not in (408, 409, 429):
+            taken.refused[key] = reason
+        taken.unanswered[reason] += 1
+    else:
+        about, model, worst = request
+        try:
+            entries[key] = Entry(key, about, completion_of(value["response"]["body"], model, worst), delivery)
+        except NoCompletion as error:
+            taken.problems.append(Problem(where, str(error), "have the request answered again"))
+
+
+def import_answers(ledger_path: Path, files: Sequence[Path]) -> dict[str, Taken]:
+    """Takes in files of answers to requests that ``build --requests-to`` wrote.
+
+    Raises:
+        InputError: if the ledger cannot be opened, or a file cannot be read; nothing is taken from any file then.
+        JobError: if a file cannot be read to its end, or the ledger cannot be written; what was taken is kept.
+    """
+    problems = [problem for path in files if (problem := _unreadable(path))]
+    if problems:
+        raise InputError(problems)
+    with Ledger(ledger_path, create=False) as ledger:
+        report = {}
+        for path in files:
+            try:
+                with path.open("rb") as stream:
+                    report[str(path)] = take(ledger, str(path), bounded_lines(stream), "by hand")
+            except OSError as error:
+                raise job_error(path, f"cannot be read to its end: {error.strerror}", "mend it, then run the same command") from error
+        return report
+
+
+def _unreadable(path: Path) -> Problem | None:
+    """Why no lines can be read from a file, if so."""
+    try:
+        if path.exists() and not path.is_dir() and not path.is_file():
+            return Problem(str(path), "is not a file", "save the answers in a file, and name it")
+        with path.open("rb") as stream:
+            if stream.read(2) == b"\x1f\x8b":
+                return Problem(str(path), "is packed with gzip", "unpack it with gunzip, and name what comes of it")
+    except FileNotFoundError:
+        return Problem(str(path), "there is no such file", "name the files of answers")
+    except OSError as error:
+        return Problem(str(path), f"cannot be read: {error.strerror}", "name files that may be read")
+    return None
+
+
+def as_json(taken: Taken) -> dict[str, Any]:
+    """The counts and the problems as JSON values."""
+    return {
+        "stored": taken.stored,
+        "already_there": taken.already,
+        "unanswered": dict(sorted(taken.unanswered.items())),
+        "problems": [f"{problem.where}: {problem.what}" for problem in taken.problems],
+    }
+
+
+@dataclass(frozen=True)
+class RequestFile:
+    """A file of requests to one model: where it lies now, the SHA-256 (hex) of its bytes, and the requests without their bodies."""
+
+    path: Path
+    digest: str
+    endpoint: str
+    requests: tuple[Noted, ...]
+
+
+def request_files(noted: Iterable[Noted], config: Configuration, name: Callable[[int], Path]) -> Iterator[RequestFile]:
+    """Writes requests into files, each for one model and within the limits of its endpoint.
+
+    A file has its final name only when the next one is asked for: what must be noted before is noted in between.
+    """
+    settings = {one.endpoint: one for one in config.models.values()}
+    number = 0
+    for (endpoint, _), group in groupby(noted, key=lambda one: (one.endpoint, one.model)):
+        left = next(group, None)
+        while left is not None:
+            number += 1
+            with whole_file(name(number)) as partial:
+                digest, requests, left = _fill(partial, left, group, settings[endpoint])  # noqa: B031  # what is left of it
+                yield RequestFile(partial, digest, endpoint, requests)
+
+
+def _fill(path: Path, first: Noted, others: Iterator[Noted], limits: ModelConfig) -> tuple[str, tuple[Noted, ...], Noted | None]:
+    """Writes a file; returns its hash, its requests, and the first request that did not fit."""
+    digest, size, requests = hashlib.sha256(), 0, list[Noted]()
+    with path.open("wb") as stream:
+        for one in chain([first], others):
+            line = request_line(one.key, one.body)
+            size += len(line)
+            if requests and (len(requests) == limits.batch_requests or size > limits.batch_bytes):
+                return digest.hexdigest(), tuple(requests), one
+            stream.write(line)
+            digest.update(line)
+            requests.append(replace(one, body=b""))
+    return digest.hexdigest(), tuple(requests), None
+
+
+def numbered(path: Path, number: int) -> Path:
+    """``requests.jsonl``, ``requests-2.jsonl``, ``requests-3.jsonl`` …"""
+    return path if number == 1 else path.with_name(f"{path.stem}-{number}{path.suffix}")

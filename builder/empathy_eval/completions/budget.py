@@ -1,0 +1,134 @@
+"""The budget: what a build may cost, hard. A request reserves its worst case before it is sent."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from empathy_eval.base.errors import InputError, JobError, Problem, job_error
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.requests import Usage
+from empathy_eval.design.configuration import Configuration, Prices
+
+MILLION = 1_000_000
+
+
+def cost(usage: Usage, prices: Prices, delivery: str = "live") -> float:
+    """Dollars of a usage; cached input has its own price where there is one, and so has what came in a batch."""
+    cached_price = prices.input if prices.cached_input is None else prices.cached_input
+    fresh = usage.input_tokens - usage.cached_tokens
+    dollars = (fresh * prices.input + usage.cached_tokens * cached_price + usage.output_tokens * prices.output) / MILLION
+    return dollars * prices.batch if delivery == "batch" else dollars
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Tokens (input and output) and, where all models have prices, dollars."""
+
+    tokens: int = 0
+    dollars: float = 0.0
+
+    def __add__(self, other: Spent) -> Spent:
+        return Spent(self.tokens + other.tokens, self.dollars + other.dollars)
+
+    def __sub__(self, other: Spent) -> Spent:
+        return Spent(self.tokens - other.tokens, self.dollars - other.dollars)
+
+
+class Budget:
+    """Keeps a build within dollars or tokens, counting what its ledger has spent on the models of its configuration.
+
+    With a limit, every reservation is written into the ledger before the request is sent: an outcome that stays unknown (a
+    time-out, a reset, a killed process) goes on counting, in the next run too.
+    """
+
+    def __init__(self, ledger: Ledger, prices: Mapping[str, Prices], models: set[str], dollars: float | None, tokens: int | None) -> None:
+        self._ledger, self._prices = ledger, prices
+        self.dollars, self.tokens = dollars, tokens
+        self.limited = dollars is not None or tokens is not None
+        self.spent = Spent()
+        for model, delivery, usage in ledger.spent():
+            if model in models:
+                self.spent += self._of(model, usage, delivery)
+        # What earlier runs reserved and never settled; in this run, what was reserved and is still open or stays unknown.
+        self.reserved = Spent()
+        self._open = 0
+        self._changed = asyncio.Event()
+        if self.limited:
+            for model, delivery, usage in ledger.reserved():
+                self.reserved += self._of(model, usage, delivery)
+
+    @property
+    def priced(self) -> bool:
+        """Whether dollars can be told."""
+        return bool(self._prices)
+
+    def _of(self, model: str, usage: Usage, delivery: str = "live") -> Spent:
+        prices = self._prices.get(model)
+        return Spent(usage.input_tokens + usage.output_tokens, cost(usage, prices, delivery) if prices else 0.0)
+
+    async def reserve(self, token: str, model: str, worst: Usage) -> None:
+        """Sets the worst case of a request aside; waits for open ones to settle where there is no room yet.
+
+        Raises:
+            JobError: if there is no room, and no open request whose settling could make some.
+        """
+        if not self.limited:
+            return
+        while not self._fits(self._of(model, worst)):
+            if not self._open:
+                raise self.used_up()
+            self._changed.clear()
+            await self._changed.wait()
+        self.reserved += self._of(model, worst)
+        self._open += 1
+        self._ledger.reserve(token, model, worst)
+
+    def settle(self, token: str, model: str, worst: Usage, used: Usage | None, *, known: bool = True) -> None:
+        """Ends a request: ``used`` is what it cost (None: nothing); an outcome that is not known keeps its reservation."""
+        if used is not None:
+            self.spent += self._of(model, used)
+        if not self.limited:
+            return
+        self._open -= 1
+        if known:
+            self.reserved -= self._of(model, worst)
+            self._ledger.release(token)
+        self._changed.set()
+
+    def take(self, model: str, worst: Usage) -> bool:
+        """Sets the worst case of a request of a batch aside, if there is room; the ledger keeps it with what is under way."""
+        more = self._of(model, worst, "batch")
+        room = self._fits(more)
+        if room:
+            self.reserved += more
+        return room
+
+    def _fits(self, more: Spent) -> bool:
+        total = self.spent + self.reserved + more
+        # Sums of dollars are compared with room for their rounding.
+        within_dollars = self.dollars is None or total.dollars <= self.dollars + 1e-9
+        return within_dollars and (self.tokens is None or total.tokens <= self.tokens)
+
+    def used_up(self) -> JobError:
+        """The error that says so."""
+        of = f"${self.dollars:.2f}" if self.dollars is not None else f"{self.tokens} tokens"
+        used = f"${self.spent.dollars:.4f}" if self.dollars is not None else f"{self.spent.tokens} tokens"
+        what = f"the budget of {of} has no room for another request: {used} are spent, the rest is reserved"
+        return job_error("--budget", what, "run the same command with a larger budget to go on; every answer is in the ledger")
+
+
+def make_budget(config: Configuration, ledger: Ledger, dollars: float | None, tokens: int | None) -> Budget:
+    """The budget of a configuration's models over a ledger.
+
+    Raises:
+        InputError: if dollars are limited and a model has no prices.
+    """
+    endpoints = {role: one for role, one in config.models.items() if one.kind == "openai"}
+    unpriced = [role for role, one in endpoints.items() if one.prices is None]
+    if dollars is not None and unpriced:
+        fix = "write prices: {input: …, output: …} in dollars per million tokens, or use --budget-tokens"
+        raise InputError([Problem(f"models: {role}", "a budget in dollars needs prices", fix) for role in unpriced])
+    prices = {} if unpriced else {one.model: one.prices for one in endpoints.values() if one.prices}
+    return Budget(ledger, prices, {one.model for one in endpoints.values()}, dollars, tokens)

@@ -1,0 +1,205 @@
+"""The ledger: one SQLite file with the completion of every request ever answered."""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from empathy_eval.base.errors import JobError, Problem, job_error
+from empathy_eval.completions.ledger_file import damaged, opened
+from empathy_eval.completions.ledger_rows import NAMES, Bad, broken, problems_of, unpacked
+from empathy_eval.completions.requests import About, Completion, Usage
+
+RESERVED = """
+SELECT model, 'live', sum(input), sum(output) FROM sound_reservations GROUP BY model UNION ALL
+SELECT model, 'batch', sum(input), sum(output) FROM sound_noted WHERE file IN (SELECT file FROM batches WHERE NOT taken) GROUP BY model
+"""
+SPENT = """
+SELECT model, delivery, sum(input_tokens), sum(cached_tokens), sum(output_tokens) FROM sound_completions
+GROUP BY model, delivery ORDER BY model, delivery
+"""
+ANSWER = "SELECT body, finish, model, input_tokens, cached_tokens, output_tokens FROM sound_completions WHERE key = ?"
+# All but what is in the bodies.
+LOOKED = f"SELECT {', '.join(NAMES['completions'][:-2])}, iif(typeof(body) = 'blob', x'', NULL), place FROM sound_completions"  # noqa: S608
+INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A completion on its way into the ledger: ``delivery`` says how it came, ``seconds`` how long it took."""
+
+    key: str
+    about: About
+    completion: Completion
+    delivery: str = "live"
+    seconds: float | None = None
+
+
+class Ledger:
+    """An open ledger. One process at a time; use it as a context manager.
+
+    A row is committed before :meth:`put` returns (write-ahead log, ``synchronous=NORMAL``): it survives the death of the
+    process, not a loss of power in the same instant. The answer is stored with zlib, whose checksum shows a damaged row.
+    """
+
+    def __init__(self, path: Path, *, create: bool = True, write: bool = True) -> None:
+        """Opens a ledger, or makes an empty one; without ``write`` one that lies where nothing can be written will do.
+
+        Raises:
+            InputError: if the file is missing (and ``create`` is False), not a ledger, of another version, or in use.
+            JobError: if the file is damaged, or cannot be opened.
+        """
+        self.path = path
+        with ExitStack() as kept:
+            self._connection = opened(path, kept, create=create, write=write)
+            self._kept = kept.pop_all()
+
+    def get(self, key: str) -> Completion | None:
+        """The completion of a request, or None if it was never answered. Other rows may be damaged.
+
+        Raises:
+            JobError: if the row is damaged.
+        """
+        try:
+            row = self._connection.execute(ANSWER, (key,)).fetchone()
+        except sqlite3.DatabaseError as error:
+            raise damaged(self.path, f"row {key}: {error}") from error
+        if row is None:
+            return None
+        body, finish, model, *tokens = row
+        if (type(body), type(finish), type(model)) == (bytes, str, str):
+            with suppress(zlib.error, ValueError):
+                return Completion(unpacked(body), finish, model, Usage(*tokens))
+        return next(completion for _, completion in self.rows("key = ?", (key,)))
+
+    def broken(self, key: str, what: str) -> JobError:
+        """The error for a row of answers that others find damaged."""
+        place = next(self.query("SELECT place FROM sound_completions WHERE key = ?", (key,)))[0]
+        return JobError([broken(self.path, "completions", (key, place), what)])
+
+    def rows(self, where: str = "1", parameters: Sequence[object] = ()) -> Iterator[tuple[tuple[Any, ...], Completion]]:
+        """Rows of the table ``completions`` by key, each with the completion it holds.
+
+        Raises:
+            JobError: at the end, if rows are damaged, with all such at once; they are left out.
+        """
+        bad = Bad(self.path)
+        for row in self.query(f"SELECT * FROM sound_completions WHERE {where} ORDER BY key", parameters):  # noqa: S608
+            problems = problems_of(self.path, "completions", row)
+            try:
+                text = "" if problems else unpacked(row[11])
+            except (zlib.error, ValueError) as error:
+                problems = [broken(self.path, "completions", row, str(error))]
+            if problems:
+                bad.add(problems)
+            else:
+                yield row[:12], Completion(text, row[5], row[4], Usage(*row[6:9]))
+        bad.told()
+
+    def problems(self) -> list[Problem]:
+        """What is wrong with rows of answers, without a look into the answers; the first ones, and how many more there are."""
+        bad = Bad(self.path)
+        for row in self.query(LOOKED):
+            bad.add(problems_of(self.path, "completions", row))
+        return bad.problems
+
+    def table(self, name: str, where: str = "1", parameters: Sequence[object] = ()) -> list[dict[str, Any]]:
+        """Rows of another table than ``completions``, in the order they were noted.
+
+        Raises:
+            JobError: if rows are damaged, with all such at once.
+        """
+        query = f"SELECT * FROM sound_{name} WHERE {where} ORDER BY place"  # noqa: S608
+        rows, bad = list(self.query(query, parameters)), Bad(self.path)
+        for row in rows:
+            bad.add(problems_of(self.path, name, row))
+        bad.told()
+        return [dict(zip(NAMES[name], row, strict=True)) for row in rows]
+
+    def put(self, *entries: Entry) -> None:
+        """Stores completions in one commit. The first answer of a request stays.
+
+        Raises:
+            JobError: if they cannot be written (a full disk); none of them is stored then.
+        """
+        self.write((INSERT, map(row_of, entries)))
+
+    async def store(self, *entries: Entry) -> None:
+        """:meth:`put`, as those call it who ask a model: a ledger that passes entries on to another process waits for it here."""
+        self.put(*entries)
+
+    def write(self, *statements: tuple[str, Iterable[Sequence[object]]]) -> None:
+        """Runs statements, each over its rows, in one commit.
+
+        Raises:
+            JobError: if they cannot be written (a full disk); nothing is changed then.
+        """
+        try:
+            self._connection.execute("BEGIN")
+            for sql, rows in statements:
+                self._connection.executemany(sql, rows)
+            self._connection.execute("COMMIT")
+        except BaseException as error:
+            if self._connection.in_transaction:
+                self._connection.execute("ROLLBACK")
+            if not isinstance(error, sqlite3.DatabaseError):
+                raise
+            fix = "make room, then run the same command: what is stored is not asked for again"
+            raise job_error(self.path, f"cannot be written: {error}", fix) from error
+
+    def reserve(self, token: str, model: str, worst: Usage) -> None:
+        """Notes the worst case of a request that is about to be sent."""
+        self.write(("INSERT INTO reservations VALUES (?, ?, ?, ?)", [(token, model, worst.input_tokens, worst.output_tokens)]))
+
+    def release(self, token: str) -> None:
+        """Takes a reservation back whose outcome is known."""
+        self.write(("DELETE FROM reservations WHERE token = ?", [(token,)]))
+
+    def reserved(self) -> list[tuple[str, str, Usage]]:
+        """The open reservations and the worst cases of what is under way in batches, by model and delivery."""
+        return [(model, delivery, Usage(read, 0, written)) for model, delivery, read, written in self.query(RESERVED)]
+
+    def spent(self) -> list[tuple[str, str, Usage]]:
+        """The tokens of all answers, by model and delivery."""
+        return [(model, delivery, Usage(*tokens)) for model, delivery, *tokens in self.query(SPENT)]
+
+    def query(self, sql: str, parameters: Iterable[object] = ()) -> Iterator[tuple[Any, ...]]:
+        """Rows of a reading query. What strangers wrote is looked at in the views ``sound_…``, where counts are sound.
+
+        Raises:
+            JobError: if the file is damaged.
+        """
+        try:
+            yield from self._connection.execute(sql, tuple(parameters))
+        except sqlite3.DatabaseError as error:
+            raise damaged(self.path, str(error)) from error
+
+    def __len__(self) -> int:
+        return int(self._connection.execute("SELECT count(*) FROM completions").fetchone()[0])
+
+    def close(self) -> None:
+        """Closes the file; every answer is in it already."""
+        self._kept.close()
+
+    def __enter__(self) -> Ledger:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+
+def row_of(entry: Entry) -> tuple[object, ...]:
+    """The row of the table ``completions`` that an entry is stored as."""
+    about, completion, usage = entry.about, entry.completion, entry.completion.usage
+    body = zlib.compress(completion.text.encode(), 6)
+    tokens = (usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+    seconds = None if entry.seconds is None else round(entry.seconds, 3)
+    return (
+        entry.key, about.dialogue_id, about.kind, about.turn, completion.model, completion.finish, *tokens, seconds, entry.delivery, body,
+    )  # fmt: skip

@@ -1,0 +1,196 @@
+"""Any OpenAI-compatible chat endpoint, through the ``openai`` package: one answer a request, or none."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import time
+import uuid
+from collections.abc import Callable, Coroutine
+from functools import cached_property
+from typing import Any, Final, TypeVar
+
+import httpx2
+import openai
+
+from empathy_eval.base.errors import EmpathyEvalError
+from empathy_eval.base.schemas import schema
+from empathy_eval.completions.budget import Budget
+from empathy_eval.completions.models.chat_completion import NoCompletion, completion_of
+from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.models.rate_limit import Pace, rest
+from empathy_eval.completions.models.refusals import Reception, Refused, meaning
+from empathy_eval.completions.models.transport import BoundedClient, check_access, filled, key_of, masked, secrets_of
+from empathy_eval.completions.requests import Completion, Request, Usage
+from empathy_eval.design.configuration import ModelConfig
+from empathy_eval.design.prompts import Message
+
+# The longest and the first wait before a request is sent again, in seconds, where the endpoint does not say.
+FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+# Where a request of a batch goes, in the words of providers.
+BATCH_URL: Final = "/v1/chat/completions"
+# The parts in which the time of an answer is counted.
+SLICES = 16
+T = TypeVar("T")
+JSON_HEADERS = {"Content-Type": "application/json"}
+
+
+class Line:
+    """What models on one endpoint share: the client with its connections, the pace, and how they are received."""
+
+    def __init__(self, config: ModelConfig, stopped: Callable[[], EmpathyEvalError | None]) -> None:
+        self._config = config
+        self.pace = Pace(
+            config.in_flight, config.requests_per_minute, config.tokens_per_minute, stopped=stopped, name=f"endpoint {config.endpoint}"
+        )
+        self.reception = Reception(config)
+
+    @cached_property
+    def client(self) -> openai.AsyncOpenAI:
+        """The client, made when something is sent for the first time: a replay needs none.
+
+        Raises:
+            InputError: if the key or a header cannot be sent.
+        """
+        config = self._config
+        check_access(config)
+        return openai.AsyncOpenAI(
+            api_key=key_of(config),
+            base_url=config.base_url,
+            default_headers=filled(config.headers),
+            default_query=filled(config.query),
+            max_retries=0,
+            http_client=BoundedClient(
+                tuple(secret.encode() for secret in secrets_of(config)),
+                timeout=None,  # the whole answer has one
+                limits=httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight),
+            ),
+        )
+
+
+class OpenAIEndpoint:
+    """A model behind a chat-completions endpoint. The key is read from the environment and kept nowhere else."""
+
+    def __init__(self, config: ModelConfig, budget: Budget, line: Line, stopped: Callable[[], EmpathyEvalError | None]) -> None:
+        self.name, self.endpoint, self._stopped = config.model, config.endpoint, stopped
+        self._config, self._budget = config, budget
+        self._line, self._pace = line, line.pace
+
+    def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
+        """The body of a chat completion; structure is asked for as configured, never detected."""
+        config = self._config
+        body = {"model": self.name, "messages": messages, config.max_tokens_field: config.max_tokens, **config.parameters}
+        if config.structure == "schema":
+            shape = {name: value for name, value in schema(answer_schema).items() if name not in ("$schema", "title")}
+            body["response_format"] = {"type": "json_schema", "json_schema": {"name": answer_schema, "strict": True, "schema": shape}}
+        elif config.structure == "json_object":
+            body["response_format"] = {"type": "json_object"}
+        return body
+
+    async def complete(self, request: Request) -> Completion:
+        """Sends a request until it is answered or patience ends.
+
+        Raises:
+            NoAnswer: if the endpoint refused this request, or did not answer it in time.
+            JobError: if it refuses all of them (key, permission, model, quota), or the budget is used up.
+            EmpathyEvalError: if nothing is to be sent any more.
+        """
+        give_up, attempt = time.monotonic() + self._config.patience_seconds, 0
+        while True:
+            try:
+                return await self._once(request.content)
+            except Refused as refusal:
+                # Waits grow and are spread, so that those refused together do not come back together.
+                wait = refusal.wait if refusal.wait is not None else min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)
+                wait *= random.uniform(1.0, 1.25) if refusal.wait is not None else random.uniform(0.5, 1.0)
+                if time.monotonic() + wait > give_up:
+                    asked = f"; it asks to wait {refusal.wait:,.0f} s" if refusal.wait else ""
+                    raise NoAnswer(f"{refusal}{asked}") from refusal
+                attempt += 1
+            await rest(wait, self._stopped)
+
+    async def _once(self, content: bytes) -> Completion:
+        """One attempt, within pace and budget."""
+        token, worst = uuid.uuid4().hex, Usage(len(content), 0, self._config.max_tokens)
+        expected = len(content) // 4 + self._config.max_tokens
+        await self._pace.start(expected)
+        used, slower = Usage(), False
+        try:
+            await self._budget.reserve(token, self.name, worst)
+            # Until something else is known (a cancelled task never learns it), the request may have been answered and charged.
+            known = False
+            try:
+                if stopped := self._stopped():  # while it waited for its turn
+                    raise stopped
+                completion = await self._send(content, worst)
+                used, known = completion.usage, True
+                return completion
+            except Refused as refusal:
+                slower, known = refusal.pace, refusal.known
+                raise
+            except (NoAnswer, EmpathyEvalError):
+                known = True
+                raise
+            finally:
+                self._budget.settle(token, self.name, worst, used, known=known)
+        finally:
+            self._pace.end(expected, used.input_tokens + used.output_tokens, refused=slower)
+
+    async def _send(self, content: bytes, worst: Usage) -> Completion:
+        """Sends a request once; what does not come whole and in time is no answer, whatever was raised by what came instead."""
+        try:
+            response = await within(
+                self._config.timeout_seconds,
+                self._line.client.post("/chat/completions", cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}),
+            )
+            self._pace.heed(response.headers.raw)
+            completion = completion_of(json.loads(response.content), self.name, worst)
+        except openai.APIStatusError as error:
+            self._pace.heed(error.response.headers.raw)
+            raise self._received(meaning(error, self._config)) from error
+        except (TimeoutError, openai.APITimeoutError) as error:
+            raise Refused(f"no answer within {self._config.timeout_seconds:g} s", pace=True, known=False) from error
+        except (NoCompletion, RecursionError) as error:
+            raise self._received(Refused(masked(str(error), self._config), known=False, failing=True)) from error
+        except EmpathyEvalError:
+            raise
+        except ValueError as error:
+            raise Refused(f"the endpoint's answer is no JSON: {error}", known=False) from error
+        except Exception as error:  # the libraries beneath raise anything on what is no HTTP
+            raise Refused(f"no answer: {masked(_cause(error), self._config)}", known=False) from error
+        self._line.reception.heard()
+        return completion
+
+    def _received(self, found: Refused | NoAnswer | EmpathyEvalError) -> Exception:
+        """What was found in a status; or the error that gives the endpoint up."""
+        return (None if isinstance(found, EmpathyEvalError) else self._line.reception.refused(found)) or found
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        if "client" in vars(self._line):
+            await self._line.client.close()
+
+
+async def within(length: float, work: Coroutine[Any, Any, T]) -> T:
+    """The result of some work within so many seconds; not counted are those in which this process was busy with something else.
+
+    Raises:
+        TimeoutError: if there is none; the work is cancelled.
+    """
+    task, left = asyncio.ensure_future(work), length
+    try:
+        while not task.done() and left > 0:
+            await asyncio.wait({task}, timeout=length / SLICES)
+            left -= length / SLICES
+        if not task.done():
+            raise TimeoutError
+        return task.result()
+    finally:
+        if task.cancel():
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _cause(error: Exception) -> str:
+    cause = error.__cause__ or error
+    return f"{type(cause).__name__} {' '.join(str(cause).split())[:200]}".strip()

@@ -1,0 +1,109 @@
+"""What an endpoint means when it does not answer: come back later, not this request, or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import openai
+
+from empathy_eval.base.errors import EmpathyEvalError, job_error
+from empathy_eval.completions.models.chat_completion import said
+from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.models.rate_limit import seconds
+from empathy_eval.completions.models.transport import masked
+from empathy_eval.design.configuration import ModelConfig
+
+QUOTA = re.compile(
+    r"insufficient_quota|billing_hard_limit_reached|insufficient_balance|budget.{0,40}exceed|exceed.{0,40}budget", re.IGNORECASE
+)
+NO_MODEL = re.compile(
+    r"model_not_found|(?:invalid|unknown) model|model .{0,200}(?:not found|not exist|not supported|unknown)", re.IGNORECASE
+)
+LATER, CONGESTED = (408, 409, 425, 429), (408, 429, 504)
+# An endpoint that has never answered is given up after so many refusals of one kind in a row, or so many seconds of nothing but 5xx.
+ALIKE, FAILING_SECONDS = 20, 60.0
+
+
+class Refused(Exception):
+    """The endpoint gave no answer this time; ``wait`` seconds if it said how long, ``known`` if it surely did not work on it.
+
+    ``pace`` if it is asked too much at once, ``failing`` if it answered and what it said was an error of its own.
+    """
+
+    def __init__(
+        self, reason: str, wait: float | None = None, *, pace: bool = False, known: bool = True, failing: bool = False
+    ) -> None:  # fmt: skip
+        super().__init__(reason)
+        self.wait, self.pace, self.known, self.failing = wait, pace, known, failing
+
+
+def meaning(error: openai.APIStatusError, config: ModelConfig) -> Refused | NoAnswer | EmpathyEvalError:
+    """What a status means: come back later, not this request, or not at all."""
+    status, key = error.status_code, config.api_key_env
+    words = masked(words_of(error.response), config)
+    shown = f"{status}: {words}" if words else str(status)
+    if status == 402 or (400 <= status < 500 and QUOTA.search(words)):
+        return giving_up(config, f"the quota is used up ({shown})", "add to the account's balance")
+    if status == 401:
+        return giving_up(config, f"the endpoint refuses the key in {key} ({shown})", f"set {key}")
+    if status == 403:
+        return giving_up(config, f"the key in {key} may not do this ({shown})", "give it access, or use another key")
+    if status == 404 or (status in (400, 422) and NO_MODEL.search(words)):
+        return giving_up(config, f'the endpoint does not have this ({shown}), model "{config.model}"', "mend the model's name or base_url")
+    if status < 400:
+        where = masked(said(error.response.headers.get("location")), config)
+        return Refused(f'{shown}: sends requests on to "{where}", which base_url could name', failing=True)
+    if status in LATER or status >= 500:
+        wait = seconds(error.response.headers.get("retry-after"))
+        return Refused(shown, wait, pace=status in CONGESTED, failing=status >= 500)
+    return NoAnswer(f"refused with {shown}")
+
+
+def giving_up(config: ModelConfig, what: str, how: str) -> EmpathyEvalError:
+    """The error that ends a run whose endpoint takes nothing."""
+    return job_error(f"models: {config.model}", what, f"{how}, then run the same command to go on; every answer is in the ledger")
+
+
+def words_of(response: Any) -> str:
+    """The server's own words in the body of a response, in one short line; never a header, so never a key."""
+    try:
+        return said(json.loads(response.content[:65536]))
+    except (ValueError, RecursionError):
+        text = response.content[:65536].decode("utf-8", "replace")
+        return said(re.sub(r"<[^>]*>", " ", text))
+
+
+@dataclass
+class Reception:
+    """How an endpoint receives what is sent to it, until its first answer; after that it is waited for."""
+
+    config: ModelConfig
+    clock: Callable[[], float] = time.monotonic
+    answered: bool = False
+    _last: str = ""
+    _alike: int = 0
+    _failing_since: float | None = None
+
+    def heard(self) -> None:
+        """Notes an answer."""
+        self.answered = True
+
+    def refused(self, refusal: Refused | NoAnswer) -> EmpathyEvalError | None:
+        """Notes that there was none; gives the error once it is clear that nothing will be answered."""
+        reason, failing, now = str(refusal), isinstance(refusal, Refused) and refusal.failing, self.clock()
+        if self.answered:
+            return None
+        self._alike = self._alike + 1 if reason == self._last and isinstance(refusal, NoAnswer) else 1
+        self._last = reason
+        self._failing_since = (self._failing_since or now) if failing else None
+        if isinstance(refusal, NoAnswer) and self._alike >= ALIKE:
+            return giving_up(self.config, f"the endpoint has refused the first {ALIKE} requests alike: {reason}", "mend what it names")
+        if self._failing_since is not None and now - self._failing_since >= FAILING_SECONDS:
+            what = f"the endpoint has answered nothing but errors of its own for {now - self._failing_since:.0f} s: {reason}"
+            return giving_up(self.config, what, "see to the server")
+        return None

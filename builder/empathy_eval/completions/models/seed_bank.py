@@ -1,0 +1,66 @@
+"""The seed bank: answers each request from the seed dialogue that the request is about. The offline default."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.completions.requests import About, Completion, Request
+from empathy_eval.design.prompts import Message
+from empathy_eval.design.scenarios import Catalogue, Seed
+
+
+class SeedBank:
+    """A model that holds the curated seeds. Its name carries their hash, so that an edited seed is asked for anew."""
+
+    endpoint = "seed-bank"
+
+    def __init__(self, catalogue: Catalogue) -> None:
+        self.name = f"seed-bank@{catalogue.seed_hash[-12:]}"
+        self._seeds = {f"{one.number:03d}-seed": one.seed for one in catalogue.scenarios if one.seed}
+
+    def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
+        """The messages as they would be sent to a model, under the name of this bank."""
+        return {"model": self.name, "messages": messages, "schema": answer_schema}
+
+    async def complete(self, request: Request) -> Completion:
+        """The answer that the seed file holds.
+
+        Raises:
+            InputError: for anything it does not hold.
+        """
+        return Completion(json.dumps(self._answer(request.about), ensure_ascii=False), "stop", self.name)
+
+    async def close(self) -> None:
+        """Nothing to give back."""
+
+    def _answer(self, about: About) -> dict[str, Any]:
+        seed = self._seeds.get(about.dialogue_id)
+        if seed is None:
+            raise self._not_held(about)
+        if about.kind == "self_chat":
+            turns = [{"role": turn.role, "strategy": turn.strategy, "text": turn.text} for turn in seed.turns]
+            return {"description": seed.description, "turns": turns}
+        text = _variant(seed, about)
+        if text is None:
+            raise self._not_held(about)
+        return {"text": text}
+
+    def _not_held(self, about: About) -> Exception:
+        held = f"{len(self._seeds)} seed dialogues with their variants ({', '.join(sorted(self._seeds)[:3])} …)"
+        fix = "build with a model: --model NAME --base-url URL, or a configuration that names one under models"
+        return input_error(about, f"the seed bank does not hold this; it holds {held}", fix)
+
+
+def _variant(seed: Seed, about: About) -> str | None:
+    if about.turn is None or about.turn >= len(seed.turns):
+        return None
+    turn = seed.turns[about.turn]
+    texts = {
+        "near_apathetic": turn.apathetic,
+        "far_empathetic": turn.empathetic,
+        "near_empathetic": turn.near_empathetic,
+        "far_apathetic": turn.far_apathetic,
+    }
+    return texts.get(about.kind)

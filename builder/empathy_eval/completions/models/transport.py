@@ -1,0 +1,104 @@
+"""What carries requests to an endpoint: its key and headers out of the environment, and a client whose answers are bounded and masked."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import httpx2
+import openai
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.design.configuration import ModelConfig, url_faults
+
+# The largest answer that is read, in bytes, unpacked: a chat completion of the longest dialogue with its log-probabilities has a quarter.
+LARGEST = 16 * 2**20
+VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+ADDRESS = "OPENAI_BASE_URL"
+# Shorter ones would be taken out of words that have nothing to do with them.
+SHORTEST_SECRET = 8
+
+
+class TooLarge(httpx2.HTTPError):
+    """An answer that is larger than any chat completion."""
+
+
+class BoundedClient(openai.DefaultAioHttpClient):
+    """The client of the ``openai`` package over aiohttp; a body is read to a bound, and the secrets are taken out of it."""
+
+    def __init__(self, secrets: tuple[bytes, ...], **settings: Any) -> None:
+        super().__init__(follow_redirects=False, **settings)
+        self._secrets = secrets
+
+    async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
+        """Sends a request and reads its answer whole.
+
+        Raises:
+            TooLarge: if the answer, unpacked, is larger than any chat completion.
+        """
+        response = await super().send(request, **{**settings, "stream": True})
+        body = bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > LARGEST:
+                    raise TooLarge(f"an answer of more than {LARGEST:,} bytes")
+        finally:
+            await response.aclose()
+        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in (b"content-encoding", b"content-length")]
+        content = bytes(body)
+        for secret in self._secrets:
+            content = content.replace(secret, b"***")
+        return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+
+
+def filled(values: Mapping[str, str]) -> dict[str, str]:
+    """Headers or parameters with the environment variables that they name; one that is not set stays as it is written."""
+    return {name: VARIABLE.sub(lambda found: os.environ.get(found[1], found[0]), value) for name, value in values.items()}
+
+
+def key_of(config: ModelConfig) -> str:
+    """The key of an endpoint; a local server needs none, and the client insists on one."""
+    return os.environ.get(config.api_key_env) or "none"
+
+
+def secrets_of(config: ModelConfig) -> tuple[str, ...]:
+    """What must be in nothing that is shown or kept: the key, and what headers and parameters take from the environment."""
+    names = [
+        config.api_key_env,
+        *(name for value in (*config.headers.values(), *config.query.values()) for name in VARIABLE.findall(value)),
+    ]
+    return tuple(sorted({value for name in names if len(value := os.environ.get(name, "")) >= SHORTEST_SECRET}, key=len, reverse=True))
+
+
+def masked(text: str, config: ModelConfig) -> str:
+    """A text without the secrets of an endpoint."""
+    for secret in secrets_of(config):
+        text = text.replace(secret, "***")
+    return text
+
+
+def check_access(config: ModelConfig) -> None:
+    """What the environment holds for an endpoint can be sent to it.
+
+    Raises:
+        InputError: for a key or a value that cannot stand in a header, or a variable that is not set; no value is shown.
+    """
+    if config.kind != "openai":
+        return
+    where, problems = f"models: {config.model}", list[Problem]()
+    if config.base_url is None and (address := os.environ.get(ADDRESS)):  # where the client then looks
+        problems += [Problem(f"{where}: the environment variable {ADDRESS}", what, fix) for what, fix in url_faults(address)]
+    if not re.fullmatch("[!-~]+", key_of(config)):
+        what = f"the key in {config.api_key_env} holds something that no header can, such as a blank, a line end or a curly quote"
+        problems.append(Problem(where, what, f"set {config.api_key_env} anew"))
+    written = [(place, *one) for place, values in (("headers", config.headers), ("query", config.query)) for one in values.items()]
+    for place, name, value in written:
+        for variable in VARIABLE.findall(value):
+            if not re.fullmatch("[ -~]*", os.environ.get(variable, "\n")):
+                what = f"the environment variable {variable} is not set, or holds something that no header can"
+                problems.append(Problem(f"{where}: {place}: {name}", what, f"set {variable}"))
+    if problems:
+        raise InputError(problems)

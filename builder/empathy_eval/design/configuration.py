@@ -1,0 +1,209 @@
+"""A build configuration: ``release/*.yaml``, checked, with the overrides of the command line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.hashing import canonical_json, digest
+from empathy_eval.base.schemas import check, read_yaml
+from empathy_eval.design.phases import PhaseRules
+
+ROLES = ("self_chat", "near", "far")
+# How a request is delivered, as opposed to what is asked: outside a build's identity and a request's key.
+DELIVERY = (
+    "base_url",
+    "api_key_env",
+    "headers",
+    "query",
+    "in_flight",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "timeout_seconds",
+    "patience_seconds",
+    "batch_requests",
+    "batch_bytes",
+    "prices",
+)
+# What only a release reads: it can be changed in the folder of a build.
+RELEASE_ONLY = ("withdrawn", "report")
+# What models on one endpoint have in common.
+LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_seconds"))
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Dollars per million tokens; ``batch`` is what a batch costs as a share of them."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    batch: float = 1.0
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """One model: ``kind`` is ``seed-bank`` or ``openai``; the rest is for the latter."""
+
+    kind: str
+    model: str = "seed-bank"
+    endpoint: str = "seed-bank"
+    max_tokens: int = 0
+    max_tokens_field: str = "max_tokens"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    structure: str = "schema"
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    headers: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+    prices: Prices | None = None
+    in_flight: int = 64
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout_seconds: float = 120.0
+    patience_seconds: float = 900.0
+    # What a file of requests may hold: the limits of OpenAI's batches.
+    batch_requests: int = 50_000
+    batch_bytes: int = 200_000_000
+
+
+@dataclass(frozen=True)
+class ToxicityConfig:
+    """The scorer of toxicity and the highest score that passes."""
+
+    scorer: str
+    at_most: float
+    checkpoint: str | None = None
+    config: str | None = None
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The thresholds of the checks."""
+
+    helper_words_at_least: int
+    edit_ratio_below: float
+    overlap_at_most: float
+    toxicity: ToxicityConfig
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """A build configuration. ``identity`` is what a build folder belongs to."""
+
+    name: str
+    plan: str
+    seed: int
+    rules: PhaseRules
+    models: dict[str, ModelConfig]
+    near_apathetic: str
+    samples: int
+    repairs: int
+    checks: Limits
+    raw: dict[str, Any]
+    dialogues: int = 0
+    surplus: float = 0.0
+    controls: int = 0
+
+    @property
+    def identity(self) -> str:
+        """The hash of everything that can change what a build asks for."""
+        return identity_of(self.published)
+
+    @property
+    def published(self) -> dict[str, Any]:
+        """The configuration as a manifest shows it: without delivery, so without anything private, in sorted order."""
+        models = {role: {k: v for k, v in model.items() if k not in DELIVERY} for role, model in self.raw["models"].items()}
+        ordered: dict[str, Any] = json.loads(canonical_json({**self.raw, "models": models}))
+        return ordered
+
+
+def identity_of(published: dict[str, Any]) -> str:
+    """What a build folder belongs to: a published configuration without what only a release reads."""
+    return digest({name: value for name, value in published.items() if name not in RELEASE_ONLY})
+
+
+def load_configuration(path: Path, *, model: str | None = None, base_url: str | None = None) -> Configuration:
+    """Reads a configuration. ``model`` puts that model in the place of all three, ``base_url`` moves their endpoint.
+
+    Raises:
+        InputError: for a file that is missing, not YAML or not valid, with all its problems at once.
+    """
+    raw = read_yaml(path, "configuration")
+    for role in ROLES if model or base_url else ():
+        raw["models"][role] = _overridden(raw["models"][role], model, base_url)
+    check(raw, "configuration", path)
+    configuration = _configuration(raw)
+    problems = _contradictions(configuration, path)
+    if problems:
+        raise InputError(problems)
+    return configuration
+
+
+def _overridden(raw: dict[str, Any], model: str | None, base_url: str | None) -> dict[str, Any]:
+    """A seed bank becomes an endpoint of its own label; an endpoint keeps its settings."""
+    if raw["kind"] == "seed-bank" and model:
+        raw = {"kind": "openai", "model": model, "endpoint": "command-line", "max_tokens": 4096}
+    changes = {"model": model, "base_url": base_url}
+    return {**raw, **{name: value for name, value in changes.items() if value and raw["kind"] == "openai"}}
+
+
+def _configuration(raw: dict[str, Any]) -> Configuration:
+    checks = dict(raw["checks"])
+    checks["toxicity"] = ToxicityConfig(**checks["toxicity"])
+    models = {role: ModelConfig(**raw["models"][role]) for role in ROLES}
+    models = {role: replace(one, prices=Prices(**one.prices)) if isinstance(one.prices, dict) else one for role, one in models.items()}
+    plain = ("name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls")
+    return Configuration(
+        **{name: raw[name] for name in plain if name in raw},
+        rules=PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),
+        models=models,
+        checks=Limits(**checks),
+        raw=raw,
+    )
+
+
+def _contradictions(configuration: Configuration, path: Path) -> list[Problem]:
+    """What no schema can say: bounds that cross, models that do not fit the plan."""
+    found = []
+    if configuration.rules.min_turns > configuration.rules.max_turns:
+        found.append(
+            Problem(f"{path}: turns", f"min {configuration.rules.min_turns} is above max {configuration.rules.max_turns}", "swap them")
+        )
+    banks = [role for role in ROLES if configuration.models[role].kind == "seed-bank"]
+    if configuration.plan == "drawn" and banks:
+        what = f'the seed bank ({", ".join(banks)}) holds no dialogue for "plan: drawn"'
+        found.append(Problem(f"{path}: models", what, 'name a model with --model, or write "plan: seeds"'))
+    if 0 < len(banks) < len(ROLES):
+        what = f"the seed bank answers only for its own dialogues ({', '.join(banks)}), beside a model"
+        found.append(Problem(f"{path}: models", what, "use the seed bank for all three or for none"))
+    for role, one in configuration.models.items():
+        faults = url_faults(one.base_url) if one.base_url else ()
+        found += [Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in faults]
+    for label in sorted({one.endpoint for one in configuration.models.values()}):
+        ways = {canonical_json([getattr(one, name) for name in LINE]) for one in configuration.models.values() if one.endpoint == label}
+        if len(ways) > 1:
+            what = f'the models on endpoint "{label}" are delivered in different ways'
+            found.append(Problem(f"{path}: models", what, f"give them the same {', '.join(LINE)}, or labels of their own"))
+    return found
+
+
+def url_faults(url: str) -> Iterator[tuple[str, str]]:
+    """(what, fix) of an address that requests could not be sent to, or that would be kept with a secret in it; the address is not shown."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError as error:
+        yield f"is no address: {error}", "write http://… or https://…"
+        return
+    if parts.username is not None or parts.password is not None:
+        yield "holds credentials", "take them out of the address; api_key_env or headers name the variable that holds them"
+    elif parts.query or parts.fragment:
+        yield "holds more than a path", "write what follows the ? under query"
+    elif not whole:
+        yield "names no host or no port, or begins otherwise", "write http://HOST:PORT/v1 or https://HOST/v1"

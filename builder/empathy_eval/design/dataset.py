@@ -1,0 +1,125 @@
+"""The data contract of a release: its configs, columns and splits, its files by name, and the ids that tie them together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.schemas import read_json
+from empathy_eval.base.tabular import WHOLE, table_batches
+
+TEXT, FLAGS = pa.string(), pa.list_(pa.string())
+
+
+UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
+
+
+MESSAGES = pa.list_(pa.struct([("role", TEXT), ("content", TEXT)]))
+
+
+_PAIR = [
+    ("pair_id", TEXT), ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("description", TEXT),
+    ("turn", pa.int64()), ("context", pa.list_(UTTERANCE)), ("phase", TEXT), ("strategy", TEXT),
+    ("reference", TEXT), ("apathetic", TEXT), ("empathetic", TEXT), ("empathetic_strategy", TEXT), ("apathetic_method", TEXT),
+    ("apathetic_edit_ratio", pa.float64()), ("empathetic_overlap", pa.float64()),
+    ("toxicity", pa.struct([(name, pa.float64()) for name in ("reference", "apathetic", "empathetic")])),
+    ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT),
+]  # fmt: skip
+
+
+_CONTROL = [
+    (f"{control}{suffix}", kind)
+    for control in ("near_empathetic", "far_apathetic")
+    for suffix, kind in (("", TEXT), ("_edit_ratio", pa.float64()), ("_overlap", pa.float64()), ("_toxicity", pa.float64()))
+]
+
+
+_TURN = pa.struct([("role", TEXT), ("text", TEXT), ("strategy", TEXT), ("phase", TEXT)])
+
+
+COLUMNS = {
+    "pairs": pa.schema(_PAIR),
+    "dialogues": pa.schema(
+        [("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("description", TEXT), ("turns", pa.list_(_TURN)),
+         ("flags", FLAGS), ("source", TEXT), ("model", TEXT)]
+    ),
+    "preferences": pa.schema(
+        [("pair_id", TEXT), ("scenario", TEXT), ("prompt", MESSAGES), ("chosen", MESSAGES), ("rejected", MESSAGES)]
+    ),
+    "controls": pa.schema([*_PAIR, *_CONTROL]),
+}  # fmt: skip
+
+
+PROVENANCE = pa.schema([("dialogue_id", TEXT), ("pair_id", TEXT), ("what", TEXT), ("method", TEXT), ("model", TEXT), ("request_key", TEXT)])
+
+
+CANDIDATES = pa.schema([("pair_id", TEXT), ("variant", TEXT), ("attempt", pa.int64()), ("text", TEXT), ("reasons", FLAGS)])
+
+
+def pair_id(dialogue_id: str, turn: int) -> str:
+    """``017-00042-t05``: the dialogue and the place of the turn."""
+    return f"{dialogue_id}-t{turn:02d}"
+
+
+SPLITS = ("train", "validation", "test")
+
+
+# Percent of dialogues in train and validation; the rest is test.
+TRAIN, VALIDATION = 72, 8
+
+
+def split_of(dialogue_id: str) -> str:
+    """The split of a dialogue: 72 % train, 8 % validation, 20 % test, by the hash of its id.
+
+    The first 8 bytes of the SHA-256, as a fraction of 2^64, fall into one of three fixed intervals.
+    """
+    value = int.from_bytes(hashlib.sha256(dialogue_id.encode()).digest()[:8], "big") * 100 >> 64
+    return "train" if value < TRAIN else "validation" if value < TRAIN + VALIDATION else "test"
+
+
+GROUPINGS = ("scenario", "phase", "strategy")
+
+
+REPEATED = {"dialogue_id", "scenario_id", "source", *GROUPINGS}
+
+
+def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> list[Any]:
+    """A column over splits; of names that come again and again, such as a dialogue's, each is one string in memory."""
+    found: list[Any] = []
+    known: dict[Any, Any] = {}
+    for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
+        for batch in table_batches(path, [name]):
+            if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or batch.column(0).null_count:
+                raise input_error(path, f'the column "{name}" does not hold what the data contract says', WHOLE)
+            values = batch.column(0).to_pylist()
+            found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
+    return found
+
+
+MANIFEST, TABLES = "manifest.json", "tables.json"
+
+
+def read_manifest(release_dir: Path) -> dict[str, Any]:
+    """The manifest of a release.
+
+    Raises:
+        InputError: if the folder holds none, or it is not valid.
+    """
+    path = release_dir / MANIFEST
+    if not path.is_file():
+        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
+    return read_json(path, "manifest", WHOLE)
+
+
+def read_tables(release_dir: Path) -> dict[str, Any]:
+    """The tables of a release's report.
+
+    Raises:
+        InputError: if they are missing, not JSON, or of another shape.
+    """
+    return read_json(release_dir / "report" / TABLES, "tables", WHOLE)

@@ -1,0 +1,108 @@
+"""Prompts: one Jinja template a kind in ``prompt_templates/``, with a ``system`` and a ``user`` block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from jinja2 import meta, nodes
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest_bytes
+from empathy_eval.base.templates import environment, refusal, rendered
+
+# What each template may use. A template that asks for anything else is refused when it is read.
+VARIABLES = {
+    "self_chat": {"taxonomy", "scenario", "plan", "index", "exemplar", "rules", "limits"},
+    "near_apathetic": {"taxonomy", "exemplar", "context", "reference", "strategy", "limits"},
+    "near_empathetic": {"taxonomy", "exemplar", "context", "reference", "strategy", "limits"},
+    "far_empathetic": {"taxonomy", "exemplar", "context", "strategy", "limits"},
+    "far_apathetic": {"taxonomy", "exemplar", "context", "strategy", "limits"},
+    "repair": {"violations"},
+}
+Message = dict[str, str]
+
+
+@dataclass(frozen=True)
+class Prompts:
+    """The compiled templates, the SHA-256 of each file, and its text, which is what goes to another process."""
+
+    templates: dict[str, jinja2.Template]
+    hashes: dict[str, str]
+    sources: dict[str, str]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _compiled, (self.sources, self.hashes)
+
+    def render(self, kind: str, **values: Any) -> list[Message]:
+        """The messages of a request of that kind: what is the same for all of them first, the dialogue last.
+
+        Raises:
+            InputError: for a template that the sandbox stops, or that fails.
+        """
+        template = self.templates[kind]
+        context = template.new_context(values)
+        return [
+            {"role": role, "content": rendered(f"{kind}.md.j2", lambda block=block: block(context)).strip()}  # type: ignore[misc]
+            for role, block in template.blocks.items()
+            if role in ("system", "user")
+        ]
+
+
+def load_prompts(folder: Path | None = None) -> Prompts:
+    """Reads and checks all templates of a folder (by default the project's own).
+
+    Raises:
+        InputError: for a template that is missing, is not Jinja, has no ``user`` block, asks for a variable it does not get, or for
+            another template: its hash stands for all that is in it.
+    """
+    folder = folder or data_folder("prompt_templates")
+    compiler = environment(None)
+    templates, sources, problems = {}, {}, []
+    for kind, allowed in VARIABLES.items():
+        path = folder / f"{kind}.md.j2"
+        try:
+            source = path.read_text(encoding="utf-8")
+            parsed = compiler.parse(source)
+            template = compiler.from_string(source)
+        except OSError as error:
+            raise input_error(path, f"cannot be read: {error.strerror}", "restore the template") from error
+        except UnicodeDecodeError as error:
+            raise input_error(path, f"is not UTF-8: byte {error.start}", "save the file as UTF-8") from error
+        except jinja2.TemplateSyntaxError as error:
+            problems.append(Problem(f"{path}: line {error.lineno}", f"is not a template: {error.message}", "mend the Jinja syntax"))
+            continue
+        except (RecursionError, SyntaxError, MemoryError) as error:  # brackets in brackets without end
+            raise refusal(path, error) from error
+        problems += [
+            Problem(f"{path}: line {node.lineno}", "asks for another template", "write all of a prompt into its own file")
+            for node in parsed.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
+        ]
+        problems += _unknown_variables(path, parsed, source, allowed | {"self"})
+        if "user" not in template.blocks:
+            problems.append(Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}"))
+        templates[kind], sources[kind] = template, source
+    if problems:
+        raise InputError(problems)
+    return Prompts(templates, {kind: digest_bytes(source.encode()) for kind, source in sources.items()}, sources)
+
+
+def _compiled(sources: dict[str, str], hashes: dict[str, str]) -> Prompts:
+    compiler = environment(None)
+    return Prompts({kind: compiler.from_string(source) for kind, source in sources.items()}, hashes, sources)
+
+
+def _unknown_variables(path: Path, parsed: jinja2.nodes.Template, source: str, allowed: set[str]) -> list[Problem]:
+    unknown = sorted(meta.find_undeclared_variables(parsed) - allowed)
+    lines = source.splitlines()
+    return [
+        Problem(
+            f"{path}: line {next((number for number, line in enumerate(lines, 1) if name in line), 1)}",
+            f'variable "{name}" is not given to this template',
+            f"use one of {', '.join(sorted(allowed - {'self'}))}",
+        )
+        for name in unknown
+    ]

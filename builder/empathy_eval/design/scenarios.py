@@ -1,0 +1,152 @@
+"""The scenarios and their seed dialogues, read from ``scenarios/NNN-<slug>.yaml``."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import derived_random, digest
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.design.phases import PhaseRules, breaches
+from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
+
+
+@dataclass(frozen=True)
+class SeedTurn:
+    """One turn of a seed dialogue; variants and controls only where the helper speaks."""
+
+    role: str
+    text: str
+    strategy: str | None = None
+    apathetic: str | None = None
+    empathetic: str | None = None
+    empathetic_strategy: str | None = None
+    device: str | None = None
+    near_empathetic: str | None = None
+    far_apathetic: str | None = None
+
+
+@dataclass(frozen=True)
+class Seed:
+    """A curated seed dialogue."""
+
+    description: str
+    turns: tuple[SeedTurn, ...]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """A situation in which support is sought, with its share of the dialogues in percent."""
+
+    number: int
+    slug: str
+    name: str
+    share: float
+    definition: str
+    openings: tuple[str, ...]
+    seed: Seed | None = None
+
+    @property
+    def file_name(self) -> str:
+        """The name its file must have."""
+        return f"{self.number:03d}-{self.slug}.yaml"
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """The taxonomy and all scenarios, by number; ``seed_hash`` names the content of all seed dialogues."""
+
+    taxonomy: Taxonomy
+    scenarios: tuple[Scenario, ...]
+    seed_hash: str
+
+    def __getitem__(self, number: int) -> Scenario:
+        return next(scenario for scenario in self.scenarios if scenario.number == number)
+
+    def exemplar(self, seed: int, number: int) -> Seed | None:
+        """A seed dialogue of another scenario, so that no build echoes its own seed; None if there is none.
+
+        The same for all dialogues of a scenario, so that providers can reuse the prefix of its requests.
+        """
+        others = [one.seed for one in self.scenarios if one.seed and one.number != number]
+        return derived_random(seed, "exemplar", number).choice(others) if others else None
+
+
+def load_catalogue(folder: Path | None = None) -> Catalogue:
+    """Reads a scenario folder (by default the project's own), with all problems of all files at once.
+
+    Raises:
+        InputError: for files that are not valid, seeds that break a phase rule, numbers that repeat, or no scenario at all.
+    """
+    folder = folder or data_folder("scenarios")
+    taxonomy = load_taxonomy(folder)
+    scenarios: list[Scenario] = []
+    problems: list[Problem] = []
+    raw: dict[int, Any] = {}
+    for path in sorted(folder.glob("*.yaml")):
+        if path.name == "taxonomy.yaml":
+            continue
+        try:
+            value = read_yaml(path, "scenario")
+        except InputError as error:
+            problems += error.problems
+            continue
+        scenario = _scenario(value)
+        problems += _problems(scenario, path, taxonomy)
+        scenarios.append(scenario)
+        raw[scenario.number] = value.get("seed")
+    problems += _repeated_numbers(scenarios, folder)
+    if problems:
+        raise InputError(problems)
+    if not scenarios:
+        raise input_error(folder, "holds no scenario file", "add NNN-<slug>.yaml files")
+    ordered = tuple(sorted(scenarios, key=lambda scenario: scenario.number))
+    return Catalogue(taxonomy, ordered, digest([[number, raw[number]] for number in sorted(raw)]))
+
+
+def _scenario(value: dict[str, Any]) -> Scenario:
+    seed = value.get("seed")
+    parsed = Seed(seed["description"].strip(), tuple(map(_turn, seed["turns"]))) if seed else None
+    return Scenario(**{**value, "definition": value["definition"].strip(), "openings": tuple(value["openings"]), "seed": parsed})
+
+
+def _turn(value: dict[str, Any]) -> SeedTurn:
+    far = value.get("empathetic")
+    own = {name: value[name].strip() for name in ("role", "text", "strategy", "apathetic") if name in value}
+    other = {"empathetic": far["text"].strip(), "empathetic_strategy": far["strategy"], "device": far["device"]} if far else {}
+    controls = {name: text.strip() for name, text in value.get("controls", {}).items()}
+    return SeedTurn(**own, **other, **controls)
+
+
+def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy) -> list[Problem]:
+    found = []
+    if path.name != scenario.file_name:
+        found.append(Problem(str(path), f"is named otherwise than its content ({scenario.file_name})", "rename the file"))
+    turns = scenario.seed.turns if scenario.seed else ()
+    for breach in breaches(turns, taxonomy, PhaseRules()) if turns else ():
+        where = str(path) if breach.turn is None else f"{path}: turn {breach.turn}"
+        found.append(Problem(where, breach.what, breach.fix))
+    for place, turn in enumerate(turns):
+        other = turn.empathetic_strategy
+        if other is None or turn.strategy is None or turn.strategy not in taxonomy:
+            continue
+        allowed = [name for name in taxonomy.in_phase(taxonomy.phase_of(turn.strategy)) if name != turn.strategy]
+        if other not in allowed:
+            what = f'empathetic strategy "{other}" for a turn with "{turn.strategy}"'
+            found.append(Problem(f"{path}: turn {place}", what, f"use another one of its phase: {', '.join(allowed)}"))
+    return found
+
+
+def _repeated_numbers(scenarios: list[Scenario], folder: Path) -> list[Problem]:
+    by_number = defaultdict(list)
+    for scenario in scenarios:
+        by_number[scenario.number].append(scenario.file_name)
+    return [
+        Problem(str(folder / names[-1]), f"number {number} is also that of {', '.join(names[:-1])}", "give each scenario its own number")
+        for number, names in sorted(by_number.items())
+        if len(names) > 1
+    ]

@@ -1,0 +1,57 @@
+"""The 15 support strategies and their three phases, read from ``scenarios/taxonomy.yaml``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.schemas import read_yaml
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """One way to support: its abbreviation is used in files and requests, its name in releases."""
+
+    abbreviation: str
+    name: str
+    phase: str
+    definition: str
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """The phases in their order, and the strategies of each."""
+
+    phases: tuple[str, ...]
+    strategies: tuple[Strategy, ...]
+
+    @cached_property
+    def _by_abbreviation(self) -> dict[str, Strategy]:
+        return {strategy.abbreviation: strategy for strategy in self.strategies}
+
+    def __contains__(self, abbreviation: str) -> bool:
+        return abbreviation in self._by_abbreviation
+
+    def __getitem__(self, abbreviation: str) -> Strategy:
+        return self._by_abbreviation[abbreviation]
+
+    def phase_of(self, abbreviation: str) -> str:
+        """The phase that a strategy belongs to."""
+        return self[abbreviation].phase
+
+    def in_phase(self, phase: str) -> tuple[str, ...]:
+        """The abbreviations of a phase's strategies, in the order of the file."""
+        return tuple(strategy.abbreviation for strategy in self.strategies if strategy.phase == phase)
+
+
+def load_taxonomy(folder: Path | None = None) -> Taxonomy:
+    """Reads ``taxonomy.yaml`` of a scenario folder (by default the project's own).
+
+    Raises:
+        InputError: if the file is missing or not valid.
+    """
+    content = read_yaml((folder or data_folder("scenarios")) / "taxonomy.yaml", "taxonomy")
+    strategies = tuple(Strategy(phase=phase["name"], **one) for phase in content["phases"] for one in phase["strategies"])
+    return Taxonomy(tuple(phase["name"] for phase in content["phases"]), strategies)

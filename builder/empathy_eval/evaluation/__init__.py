@@ -1,0 +1,1 @@
+"""Metrics on the data set: contrasts with their uncertainty, as tables, figures and a page."""

@@ -1,0 +1,150 @@
+"""The texts of a release as columns: pairs, pairs with controls, and the candidates that contrast checks had before them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.schemas import check
+from empathy_eval.base.tabular import WHOLE, table_batches
+from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
+from empathy_eval.design.dataset import CANDIDATES, GROUPINGS, SPLITS, column
+from empathy_eval.evaluation.resampling import Clusters
+from empathy_eval.metrics.protocol import Context
+from empathy_eval.metrics.scoring import Pairs
+
+PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})-t[0-9]{2,4}")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs column by column, all of one length: the texts, and what pairs are grouped by."""
+
+    pair_ids: list[str]
+    dialogues: list[str]
+    scenario_ids: list[int]
+    references: list[str]
+    variants: dict[str, list[str]]
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    contexts: Sequence[Context] = ()
+
+    def __len__(self) -> int:
+        return len(self.pair_ids)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """The dialogues of the pairs."""
+        return Clusters.of(self.dialogues, self.scenario_ids)
+
+    def pairs(self, variants: Sequence[str]) -> Pairs:
+        """Some variants of all pairs, for a metric."""
+        return Pairs(self.pair_ids, self.references, {name: self.variants[name] for name in variants}, self.contexts)
+
+
+def read_corpus(
+    release_dir: Path, config: str, variants: Sequence[str], *, contexts: bool = False, splits: Sequence[str] = SPLITS
+) -> Corpus:
+    """The pairs of a config.
+
+    Raises:
+        InputError: if a file is not there or is no parquet.
+    """
+    texts = ("reference", *variants)
+    table = {name: column(release_dir, config, name, splits) for name in ("pair_id", "dialogue_id", "scenario_id", *texts, *GROUPINGS)}
+    return Corpus(
+        table["pair_id"],
+        table["dialogue_id"],
+        table["scenario_id"],
+        table["reference"],
+        {name: table[name] for name in variants},
+        {name: table[name] for name in GROUPINGS},
+        column(release_dir, config, "context", splits) if contexts else (),
+    )
+
+
+def refuse_odd_rows(release_dir: Path) -> None:
+    """Raises an :class:`InputError` for the first row of a release that breaks the schema of its config."""
+    for config in ("dialogues", "pairs", "controls"):
+        for path in (release_dir / "data" / config / f"{split}.parquet" for split in SPLITS):
+            for batch in table_batches(path):
+                for row in batch.to_pylist():
+                    check(row, f"{config}_row", path)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All pairs as the contrast checks had them before them: those that differ from the release, and where the others are in it."""
+
+    corpus: Corpus
+    same: NDArray[np.int64]
+
+    def without_texts(self) -> Candidates:
+        """What is left to know once they are scored: the memory of the texts is free again."""
+        return replace(self, corpus=replace(self.corpus, references=[], variants={}, contexts=()))
+
+
+def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] = SPLITS) -> Candidates | None:
+    """For each helper turn of these splits the first text of each variant that only a contrast check could refuse; None if none was.
+
+    A turn counts if it has both variants. Those that are as released are rows of ``same``.
+    """
+    first = _first_candidates(release_dir)
+    place = {pair: row for row, pair in enumerate(released.pair_ids)}
+    contexts: list[Context] = []
+    changed = Corpus([], [], [], [], {name: [] for name in PAIR_VARIANTS}, contexts=contexts)
+    for pair_id, dialogue, turn in _turns(release_dir, first, splits):
+        row = place.get(pair_id)
+        texts = {name: first[pair_id].get(name, released.variants[name][row] if row is not None else None) for name in PAIR_VARIANTS}
+        if None not in texts.values():
+            changed.pair_ids.append(pair_id)
+            changed.dialogues.append(dialogue["dialogue_id"])
+            changed.scenario_ids.append(dialogue["scenario_id"])
+            # One string in memory where the release has it too.
+            changed.references.append(dialogue["turns"][turn]["text"] if row is None else released.references[row])
+            if released.contexts:
+                contexts.append([{"role": one["role"], "text": one["text"]} for one in dialogue["turns"][:turn]])
+            for name, text in texts.items():
+                changed.variants[name].append(str(text))
+    if not len(changed):
+        return None
+    gone = set(changed.pair_ids)
+    return Candidates(changed, np.array([row for pair, row in place.items() if pair not in gone], dtype=np.int64))
+
+
+def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
+    path = release_dir / "candidates.parquet"
+    found: dict[str, dict[str, str]] = {}
+    refused = False
+    for batch in table_batches(path, CANDIDATES.names) if path.is_file() else ():
+        if not batch.schema.equals(CANDIDATES) or any(column.null_count for column in batch.columns):
+            raise input_error(path, "does not hold what the data contract says", WHOLE)
+        for row in batch.to_pylist():
+            if not PAIR.fullmatch(row["pair_id"]):
+                raise input_error(path, f'"{row["pair_id"]}" is no pair', WHOLE)
+            if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
+                refused = refused or bool(row["reasons"])
+                found.setdefault(row["pair_id"], {}).setdefault(row["variant"], row["text"])
+    return found if refused else {}
+
+
+def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], int]]:
+    """(pair id, dialogue, place of the turn) of helper turns, in the order of the dialogues."""
+    wanted: dict[str, list[int]] = {}
+    for pair_id in sorted(pair_ids):
+        dialogue_id, _, turn = pair_id.rpartition("-t")
+        wanted.setdefault(dialogue_id, []).append(int(turn))
+    for split in splits if wanted else ():
+        for batch in table_batches(release_dir / "data" / "dialogues" / f"{split}.parquet"):
+            for row in batch.to_pylist():
+                for place in wanted.get(row["dialogue_id"], ()):
+                    if place >= len(row["turns"] or ()):
+                        raise input_error(release_dir, f"{row['dialogue_id']} has no turn {place}, which candidates.parquet names", WHOLE)
+                    yield f"{row['dialogue_id']}-t{place:02d}", row, place

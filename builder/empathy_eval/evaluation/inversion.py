@@ -1,0 +1,176 @@
+"""The inversion: what each metric gives each variant, whom it prefers, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.contrasts import Contrast
+from empathy_eval.evaluation.ranking import area, holm, wins
+from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters, interval, jackknifed
+from empathy_eval.evaluation.results import PLACES, Difference, Estimate, Row
+from empathy_eval.metrics.protocol import Array, Diversity, Metric
+
+# The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
+NORMAL = 1.959964
+Statistics = Mapping[str, Array]
+
+
+class Made(Mapping[str, Statistics]):
+    """Statistics by metric that are made when they are asked for, so that those of one metric at a time are in memory."""
+
+    def __init__(self, names: Sequence[str], make: Callable[[str], Statistics]) -> None:
+        self._names, self._make = names, make
+
+    def __getitem__(self, name: str) -> Statistics:
+        return self._make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@dataclass(frozen=True)
+class Chance:
+    """How chance is reckoned with: resamples of an interval, exchanges of a p-value, and the seed of both."""
+
+    resamples: int
+    exchanges: int
+    seed: int
+
+    def signature(self, clusters: Clusters) -> str:
+        """The settings behind the intervals and p-values over these dialogues."""
+        return signature_line(
+            interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, p="exchange-within-dialogue,two-sided",
+            exchanges=self.exchanges, auc="Obuchowski,normal", unit="dialogue", strata="scenario,singles-pooled", dialogues=len(clusters),
+            seed=self.seed, numpy=np.__version__,
+        )  # fmt: skip
+
+
+def measured_rows(
+    metrics: Sequence[Metric], statistics: Mapping[str, Statistics], clusters: Clusters, contrasts: Sequence[Contrast], chance: Chance
+) -> list[Row]:
+    """A row a metric, from the statistics of each variant by metric, shape (pairs, k); p-values are corrected over all of them.
+
+    All metrics share the resamples, which are drawn once. A single dialogue has neither intervals nor p-values.
+    """
+    if not metrics:
+        return []
+    ranked = {(one.name, contrast.name): _ranked(one, statistics[one.name], contrast) for one in metrics for contrast in contrasts}
+    totals = {(one.name, name): clusters.totals(found) for one in metrics for name, found in statistics[one.name].items()}
+    won = {key: clusters.totals(np.column_stack([wins(*sides), np.ones(len(sides[0]))])) for key, sides in ranked.items() if sides}
+    many = len(clusters) > 1
+    drawn = _columnwise(totals | won, lambda stacked: clusters.bootstrapped(stacked, chance.resamples, chance.seed)) if many else {}
+    exchanged = {one.name: _exchanged(metrics, totals, clusters, one, chance) for one in contrasts} if many else {}
+    made = []
+    for metric in metrics:
+        sums = {name: found.sum(axis=0, keepdims=True) for (of, name), found in totals.items() if of == metric.name}
+        scores = {name: round(float(metric.aggregate(one)[0]), metric.places) for name, one in sums.items()}
+        resampled = {name: metric.aggregate(drawn[metric.name, name]) for name in sums} if many else {}
+        found = {}
+        for one in contrasts:
+            low, high = interval(_weighted(one, resampled), metric.places) if many else (None, None)
+            p = _p_value(metric, sums, exchanged[one.name], one) if many else None
+            accuracy, auc = _rankings(ranked[metric.name, one.name], clusters, drawn.get((metric.name, one.name)))
+            forced = one.forced and "reference" in metric.reads
+            value = round(sum(weight * scores[name] for name, weight in one.weights.items()), metric.places)
+            found[one.name] = Difference(value, low, high, p, None, accuracy, auc, forced, metric.higher_is_better)
+        settings = chance.signature(clusters)
+        made.append(Row(metric.name, metric.signature, settings, scores, found, len(clusters.members), metric.higher_is_better))
+    return corrected(made)
+
+
+Key = tuple[str, str]
+
+
+def _columnwise(tables: Mapping[Key, Array], work: Callable[[Array], Array]) -> dict[Key, Array]:
+    """What work makes of tables of one height side by side, taken apart again."""
+    ends = np.cumsum([one.shape[1] for one in tables.values()])[:-1]
+    return dict(zip(tables, np.split(work(np.hstack(list(tables.values()))), ends, axis=1), strict=True))
+
+
+def _weighted(contrast: Contrast, values: Mapping[str, Array]) -> Array:
+    return np.asarray(sum(weight * values[name] for name, weight in contrast.weights.items()))
+
+
+def _exchanged(
+    metrics: Sequence[Metric], totals: Mapping[Key, Array], clusters: Clusters, contrast: Contrast, chance: Chance
+) -> dict[Key, Array]:
+    """By metric and variant what its sums gain when it is exchanged with its mirror in dialogues chosen at random."""
+    first = [name for name in contrast.weights if name < contrast.mirror[name]]
+    change = {(one.name, name): totals[one.name, contrast.mirror[name]] - totals[one.name, name] for one in metrics for name in first}
+    gained = _columnwise(change, lambda stacked: clusters.exchanged(stacked, chance.exchanges, chance.seed))
+    return gained | {(metric, contrast.mirror[name]): -one for (metric, name), one in gained.items()}
+
+
+def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[Key, Array], contrast: Contrast) -> float:
+    """How often exchanging variants gives a contrast at least as far from 0; what was seen counts as one of them."""
+    seen = abs(float(_weighted(contrast, {name: metric.aggregate(one) for name, one in sums.items()})[0]))
+    found = {name: metric.aggregate(sums[name] + gained[metric.name, name]) for name in contrast.weights}
+    far = np.abs(_weighted(contrast, found)) >= seen - 1e-12
+    return round((1 + int(far.sum())) / (1 + len(far)), PLACES)
+
+
+def _ranked(metric: Metric, statistics: Statistics, contrast: Contrast) -> tuple[Array, Array] | None:
+    """The scores of the two variants of a contrast, None for an effect of four.
+
+    They are cut to the places that are the same in every process, and turned round where lower is better.
+    """
+    if contrast.sides is None:
+        return None
+    sign = -1 if metric.higher_is_better is False else 1
+    one, other = (sign * np.round(metric.scores(statistics[name]), metric.places) for name in contrast.sides)
+    return one, other
+
+
+def _rankings(sides: tuple[Array, Array] | None, clusters: Clusters, drawn: Array | None) -> tuple[Estimate | None, Estimate | None]:
+    """Pairwise accuracy and area under the curve."""
+    if sides is None:
+        return None, None
+    accuracy, (area_value, error) = round(float(wins(*sides).mean()), PLACES), area(*sides, clusters.members)
+    value = round(area_value, PLACES)
+    if drawn is None or error is None:
+        return Estimate(accuracy), Estimate(value)
+    bounds = (round(max(area_value - NORMAL * error, 0.0), PLACES), round(min(area_value + NORMAL * error, 1.0), PLACES))
+    return Estimate(accuracy, *interval(drawn[:, 0] / drawn[:, 1], PLACES)), Estimate(value, *bounds)
+
+
+def accuracy_of(metric: Metric, statistics: Statistics, contrast: Contrast, clusters: Clusters, chance: Chance) -> Estimate | None:
+    """How often the first of two variants is rated better, where a pair without scores (nan) is one in which it is not."""
+    if (sides := _ranked(metric, statistics, contrast)) is None:
+        return None
+    won = np.nan_to_num(wins(*sides), nan=0.0)
+    if len(clusters) < 2:
+        return Estimate(round(float(won.mean()), PLACES))
+    drawn = clusters.bootstrapped(clusters.totals(np.column_stack([won, np.ones(len(won))])), chance.resamples, chance.seed)
+    return Estimate(round(float(won.mean()), PLACES), *interval(drawn[:, 0] / drawn[:, 1], PLACES))
+
+
+def diversity_row(
+    measure: Diversity, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], contrasts: Sequence[Contrast], seed: int
+) -> Row:
+    """The row of a measure of whole sets of texts: no pairwise figures and no p-value."""
+    values, words = measure.measure(variants, dialogues, seed)
+    scores = {name: round(float(one[0]), PLACES) for name, one in values.items()}
+    found = {}
+    for one in contrasts:
+        value = round(sum(weight * scores[name] for name, weight in one.weights.items()), PLACES)
+        half = NORMAL * jackknifed(_weighted(one, values)) if len(next(iter(values.values()))) > 1 else None
+        found[one.name] = Difference(value, *((None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES))))
+    settings = f"{measure.signature}|words:{words}|dialogues:{len(next(iter(values.values()))) - 1}|seed:{seed}"
+    return Row(measure.name, settings, None, scores, found, len(dialogues))
+
+
+def corrected(rows: Sequence[Row]) -> list[Row]:
+    """The rows with the p-values of all their contrasts corrected for standing together."""
+    places = [(number, name) for number, one in enumerate(rows) for name, found in one.differences.items() if found.p is not None]
+    values = holm([rows[number].differences[name].p or 0.0 for number, name in places])
+    changed = [dict(one.differences) for one in rows]
+    for (number, name), value in zip(places, values, strict=True):
+        changed[number][name] = replace(changed[number][name], holm=round(value, PLACES))
+    return [replace(one, differences=found) for one, found in zip(rows, changed, strict=True)]

@@ -1,0 +1,112 @@
+"""The page of a report: one self-contained file without a script, made from the templates in ``release/report/``."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.templates import environment
+from empathy_eval.evaluation.charts import RAW, Chart
+from empathy_eval.evaluation.results import Difference, Measured, Row
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts: Sequence[Chart]) -> str:
+    """The page as HTML; equal reports give equal pages. Texts of the data stay texts: all is escaped but our own style."""
+    folder = data_folder("release") / "report"
+    templates = environment(folder)
+    templates.filters |= FILTERS
+    return templates.get_template("page.html.j2").render(
+        measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claim=claim(measured), raw=RAW,
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+    ) + "\n"  # fmt: skip
+
+
+def claim(measured: Measured) -> dict[str, Any]:
+    """What the headline says: how many metrics that read the reference prefer whom, as released and at equal closeness.
+
+    ``times`` is how many times as far closeness moves their scores as stance does, at least and at most; ``uneven`` says whether edit
+    size or length differ between stances, None where no interval can tell.
+    """
+    reading = [row for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None]
+    names = {row.metric for row in reading}
+    alone = [row for row in measured.controls if row.metric in names]
+    times = [abs(row.differences["closeness"].value / value) for row in alone if (value := row.differences["stance"].value)]
+    even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith("stance")]
+    return {
+        "of": len(reading),
+        "raw": sides(row.differences[RAW] for row in reading),
+        "alone": sides(row.differences["stance"] for row in alone) if alone else None,
+        "times": (min(times), max(times)) if times and len(times) == len(alone) else None,
+        "uneven": any(one.decided for one in even) if all(one.low is not None for one in even) else None,
+    }
+
+
+def sides(differences: Iterable[Difference]) -> dict[str, int]:
+    """How many differences prefer the apathetic, the empathetic and neither side, and how many have no interval to tell."""
+    found = Counter("untested" if one.low is None else one.prefers for one in differences)
+    return {name: found[name] for name in ("apathetic", "empathetic", "neither", "untested")}
+
+
+def number(value: float, places: int = 4) -> str:
+    """A number with a true minus sign."""
+    return f"{value:.{places}f}".replace("-", MINUS)
+
+
+def signed(value: float, places: int = 4) -> str:
+    """A number that always has its sign; nothing has a sign if it rounds to zero."""
+    text = f"{value:+.{places}f}"
+    return f"{0:.{places}f}" if not float(text) else text.replace("-", MINUS)
+
+
+def percent(value: float, places: int = 1) -> str:
+    """A share in percent."""
+    return f"{100 * value:.{places}f}\N{NO-BREAK SPACE}%"
+
+
+def times(value: float) -> str:
+    """How many times: whole from ten on, with one decimal below."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """``1 pair``, ``2,000 pairs``."""
+    return f"{count:,} {one if count == 1 else many or one + 's'}"
+
+
+def place(value: float, span: tuple[float, float]) -> str:
+    """Where a value lies on a drawing, a little room at both ends left free."""
+    return f"{6.5 + 87 * (value - span[0]) / (span[1] - span[0]):.2f}%"
+
+
+def ends(rows: Sequence[tuple[str, Row]]) -> tuple[tuple[str, float], tuple[str, float]]:
+    """The groups with the smallest and the largest difference, the first of equals."""
+    values = [(name, row.differences[RAW].value) for name, row in rows]
+    return min(values, key=lambda one: one[1]), max(values, key=lambda one: one[1])
+
+
+def peak(phase: dict[str, Any], course: dict[str, Any]) -> tuple[int, float]:
+    """The part of a dialogue where a phase has its largest share of the turns, and that share; the first of equals."""
+    totals = [sum(column) for column in zip(*(one["counts"] for one in course["phases"]), strict=True)]
+    shares = [count / total if total else 0.0 for count, total in zip(phase["counts"], totals, strict=True)]
+    return shares.index(max(shares)), max(shares)
+
+
+def pretty(value: Any) -> str:
+    """JSON to be read."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+def listed(parts: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
+
+
+FILTERS: dict[str, Any] = {
+    "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": place, "pretty": pretty,
+    "listed": listed, "sides": sides, "ends": ends, "peak": peak, "shift": Chart.shift,
+}  # fmt: skip

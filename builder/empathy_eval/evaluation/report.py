@@ -1,0 +1,183 @@
+"""The report: how common metrics rate the variants, as tables, figures and one self-contained page."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, input_error
+from empathy_eval.base.files import data_folder, whole_folder, write_whole
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.workers import Spread
+from empathy_eval.design.contrasts import PAIR_VARIANTS
+from empathy_eval.design.dataset import TABLES, column, read_manifest
+from empathy_eval.evaluation.charts import effects, ranks, scenarios
+from empathy_eval.evaluation.corpus import refuse_odd_rows
+from empathy_eval.evaluation.descriptives import course, examples, lengths, making
+from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_lengths
+from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.page import page
+from empathy_eval.evaluation.results import Estimate, Measured, Row
+from empathy_eval.evaluation.stand import LENGTH_WITHIN, Stand
+from empathy_eval.metrics.registry import Found, default_names, find
+from empathy_eval.metrics.score_cache import ScoreCache
+from empathy_eval.metrics.trust import NotRecomputed, chosen
+from empathy_eval.metrics.weights import published
+
+# Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
+EXCHANGES = 1999
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Report:
+    """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``.
+
+    ``left`` are the metrics of the manifest that were not run.
+    """
+
+    measured: Measured
+    about: dict[str, Any]
+    told: dict[str, Any]
+    left: tuple[NotRecomputed, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return {"about": self.about, **self.measured.to_json(), **self.told}
+
+
+def report(
+    release_dir: Path, out: Path, *, trusted: Collection[str] = (), cache: ScoreCache | None = None, spread: Spread | None = None,
+    progress: Progress = lambda texts: None,
+) -> Report:  # fmt: skip
+    """Measures a release anew, with the metrics its manifest names, into a folder of its own. The cache changes no number.
+
+    Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name.
+
+    Raises:
+        InputError: if the folder is no release, no metric is left to run, or ``out`` holds something else.
+    """
+    manifest = read_manifest(release_dir)
+    found, left = metrics_of(manifest, trusted)
+    if not found.metrics and not found.diversities:
+        raise InputError(left)
+    refuse_odd_rows(release_dir)
+    with whole_folder(out, made_by=TABLES) as folder:
+        return replace(write_report(release_dir, folder, manifest, found, cache=cache, spread=spread, progress=progress), left=left)
+
+
+def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Found, tuple[NotRecomputed, ...]]:
+    """The metrics that a manifest may have run here, and those that it may not.
+
+    Raises:
+        InputError: if one that it may cannot be made.
+    """
+    settings = manifest["configuration"]["report"]
+    taken = chosen(settings, trusted)
+    return find(taken.names, settings, own=taken.own), taken.left
+
+
+def own_metrics(settings: dict[str, Any]) -> Found:
+    """The metrics of the part ``report`` of a configuration of one's own: whatever it names.
+
+    Raises:
+        InputError: if one of them is unknown or cannot be made.
+    """
+    names = settings.get("metrics") or default_names(settings)
+    return find(names, settings, own=names)
+
+
+def published_configuration(configuration: dict[str, Any]) -> dict[str, Any]:
+    """The configuration as a manifest shows it: a model that is not a well-known one is named by the hash of its weights."""
+    settings = configuration["report"]
+    if "bertscore" not in settings or "bertscore" not in (settings.get("metrics") or default_names(settings)):
+        return configuration
+    bertscore = {**settings["bertscore"], "model": published(settings["bertscore"]["model"])}
+    return {**configuration, "report": {**settings, "bertscore": bertscore}}
+
+
+def write_report(
+    release_dir: Path, out: Path, facts: dict[str, Any], found: Found, *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    progress: Progress = lambda texts: None,
+) -> Report:  # fmt: skip
+    """Measures a release and writes ``index.html``, the tables as JSON and ``figures/`` into ``out``.
+
+    Args:
+        facts: the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
+        found: the metrics.
+
+    Raises:
+        InputError: if the folder holds no pairs.
+    """
+    report = measure_release(release_dir, facts, found, cache=cache, spread=spread, progress=progress)
+    write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
+    charts = [chart for make in (effects, ranks, scenarios) if (chart := make(report.measured))]
+    for chart in charts:
+        draw_chart(chart, out / "figures")
+    draw_lengths(report.told["lengths"], out / "figures")
+    draw_course(report.told["course"], out / "figures")
+    write_whole(out / "index.html", page(report.measured, report.about, report.told, charts))
+    return report
+
+
+def measure_release(
+    release_dir: Path, facts: dict[str, Any], found: Found, *, cache: ScoreCache | None = None, spread: Spread | None = None,
+    progress: Progress = lambda texts: None,
+) -> Report:  # fmt: skip
+    """The tables of a release, by these metrics."""
+    configuration = facts["configuration"]
+    chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
+    stand = Stand(release_dir, found, chance, cache=cache, spread=spread, progress=progress)
+    if not len(stand.pairs):
+        raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
+    about = {
+        "pairs": len(stand.pairs),
+        "dialogues": len(set(stand.pairs.dialogues)),
+        "controls": len(stand.controls),
+        "sources": sorted(set(column(release_dir, "pairs", "source"))),
+        "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
+        "overlap_at_most": configuration["checks"]["overlap_at_most"],
+        "length_within": LENGTH_WITHIN,
+        "paper": _paper(configuration),
+    }
+    told = {
+        "lengths": lengths(stand.pairs, stand.controls),
+        "course": course(release_dir),
+        "examples": examples(release_dir),
+        "making": making(facts),
+    }
+    return Report(stand.measured(), about, told)
+
+
+def _paper(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
+    """The paper's figures that stand beside ours: of the same metric and, where there is one, the same model."""
+    ours = configuration["report"].get("bertscore", {})
+    figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
+    same = [one for one in figures if "model" not in one or (one["model"], one["layer"]) == (ours.get("model"), ours.get("layer"))]
+    return {one["metric"]: {name: one[name] for name in PAIR_VARIANTS} for one in same}
+
+
+def inversion_table(report: Report) -> str:
+    """The inversion, and what is left of it at equal closeness, as lines of text for a terminal."""
+    stance = {row.metric: row for row in report.measured.controls}
+    lines = [f"{'metric':<14}{'apathetic':>11}{'empathetic':>12}  {'difference':<29}{'prefers':<22}at equal closeness"]
+    for row in report.measured.inversion:
+        difference = row.differences["empathetic - apathetic"]
+        scores = f"{row.scores['apathetic']:>11.4f}{row.scores['empathetic']:>12.4f}"
+        prefers, alone = difference.prefers + ", forced" * difference.forced, _alone(stance.get(row.metric))
+        lines.append(f"{row.metric:<14}{scores}  {_interval(difference):<29}{prefers:<22}{alone}".rstrip())
+    about = report.about
+    lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
+    return "\n".join(lines)
+
+
+def _alone(row: Row | None) -> str:
+    """The effect of stance within closeness, in few words."""
+    return f"{_interval(row.differences['stance']):<29}{row.differences['stance'].prefers}" if row else ""
+
+
+def _interval(one: Estimate) -> str:
+    return f"{one.value:+.4f}" + ("" if one.low is None else f" [{one.low:+.4f}, {one.high:+.4f}]")

@@ -1,0 +1,95 @@
+"""Dialogues as the unit of chance: the bootstrap over them within scenario, and the exchange of variants within them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.hashing import derived_random
+from empathy_eval.metrics.protocol import Array
+
+CONFIDENCE = 0.95
+# Resamples drawn at once: memory does not grow with their number.
+AT_ONCE = 50
+TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Which dialogue each segment belongs to (``members``), and which scenario each dialogue."""
+
+    members: NDArray[np.int64]
+    scenarios: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, dialogues: Sequence[str], scenarios: Sequence[int]) -> Clusters:
+        """From the dialogue and the scenario of each segment."""
+        place: dict[str, int] = {}
+        scenario_of: list[int] = []
+        for dialogue, scenario in zip(dialogues, scenarios, strict=True):
+            if dialogue not in place:
+                place[dialogue] = len(place)
+                scenario_of.append(scenario)
+        return cls(np.array([place[one] for one in dialogues], dtype=np.int64), np.array(scenario_of, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.scenarios)
+
+    def take(self, rows: NDArray[np.bool_]) -> Clusters:
+        """The clusters of some of the segments; dialogues without a segment are gone."""
+        kept, members = np.unique(self.members[rows], return_inverse=True)
+        return Clusters(members, self.scenarios[kept])
+
+    def totals(self, statistics: Array) -> Array:
+        """Sums of segment statistics by dialogue, shape (dialogues, k)."""
+        columns = [np.bincount(self.members, column, len(self)) for column in statistics.T]
+        return np.column_stack(columns) if columns else np.zeros((len(self), 0))
+
+    def bootstrapped(self, totals: Array, resamples: int, seed: int) -> Array:
+        """Sums over resampled dialogues, shape (resamples, k).
+
+        Dialogues are drawn with replacement within their scenario, one fewer than there are, and weighted up (Rao & Wu 1988):
+        without that, scenarios of few dialogues would make the intervals too narrow. Scenarios of one dialogue have no spread of
+        their own and are one stratum together; a single such dialogue is always in.
+        """
+        parts = [weights @ totals for weights in self._weights(resamples, seed)]
+        return np.vstack(parts)
+
+    def _weights(self, resamples: int, seed: int) -> Iterator[Array]:
+        sizes = Counter(self.scenarios.tolist())
+        stratum = np.array([0 if sizes[scenario] == 1 else scenario for scenario in self.scenarios.tolist()])
+        strata = [np.flatnonzero(stratum == one) for one in np.unique(stratum)]
+        for start in range(0, resamples, AT_ONCE):
+            rng = np.random.default_rng(derived_random(seed, "bootstrap", start).getrandbits(64))
+            weights = np.ones((min(AT_ONCE, resamples - start), len(self)))
+            for columns in strata:
+                if (size := len(columns)) > 1:
+                    drawn = rng.multinomial(size - 1, np.full(size, 1 / size), size=len(weights))
+                    weights[:, columns] = drawn * (size / (size - 1))
+            yield weights
+
+    def exchanged(self, change: Array, flips: int, seed: int) -> Array:
+        """Sums of ``change`` over randomly chosen dialogues, each in with probability one half, shape (flips, k)."""
+        parts = []
+        for start in range(0, flips, AT_ONCE):
+            rng = np.random.default_rng(derived_random(seed, "exchange", start).getrandbits(64))
+            parts.append(rng.integers(0, 2, (min(AT_ONCE, flips - start), len(self))).astype(np.float64) @ change)
+        return np.vstack(parts)
+
+
+def interval(values: Array, places: int) -> tuple[float, float]:
+    """The percentile interval of resampled values."""
+    low, high = np.quantile(values, TAILS)
+    return round(float(low), places), round(float(high), places)
+
+
+def jackknifed(values: Array) -> float:
+    """The standard error from a value and the values without each dialogue."""
+    without = values[1:]
+    count = len(without)
+    return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))

@@ -1,0 +1,144 @@
+"""The build: maps the items of a plan to outcomes, in plan order, through a bounded window."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from empathy_eval.base.errors import JobError, input_error, job_error
+from empathy_eval.base.files import whole_file, write_whole
+from empathy_eval.base.hashing import canonical_json, digest_file
+from empathy_eval.base.stopping import stopped_by_signals
+from empathy_eval.completions.asker import Asker
+from empathy_eval.completions.budget import Budget, make_budget
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.models import make_models
+from empathy_eval.completions.models.recorder import Notes
+from empathy_eval.completions.models.transport import check_access
+from empathy_eval.completions.pending import under_way
+from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.planning import part_of, planned, plans
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, _claim, provenance
+from empathy_eval.generation.checks.toxicity import Toxicity
+from empathy_eval.generation.items import WINDOW, Workshop, outcomes
+from empathy_eval.generation.summary import Summary
+
+
+@dataclass(frozen=True)
+class Run:
+    """How a build is run; none of it changes what is built."""
+
+    ledger: Path | None = None
+    offline: bool = False
+    budget_dollars: float | None = None
+    budget_tokens: int | None = None
+    # A part of the plan, as (3, 16): every sixteenth item from the third on. A part only fills the ledger; outcomes need all of it.
+    part: tuple[int, int] | None = None
+    # With notes nothing is sent: unanswered requests are written down, and outcomes are written only if there are none.
+    notes: Notes | None = None
+    # Why items were not answered elsewhere in this run, by dialogue: what they lack is not asked for again.
+    left: Mapping[str, str] = field(default_factory=dict)
+    window: int = WINDOW
+    progress: Callable[[Summary], None] = lambda summary: None
+
+
+class _OnlyFilled(Exception):
+    """The ledger was filled, and the outcomes are not all of the build's: they are not kept."""
+
+
+def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run | None = None) -> Summary:
+    """Builds into a folder: asks for what the ledger does not have, and writes the outcomes whole or not at all.
+
+    With a ``part`` of the plan only the ledger is filled: no outcomes are written. With ``notes`` nothing is sent.
+
+    Raises:
+        InputError: if the folder holds another configuration's build, or a scorer, a model or a price cannot be had.
+        JobError: if the ledger is damaged or full, an offline build lacks an answer, the endpoint refuses everything, or the
+            budget is used up.
+    """
+    run = run or Run()
+    with opened(config, out, run) as (ledger, budget):
+        return asyncio.run(work_through(config, out, catalogue, prompts, run, ledger, budget))
+
+
+@contextlib.contextmanager
+def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]:
+    """The ledger of a build in a folder that belongs to it, and what may be spent.
+
+    Raises:
+        InputError, JobError: as :func:`build`.
+    """
+    _claim(out, config)
+    if not run.offline and run.notes is None:
+        for model in config.models.values():
+            check_access(model)
+    with Ledger(run.ledger or out / LEDGER, create=not run.offline, write=not run.offline) as ledger:
+        if not run.offline and (waiting := under_way(ledger)):
+            builds = sorted({"this build" if one.build == config.identity else f'the build "{one.build}"' for one in waiting})
+            what = f"{len(waiting)} batches of {' and '.join(builds)} are under way: their requests would be paid for twice"
+            raise input_error(ledger.path, what, "run it with --batch, which takes them in")
+        budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
+        write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
+        yield ledger, budget
+
+
+async def work_through(
+    config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run, ledger: Ledger, budget: Budget,
+    stopping: Callable[[Asker], contextlib.AbstractContextManager[None]] | None = None,
+) -> Summary:  # fmt: skip
+    """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder.
+
+    Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
+    """
+    # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
+    gc.freeze()
+    models = make_models(config, catalogue, budget, lambda: asker.stopped)
+    models = run.notes.stand_ins(models, config) if run.notes is not None else models
+    toxicity = Toxicity(config.checks.toxicity, ledger, offline=run.offline)
+    asker = Asker(ledger, models, prompts, samples=config.samples, repairs=config.repairs, offline=run.offline, left=run.left)
+    part = run.part or (1, 1)
+    items = part_of(plans(config, catalogue), *part)
+    summary = Summary(len(list(part_of(range(planned(config, catalogue)), *part))), budget)
+    try:
+        with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_signals)(asker), whole_file(out / OUTCOMES) as partial:
+            made = outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window)
+            async with contextlib.aclosing(made):
+                with partial.open("wb") as stream:
+                    async for outcome in made:
+                        stream.write(canonical_json(outcome.to_json()) + b"\n")
+                        summary.add(outcome)
+                        run.progress(summary)
+            if run.offline and summary.missing:
+                raise _unanswered(summary, ledger.path)
+            if run.part or run.notes:
+                raise _OnlyFilled
+            (out / BUILD).unlink(missing_ok=True)
+    finally:
+        for model in set(models.values()):
+            await model.close()
+    if run.part or run.notes:
+        return summary
+    header = {**provenance(config, catalogue, prompts, toxicity), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
+    write_whole(out / BUILD, json.dumps(header, indent=2, ensure_ascii=False) + "\n")
+    return summary
+
+
+def _stopped_by_signals(asker: Asker) -> contextlib.AbstractContextManager[None]:
+    """The first Ctrl-C, SIGTERM or SIGHUP sends nothing more and waits for the answers under way; a Ctrl-C after it does not wait."""
+
+    def stop(error: JobError) -> None:
+        asker.stopped = asker.stopped or error
+
+    return stopped_by_signals(stop)
+
+
+def _unanswered(summary: Summary, ledger: Path) -> JobError:
+    shown = summary.missing[:5] + ([f"and {len(summary.missing) - 5} more"] if len(summary.missing) > 5 else [])
+    return job_error(ledger, "the offline build lacks answers:\n  " + "\n  ".join(shown), "run the same build without --offline")

@@ -1,0 +1,205 @@
+"""A build over many machines: slices of the plan as Ray tasks, every answer sent to the one ledger as it comes, then a replay."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, input_error
+from empathy_eval.base.ray_cluster import AGAIN, heard, joined, plain_errors, workers_of
+from empathy_eval.base.stopping import stopped_by_signals
+from empathy_eval.completions.asker import Asker
+from empathy_eval.completions.budget import Budget
+from empathy_eval.completions.ledger import INSERT, Entry, Ledger, row_of
+from empathy_eval.completions.requests import Usage
+from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.planning import part_of, plans
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation.build import Run, build, work_through
+from empathy_eval.generation.build_folder import LEDGER
+from empathy_eval.generation.keeper import Keeper, stopped
+from empathy_eval.generation.summary import Summary
+
+# Slices a lane works on, one after the other: a lost worker loses less, and none waits long for the last.
+SLICES_A_LANE = 4
+# Stores that a slice has sent and has not yet heard of; while there are so many it sends no request, for they are lost with its worker.
+SENT = 16
+
+
+@dataclass(frozen=True)
+class Work:
+    """What all slices have in common: ``config`` has their share of the pace, ``slices`` is their number."""
+
+    config: Configuration
+    catalogue: Catalogue
+    prompts: Prompts
+    slices: int
+    limited: bool = False
+
+
+class _SliceLedger(Ledger):
+    """The ledger of a slice: what is to be stored the keeper stores first, and it answers whether to stop."""
+
+    def __init__(self, path: Path, ray: Any, keeper: Any) -> None:
+        super().__init__(path)
+        self.ray, self.keeper = ray, keeper
+        self.room = asyncio.Semaphore(SENT)
+        self._asker: Asker | None = None
+
+    async def store(self, *entries: Entry) -> None:
+        rows = [row_of(entry) for entry in entries]
+        async with self.room:
+            self._heed(await heard(self.ray, self.keeper.put.remote(rows)))
+        self.write((INSERT, rows))
+
+    @contextmanager
+    def stopping(self, asker: Asker) -> Iterator[None]:
+        """Stops the asker once the keeper says so; it is asked every second too, for a slice may have nothing to store."""
+        self._asker = asker
+        asking = asyncio.create_task(self._ask())
+        try:
+            yield
+        finally:
+            asking.cancel()
+
+    async def _ask(self) -> None:
+        while self._asker and not self._asker.stopped:
+            await asyncio.sleep(1)
+            try:
+                self._heed(await heard(self.ray, self.keeper.stopping.remote()))
+            except EmpathyEvalError as error:  # the keeper is lost
+                self._asker.stopped = error
+
+    def _heed(self, stop: bool) -> None:
+        if stop and self._asker:
+            self._asker.stopped = self._asker.stopped or stopped()
+
+
+class _SliceBudget(Budget):
+    """The budget of a slice: the keeper's, if one is to be kept."""
+
+    def __init__(self, ledger: _SliceLedger, number: int, kept: bool) -> None:
+        super().__init__(ledger, {}, set(), None, None)
+        self._slice, self._number, self._kept = ledger, number, kept
+
+    async def reserve(self, token: str, model: str, worst: Usage) -> None:
+        async with self._slice.room:  # nothing is sent while many answers wait to be stored
+            pass
+        if self._kept:
+            await heard(self._slice.ray, self._slice.keeper.reserve.remote(self._number, token, model, worst))
+
+    def settle(self, token: str, model: str, worst: Usage, used: Usage | None, *, known: bool = True) -> None:
+        if self._kept:
+            self._slice.keeper.settle.remote(self._number, token, used, known)
+
+
+def fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
+    """Works on one slice of the plan, as ``build --slice`` does; returns by dialogue why items are missing."""
+    return asyncio.run(_fill(work, number, keeper))
+
+
+async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
+    import ray
+
+    part = (number, work.slices)
+    dialogues = [plan.dialogue_id for plan in part_of(plans(work.config, work.catalogue), *part)]
+    if any(one.requests_per_minute or one.tokens_per_minute for one in work.config.models.values()):
+        # The slice before may have used a second's worth at once, as a pace allows: this one begins when that is over.
+        await asyncio.sleep(1)
+    with tempfile.TemporaryDirectory() as folder, closing(_SliceLedger(Path(folder) / LEDGER, ray, keeper)) as ledger:
+        ledger.write((INSERT, await heard(ray, keeper.begin.remote(number, dialogues))))
+        run = Run(part=part, progress=lambda summary: keeper.tell.remote(number, summary.status))
+        inputs = (work.config, Path(folder), work.catalogue, work.prompts)
+        try:
+            summary = await work_through(*inputs, run, ledger, _SliceBudget(ledger, number, work.limited), ledger.stopping)
+        finally:
+            await heard(ray, keeper.end.remote(number))
+    return dict(one.split(": ", 1) for one in summary.missing)
+
+
+def build_on_ray(
+    config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run | None = None, *, address: str | None = None
+) -> Summary:
+    """:func:`empathy_eval.generation.build.build`, with the asking and the checks done by Ray tasks; it gives the same bytes.
+
+    Raises:
+        InputError: if Ray is not installed or no cluster answers, for a part or an offline run, and as ``build``.
+        JobError: as ``build``, and if workers are lost again and again.
+    """
+    run = run or Run()
+    if run.offline or run.part or run.notes:
+        raise only_whole()
+    with joined(address) as ray, plain_errors(ray):
+        left = asyncio.run(_filled(ray, config, out.absolute(), catalogue, prompts, run))
+    # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
+    return build(config, out, catalogue, prompts, replace(run, left=left))
+
+
+def only_whole() -> InputError:
+    """The error for another way to build that is asked for beside Ray."""
+    return input_error("--engine ray", "only builds a whole plan live", "leave out --offline, --slice, --batch and --requests-to")
+
+
+async def _filled(ray: Any, config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run) -> dict[str, str]:
+    """Fills the ledger; returns by dialogue why items are missing."""
+    items = sum(1 for _ in plans(config, catalogue))
+    lanes = min(workers_of(ray), items, *(one.in_flight for one in config.models.values()))
+    here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+    keeper = ray.remote(Keeper).options(num_cpus=0, max_concurrency=100_000, scheduling_strategy=here).remote()
+    kept = Run(run.ledger and run.ledger.absolute(), False, run.budget_dollars, run.budget_tokens)
+    limited = await heard(ray, keeper.open.remote(config, out, kept))
+    try:
+        work = Work(divided(config, lanes), catalogue, prompts, min(items, SLICES_A_LANE * lanes), limited)
+
+        async def watch() -> None:
+            run.progress(Summary(items, None, await heard(ray, keeper.told.remote())))
+
+        return await _all_slices(ray, work, keeper, lanes, watch)
+    finally:
+        await heard(ray, keeper.close.remote())
+
+
+async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, watch: Callable[[], Awaitable[None]]) -> dict[str, str]:
+    """Runs the slices, so many at once; after the first error or a signal nothing more is sent, and answers under way are stored."""
+    task, shared, left = ray.remote(fill).options(num_cpus=1, max_retries=AGAIN), ray.put(work), dict[str, str]()
+    waiting, running = deque(range(1, work.slices + 1)), dict[asyncio.Future[Any], int]()
+    signalled: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
+    with stopped_by_signals(signalled.set_result):
+        try:
+            while (waiting or running) and not signalled.done():
+                while waiting and len(running) < lanes:
+                    number = waiting.popleft()
+                    running[asyncio.create_task(heard(ray, task.remote(shared, number, keeper)))] = number
+                done, _ = await asyncio.wait([*running, signalled], timeout=1, return_when=asyncio.FIRST_COMPLETED)
+                for one in done & running.keys():
+                    del running[one]
+                    left |= one.result()
+                await watch()
+        finally:
+            # A slice that has not begun needs no waiting for: once it begins it is told, or there is no keeper any more.
+            begun = await heard(ray, keeper.stop.remote())
+            await asyncio.gather(*(one for one, number in running.items() if number in begun), return_exceptions=True)
+    if signalled.done():
+        raise signalled.result()
+    return left
+
+
+def divided(config: Configuration, lanes: int) -> Configuration:
+    """A configuration with one lane's share of what an endpoint may be asked at once, and a minute."""
+    models = {
+        role: replace(
+            one,
+            in_flight=one.in_flight // lanes,
+            requests_per_minute=one.requests_per_minute and one.requests_per_minute / lanes,
+            tokens_per_minute=one.tokens_per_minute and one.tokens_per_minute / lanes,
+        )
+        for role, one in config.models.items()
+    }
+    return replace(config, models=models)

@@ -1,0 +1,151 @@
+"""The nouns of a build: requests and completions, plans, dialogues, pairs and what becomes of an item."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+from empathy_eval.completions.asker import Trail
+from empathy_eval.completions.requests import Failure, Flaw, Kind
+from empathy_eval.design.phases import Role
+
+Status = Literal["accepted", "rejected", "missing"]
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One utterance; the strategy is None for the seeker."""
+
+    role: Role
+    text: str
+    strategy: str | None = None
+
+
+@dataclass(frozen=True)
+class Dialogue:
+    """An accepted dialogue with the request that made it."""
+
+    dialogue_id: str
+    scenario_id: int
+    description: str
+    turns: tuple[Turn, ...]
+    flags: tuple[str, ...]
+    source: str
+    model: str
+    request_key: str
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A rewritten helper turn: how it was made, its closeness to the reference, its toxicity, its request."""
+
+    text: str
+    strategy: str
+    method: str
+    model: str
+    edit_ratio: float
+    overlap: float
+    toxicity: float
+    request_key: str | None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One helper turn of a dialogue with its variants; the controls are None where none were planned or one failed."""
+
+    turn: int
+    flags: tuple[str, ...]
+    reference_toxicity: float
+    apathetic: Variant
+    empathetic: Variant
+    near_empathetic: Variant | None = None
+    far_apathetic: Variant | None = None
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A variant's text that reached the checks and is not released: refused for its reasons, or of a pair that is left out."""
+
+    kind: Kind
+    turn: int
+    text: str
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of one item. ``usage`` sums the ledger rows that the replay of this item used."""
+
+    dialogue_id: str
+    scenario_id: int
+    status: Status
+    reasons: tuple[str, ...] = ()
+    dialogue: Dialogue | None = None
+    pairs: tuple[Pair, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    candidates: tuple[Candidate, ...] = ()
+    usage: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """The outcome as plain JSON values."""
+        value: dict[str, Any] = _plain(self)
+        return value
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Outcome:
+        """An outcome from what :meth:`to_json` gave; the value must be valid under ``outcome.schema.json``."""
+        return cls(
+            **{
+                **value,
+                "reasons": tuple(value["reasons"]),
+                "dialogue": value["dialogue"] and _dialogue(value["dialogue"]),
+                "pairs": tuple(_pair(pair) for pair in value["pairs"]),
+                "failures": tuple(Failure(**{**one, "reasons": tuple(one["reasons"])}) for one in value["failures"]),
+                "candidates": tuple(Candidate(**{**one, "reasons": tuple(one["reasons"])}) for one in value["candidates"]),
+            }
+        )
+
+
+def _plain(value: Any) -> Any:
+    """Dataclasses as dicts and tuples as lists; unlike ``dataclasses.asdict`` it copies no leaf, which is most of its cost."""
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    return [_plain(one) for one in value] if isinstance(value, tuple) else value
+
+
+def _dialogue(value: dict[str, Any]) -> Dialogue:
+    turns = tuple(Turn(**turn) for turn in value["turns"])
+    return Dialogue(**{**value, "turns": turns, "flags": tuple(value["flags"])})
+
+
+def _pair(value: dict[str, Any]) -> Pair:
+    variants = {name: Variant(**value[name]) for name in VARIANTS if value[name] is not None}
+    return Pair(value["turn"], tuple(value["flags"]), value["reference_toxicity"], **variants)
+
+
+# The kind of request that makes each variant.
+MADE_BY: dict[str, Kind] = {
+    "apathetic": "near_apathetic",
+    "empathetic": "far_empathetic",
+    "near_empathetic": "near_empathetic",
+    "far_apathetic": "far_apathetic",
+}
+VARIANTS = tuple(one.name for one in fields(Pair) if "Variant" in str(one.type))
+
+
+@dataclass
+class ItemTrail(Trail):
+    """What an item leaves behind while it is worked on: its trail, and the texts of variants that were judged."""
+
+    candidates: list[Candidate] = field(default_factory=list)
+
+    def judged(self, kind: Kind, turn: int, text: str, flaws: Sequence[Flaw]) -> None:
+        """Notes a variant's text with the reasons against it, if any."""
+        self.candidates.append(Candidate(kind, turn, text, tuple(sorted({flaw.reason for flaw in flaws}))))
+
+    def candidates_beside(self, pairs: Sequence[Pair]) -> tuple[Candidate, ...]:
+        """The judged texts that are not in these pairs, by turn and kind, those of one kind in the order they were judged."""
+        taken = {(pair.turn, kind) for pair in pairs for name, kind in MADE_BY.items() if getattr(pair, name)}
+        left = [one for one in self.candidates if one.reasons or (one.turn, one.kind) not in taken]
+        return tuple(sorted(left, key=lambda one: (one.turn, one.kind)))

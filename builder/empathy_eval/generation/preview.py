@@ -1,0 +1,193 @@
+"""The preview of a build: the requests it would send, and what it would take. Sends nothing."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from empathy_eval.base.schemas import violations
+from empathy_eval.completions.budget import cost, make_budget
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.models import make_models
+from empathy_eval.completions.models.protocol import Model
+from empathy_eval.completions.requests import About, Kind, Request, Usage
+from empathy_eval.design.configuration import Configuration, ModelConfig
+from empathy_eval.design.planning import Plan, PlannedTurn, plans, seed_plan
+from empathy_eval.design.prompts import Message, Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation import rewriting
+from empathy_eval.generation import self_chat as generation
+from empathy_eval.generation.outcomes import Dialogue, Turn
+
+# Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
+# have 28.7 words, about 40 tokens, and JSON adds to them.
+BYTES_A_TOKEN, TOKENS_A_TURN, TOKENS_A_VARIANT = 4, 55, 50
+SECONDS_A_REQUEST, SECONDS_A_TOKEN = 0.5, 0.02
+# Items whose requests are rendered to learn the size of a request.
+RENDERED = 5
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What one kind of request takes over a whole build; ``observed`` if the ledger's own answers say so, else it is assumed."""
+
+    kind: Kind
+    model: str
+    requests: int
+    usage: Usage
+    dollars: float | None
+    hours: float
+    observed: bool
+
+
+@dataclass(frozen=True)
+class Preview:
+    """The first requests of a build, and the estimates of all of it. ``stand_ins`` names dialogues that a seed stands in for."""
+
+    requests: tuple[Request, ...]
+    stand_ins: tuple[str, ...]
+    estimates: tuple[Estimate, ...]
+
+
+def preview(config: Configuration, catalogue: Catalogue, prompts: Prompts, ledger_path: Path | None, count: int) -> Preview:
+    """Renders the requests of the first ``count`` items, and estimates the build.
+
+    A self-chat request is exactly the one a build sends. So are rewriting requests where the ledger holds the dialogue; elsewhere
+    a seed dialogue stands in for it.
+
+    Raises:
+        InputError: if the ledger cannot be opened.
+    """
+    with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
+        items = Items(config, catalogue, prompts, ledger)
+        shown = [(plan, items.requests(plan)) for plan in itertools.islice(plans(config, catalogue), max(count, RENDERED))]
+        estimates = tuple(items.estimates([request for _, requests in shown for request in requests]))
+        first = [request for _, requests in shown[:count] for request in requests]
+        stand_ins = tuple(plan.dialogue_id for plan, _ in shown[:count] if items.dialogue(plan) is None)
+    return Preview(tuple(first), stand_ins, estimates)
+
+
+class Items:
+    """Renders requests of items without asking for anything."""
+
+    def __init__(self, config: Configuration, catalogue: Catalogue, prompts: Prompts, ledger: Ledger) -> None:
+        self.config, self.catalogue, self.prompts, self.ledger = config, catalogue, prompts, ledger
+        self.models = make_models(config, catalogue, make_budget(config, ledger, None, None))
+
+    def requests(self, plan: Plan) -> list[Request]:
+        """All first-sample requests of an item."""
+        dialogue, turns = self.dialogue(plan), plan.turns
+        if dialogue is None:
+            dialogue, turns = self._stand_in(plan)
+        found = [self._self_chat(plan)]
+        for scene in rewriting.scenes(dialogue, turns):
+            for kind in _kinds_of(scene.planned, self.config):
+                messages = rewriting.messages(self.prompts, self.catalogue, self.config, kind, scene)
+                found.append(self._request(kind, messages, "variant_answer", About(plan.dialogue_id, kind, scene.place)))
+        return found
+
+    def dialogue(self, plan: Plan) -> Dialogue | None:
+        """The dialogue that the ledger holds for a plan, if its first sample is one."""
+        found = self.ledger.get(self._self_chat(plan).key)
+        try:
+            value = json.loads(found.text) if found else None
+        except ValueError:
+            return None
+        if value is None or any(violations(value, "dialogue_answer")) or len(value["turns"]) != len(plan.turns):
+            return None
+        turns = tuple(Turn(turn["role"], turn["text"], turn["strategy"]) for turn in value["turns"])
+        return Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "")
+
+    def _stand_in(self, plan: Plan) -> tuple[Dialogue, tuple[PlannedTurn, ...]]:
+        seeds = [one for one in self.catalogue.scenarios if one.seed]
+        scenario = next((one for one in seeds if one.number == plan.scenario_id), seeds[0])
+        seed = scenario.seed
+        if seed is None:  # seeds holds only scenarios with one
+            raise LookupError(scenario.file_name)
+        turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
+        dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, seed.description, turns, (), "seed", "", "")
+        return dialogue, seed_plan(scenario.number, seed).turns
+
+    def _self_chat(self, plan: Plan) -> Request:
+        messages = generation.messages(self.prompts, self.catalogue, self.config, plan)
+        return self._request("self_chat", messages, "dialogue_answer", About(plan.dialogue_id, "self_chat"))
+
+    def _request(self, kind: Kind, messages: list[Message], answer_schema: str, about: About) -> Request:
+        model: Model = self.models[_role(kind)]
+        return Request(model.body(messages, answer_schema), model.endpoint, about)
+
+    def estimates(self, rendered: list[Request]) -> Iterator[Estimate]:
+        """By kind: requests counted over the plan, tokens and time from the ledger's averages or from rendered requests."""
+        counts: Counter[Kind] = Counter()
+        for plan in plans(self.config, self.catalogue):
+            counts["self_chat"] += 1
+            for turn in plan.turns:
+                counts.update(_kinds_of(turn, self.config))
+        for kind, count in counts.items():
+            settings = self.config.models[_role(kind)]
+            sizes = [len(request.content) for request in rendered if request.about.kind == kind]
+            average, seconds, each, observed = self._observed(kind, settings.model) or self._assumed(kind, sizes)
+            requests = round(count * each)
+            usage = Usage(*(round(requests * value) for value in average))
+            dollars = cost(usage, settings.prices) if settings.prices else None
+            yield Estimate(kind, settings.model, requests, usage, dollars, _hours(settings, requests, usage, seconds), observed)
+
+    def _observed(self, kind: Kind, model: str) -> tuple[list[float], float, float, bool] | None:
+        """Averages of the ledger. Bad samples and repairs count as requests beyond one for each thing asked for."""
+        query = (
+            "SELECT count(*), count(DISTINCT dialogue_id || '/' || ifnull(turn, '')), avg(input_tokens), avg(cached_tokens),"
+            " avg(output_tokens), avg(seconds) FROM sound_completions WHERE kind = ? AND model = ?"
+        )
+        count, things, *tokens, seconds = (float(str(value or 0)) for value in next(self.ledger.query(query, (kind, model))))
+        return (tokens, seconds, count / things, True) if count else None
+
+    def _assumed(self, kind: Kind, sizes: list[int]) -> tuple[list[float], float, float, bool]:
+        turns = (self.config.rules.min_turns + self.config.rules.max_turns) / 2
+        written = turns * TOKENS_A_TURN if kind == "self_chat" else TOKENS_A_VARIANT
+        read = sum(sizes) / len(sizes) / BYTES_A_TOKEN if sizes else 0.0
+        return [read, 0.0, written], SECONDS_A_REQUEST + written * SECONDS_A_TOKEN, 1.0, False
+
+
+def _role(kind: Kind) -> str:
+    return kind if kind == "self_chat" else kind.split("_")[0]
+
+
+def _kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:
+    """The kinds of rewriting requests of a turn; where rules go first, at most these."""
+    if turn.role == "helper":
+        if config.near_apathetic != "rules":
+            yield "near_apathetic"
+        yield "far_empathetic"
+        if turn.controls:
+            yield "near_empathetic"
+            yield "far_apathetic"
+
+
+def _hours(settings: ModelConfig, requests: int, usage: Usage, seconds: float) -> float:
+    """The slowest of three bounds: requests in flight, requests a minute, tokens a minute."""
+    minutes = [requests * seconds / settings.in_flight / 60]
+    if settings.requests_per_minute:
+        minutes.append(requests / settings.requests_per_minute)
+    if settings.tokens_per_minute:
+        minutes.append((usage.input_tokens + usage.output_tokens) / settings.tokens_per_minute)
+    return max(minutes) / 60
+
+
+def estimate_table(estimates: tuple[Estimate, ...]) -> str:
+    """The estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
+    lines = [f"{'kind':<16}{'model':<24}{'requests':>10}{'input tokens':>15}{'output tokens':>15}{'cost':>12}{'hours':>8}  from"]
+    for one in estimates:
+        dollars = "no prices" if one.dollars is None else f"${one.dollars:,.2f}"
+        tokens = f"{one.usage.input_tokens:>15,}{one.usage.output_tokens:>15,}"
+        source = "the ledger's averages" if one.observed else "assumed sizes"
+        lines.append(f"{one.kind:<16}{one.model[:22]:<24}{one.requests:>10,}{tokens}{dollars:>12}{one.hours:>8.1f}  {source}")
+    known = [one.dollars for one in estimates if one.dollars is not None]
+    total = f"${sum(known):,.2f}" if len(known) == len(estimates) else "no prices"
+    tokens = f"{sum(one.usage.input_tokens for one in estimates):>15,}{sum(one.usage.output_tokens for one in estimates):>15,}"
+    hours = sum(one.hours for one in estimates)
+    lines.append(f"{'in all':<40}{sum(one.requests for one in estimates):>10,}{tokens}{total:>12}{hours:>8.1f}")
+    return "\n".join(lines)

@@ -1,0 +1,89 @@
+"""The summary of a build: what became of its items, what it used, in words and as JSON."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from empathy_eval.completions.budget import Budget
+from empathy_eval.generation.outcomes import Outcome
+
+STATUSES = ("accepted", "rejected", "missing")
+
+
+@dataclass
+class Summary:
+    """Counts over the outcomes so far; ``budget`` tells what all answers of the ledger cost."""
+
+    total: int = 0
+    budget: Budget | None = None
+    status: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    failed: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    pairs: int = 0
+    controls: int = 0
+    usage: dict[str, Counter[str]] = field(default_factory=dict)
+    missing: list[str] = field(default_factory=list)
+
+    def add(self, outcome: Outcome) -> None:
+        """Counts one outcome."""
+        self.status[outcome.status] += 1
+        self.pairs += len(outcome.pairs)
+        self.controls += sum(pair.near_empathetic is not None for pair in outcome.pairs)
+        if outcome.status == "missing":
+            self.missing.append(f"{outcome.dialogue_id}: {outcome.reasons[0]}")
+        else:
+            self.reasons.update(outcome.reasons)
+        self.failed.update(f"{one.kind}: {reason}" for one in outcome.failures if one.final for reason in one.reasons)
+        self.refused.update(f"{one.kind}: {reason}" for one in outcome.failures for reason in one.reasons)
+        for model, row in outcome.usage.items():
+            self.usage.setdefault(model, Counter()).update(row)
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary as JSON values in sorted order; the same for every replay of a build."""
+        return {
+            "planned": self.total,
+            **{status: self.status[status] for status in STATUSES},
+            "pairs": self.pairs,
+            "controls": self.controls,
+            "rejected_by_reason": dict(sorted(self.reasons.items())),
+            "failed_for_good": dict(sorted(self.failed.items())),
+            "samples_refused": dict(sorted(self.refused.items())),
+            "usage": {model: dict(sorted(row.items())) for model, row in sorted(self.usage.items())},
+        }
+
+    def short(self) -> dict[str, object]:
+        """What a progress bar shows."""
+        shown: dict[str, object] = {status: self.status[status] for status in STATUSES}
+        if self.budget and self.budget.spent.tokens:
+            shown["tokens"] = f"{self.budget.spent.tokens:,}"
+        if self.budget and self.budget.priced:
+            shown["spent"] = f"${self.budget.spent.dollars:.2f}"
+        return shown
+
+    def __str__(self) -> str:
+        lines = [f"{self.total} planned: " + ", ".join(f"{self.status[name]} {name}" for name in STATUSES)]
+        lines.append(f"{self.pairs} pairs, {self.controls} with controls")
+        for title, counter in (("rejected because of", self.reasons), ("failed for good", self.failed)):
+            if counter:
+                lines.append(f"{title}: " + ", ".join(f"{reason} ({count})" for reason, count in sorted(counter.items())))
+        if self.budget and self.budget.spent.tokens:
+            dollars = f", ${self.budget.spent.dollars:.4f}" if self.budget.priced else ""
+            lines.append(f"spent so far: {self.budget.spent.tokens:,} tokens{dollars}")
+        if self.missing:
+            lines.append(f"missing, asked for again by the same command; the first: {self.missing[0]}")
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Handed:
+    """What is to be answered elsewhere: ``requests`` by file or batch; none, and the build is done.
+
+    ``summary`` is None where nothing was replayed; ``reasons`` counts requests of batches that came back without an answer.
+    """
+
+    summary: Summary | None
+    requests: dict[str, int]
+    reasons: Counter[str] = field(default_factory=Counter)

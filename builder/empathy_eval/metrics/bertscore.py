@@ -1,0 +1,142 @@
+"""BERTScore: the model, the tokenizer and the definition of the bert-score package, each text embedded once."""
+
+from __future__ import annotations
+
+import copy
+import logging
+from collections.abc import Iterator, Sequence
+from importlib import metadata
+from typing import Any
+
+from empathy_eval.base.errors import missing_package
+from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
+from empathy_eval.metrics.protocol import MeanMetric, Segments
+from empathy_eval.metrics.weights import FILE, PACKAGED, folder_of, is_hash, published
+
+# Segments whose embeddings are held at one time.
+HELD = 2048
+# Tokens, padding included, of a batch: on two cores more is slower.
+TOKENS = {"cpu": 3500, "cuda": 65536}
+
+
+class BertScore(MeanMetric):
+    """Mean BERTScore F1 (Zhang et al. 2020), no idf, no rescaling.
+
+    A similarity below 0 counts as 0. In bert-score it does wherever a pair is padded, which all but the longest of a batch are; here
+    it always does, so that a score does not depend on what else is in the batch.
+    """
+
+    name = "BERTScore F1"
+    # Embeddings vary by about 1e-7 with the order of batches and the place in memory.
+    places = 4
+    keep = True
+
+    def __init__(self, model: str = PACKAGED, layer: int = 6) -> None:
+        """Loads a model: a Hub name, a folder, weights by their hash, or the packaged one; safetensors alone.
+
+        Raises:
+            InputError: if bert-score, or the package that holds the configured weights, is not installed, or there are no safetensors.
+        """
+        folder, named = folder_of(model), published(model)
+        try:
+            from bert_score.utils import get_model, get_tokenizer
+        except ImportError as error:
+            raise missing_package("report: bertscore", "bertscore") from error
+        logging.getLogger("transformers").setLevel(logging.ERROR)
+        self._device = _device()
+        self._tokenizer: Any = get_tokenizer(str(folder))
+        self._model: Any = get_model(str(folder), layer).to(self._device)
+        weights = digest_file(folder / FILE)[:12] if model == PACKAGED or is_hash(named) else _digest(self._model)
+        versions = {name: metadata.version(name) for name in ("transformers", "torch")}
+        self.signature = signature_line(
+            model=named, layer=layer, weights=weights, idf="no", rescale="no", floor=0,
+            version=metadata.version("bert-score"), **versions,
+        )  # fmt: skip
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Travels in main memory: another machine may have other devices."""
+        return {**self.__dict__, "_model": copy.deepcopy(self._model).cpu() if self._device != "cpu" else self._model}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._device = _device()
+        self._model = self._model.to(self._device)
+
+    def score_all(self, segments: Segments) -> list[float]:
+        """F1 of each text."""
+        pairs = list(zip(segments.texts, segments.references, strict=True))
+        return [score for start in range(0, len(pairs), HELD) for score in self._f1(pairs[start : start + HELD])]
+
+    def _f1(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
+        import torch
+
+        with torch.inference_mode():
+            embedded = self._embedded(list(dict.fromkeys(text for pair in pairs for text in pair)))
+            sizes = [max(len(embedded[text][1]) for text in pair) for pair in pairs]
+            scores = torch.zeros(len(pairs), dtype=torch.float64)
+            for rows in _batches(sizes, TOKENS[self._device]):
+                sides = [[embedded[pairs[row][side]] for row in rows] for side in (0, 1)]
+                scores[rows] = _matched(*(_padded(side) for side in sides)).double().cpu()
+        return [float(score) for score in scores]
+
+    def _embedded(self, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
+        """By text: the unit vectors of its tokens, and their weights (0 for the tokens that mark its ends, else 1)."""
+        import torch
+        from bert_score.utils import bert_encode, padding, sent_encode
+
+        # bert-score's own way with an empty text does not work with today's transformers.
+        ids = [sent_encode(self._tokenizer, text) if text.strip() else self._tokenizer.encode("") for text in texts]
+        ends = torch.tensor([end for end in (self._tokenizer.sep_token_id, self._tokenizer.cls_token_id) if end is not None])
+        embedded = {}
+        for rows in _batches([len(one) for one in ids], TOKENS[self._device]):
+            tokens, lengths, mask = padding([ids[row] for row in rows], self._tokenizer.pad_token_id or 0)
+            vectors = bert_encode(self._model, tokens.to(self._device), attention_mask=mask.to(self._device))
+            vectors = vectors / vectors.norm(dim=-1, keepdim=True)
+            weights = (~torch.isin(tokens, ends)).float().to(self._device)
+            for place, row in enumerate(rows):
+                # A copy: a view would keep the whole batch with its padding.
+                embedded[texts[row]] = (vectors[place, : lengths[place]].clone(), weights[place, : lengths[place]].clone())
+        return embedded
+
+
+def _device() -> str:
+    import torch
+
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
+def _batches(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:
+    """Places in order of size, as many together as stay within the number of tokens once padded; at least one."""
+    batch: list[int] = []
+    for place in sorted(range(len(sizes)), key=lambda place: (sizes[place], place)):
+        if batch and sizes[place] * (len(batch) + 1) > tokens:
+            yield batch
+            batch = []
+        batch.append(place)
+    if batch:
+        yield batch
+
+
+def _padded(side: Sequence[tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Vectors and weights, filled up with 0: the padding has the similarity 0 to everything, and no weight."""
+    from torch.nn.utils.rnn import pad_sequence
+
+    vectors, weights = zip(*side, strict=True)
+    return pad_sequence(list(vectors), batch_first=True), pad_sequence(list(weights), batch_first=True)
+
+
+def _matched(text: tuple[Any, Any], reference: tuple[Any, Any]) -> Any:
+    """F1 of greedy matching: each token with the most similar of the other side."""
+    similar = (text[0] @ reference[0].transpose(1, 2)).clamp(min=0)
+    precision = (similar.amax(dim=2) * text[1]).sum(dim=1) / text[1].sum(dim=1)
+    recall = (similar.amax(dim=1) * reference[1]).sum(dim=1) / reference[1].sum(dim=1)
+    # As in bert-score, a text without a token, and two that share nothing, have the score 0.
+    return (2 * precision * recall / (precision + recall)).nan_to_num(nan=0.0)
+
+
+def _digest(model: Any) -> str:
+    """The first 12 digits of the SHA-256 of weights as loaded: those of a Hub name, whose file may be there in several forms."""
+    weights = (tensor.detach().cpu().contiguous().flatten() for _, tensor in sorted(model.state_dict().items()))
+    import torch
+
+    return digest_bytes(b"".join(digest_bytes(tensor.view(torch.uint8).numpy()).encode() for tensor in weights))[:12]

@@ -1,0 +1,89 @@
+"""Dist-n: how many of the n-grams of a set of texts are different."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.hashing import derived_random, signature_line
+from empathy_eval.metrics.protocol import Array
+
+Words = NDArray[np.int64]
+
+
+class Dist:
+    """Distinct n-grams over all n-grams (Li et al. 2016), lower-cased, split at white space, on so many words of each variant.
+
+    Dist falls as a corpus grows, so all variants are measured on as many words: those of whole dialogues in a seeded order, joined
+    and cut. The error is a jackknife that leaves one dialogue out and measures the same number of words of the others.
+    """
+
+    BUDGET = 20_000
+
+    def __init__(self, order: int, budget: int = BUDGET) -> None:
+        self.order = order
+        self.name = f"Dist-{order}"
+        self.budget = budget
+        self.signature = signature_line(
+            n=order, case="lower", tok="whitespace", words_at_most=budget, interval="jackknife,normal", version=2
+        )
+
+    def measure(self, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], seed: int) -> tuple[dict[str, Array], int]:
+        """By variant the values without each dialogue, first with all: shape (1 + dialogues,); and the number of words."""
+        order = sorted(dict.fromkeys(dialogues))
+        derived_random(seed, "dist").shuffle(order)
+        used, budget = self._fitting(_lengths(variants, dialogues, order))
+        coded = _coded(variants, dialogues, order[:used])
+        values = {}
+        for name, parts in coded.items():
+            left = [_distinct(parts, budget, self.order)]
+            left += [_distinct([*parts[:place], *parts[place + 1 :]], budget, self.order) for place in range(used if used > 1 else 0)]
+            values[name] = np.array(left)
+        return values, budget
+
+    def _fitting(self, lengths: Words) -> tuple[int, int]:
+        """How many dialogues are used, and how many words, so that without any one of them there are still as many."""
+        enough = np.cumsum(lengths, axis=1) - np.maximum.accumulate(lengths, axis=1)
+        room = enough.min(axis=0)
+        used = int(np.argmax(room >= self.budget)) + 1 if (room >= self.budget).any() else lengths.shape[1]
+        return used, int(min(self.budget, room[used - 1])) if used > 1 else int(lengths.sum(axis=1).min())
+
+
+def _lengths(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], order: Sequence[str]) -> Words:
+    """By variant and dialogue the number of words."""
+    place = {dialogue: number for number, dialogue in enumerate(order)}
+    at = [place[dialogue] for dialogue in dialogues]
+    counted = [np.bincount(at, [len(text.split()) for text in texts], len(order)) for texts in variants.values()]
+    return np.array(counted).astype(np.int64)
+
+
+def _coded(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], used: Sequence[str]) -> dict[str, list[Words]]:
+    """The words of some of the dialogues as numbers."""
+    numbers: dict[str, int] = {}
+    found = {}
+    for name, texts in variants.items():
+        words: dict[str, list[int]] = {dialogue: [] for dialogue in used}
+        for dialogue, text in zip(dialogues, texts, strict=True):
+            if dialogue in words:
+                # A text ends with a mark of its own, so that no n-gram reaches over its end.
+                words[dialogue] += [numbers.setdefault(word, len(numbers)) for word in text.lower().split()] + [-1]
+        found[name] = [np.array(one, dtype=np.int64) for one in words.values()]
+    return found
+
+
+def _distinct(parts: Sequence[Words], budget: int, order: int) -> float:
+    """The share of different n-grams among the first words; 0 if no text is long enough."""
+    words = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    # Marks between texts are no words.
+    words = words[: np.searchsorted(np.cumsum(words >= 0), budget) + 1]
+    whole = np.ones(max(len(words) - order + 1, 0), dtype=bool)
+    base = int(words.max(initial=0)) + 2
+    grams = np.zeros(len(whole), dtype=np.int64)
+    for shift in range(order):
+        part = words[shift : shift + len(whole)]
+        whole &= part >= 0
+        # Numbers of n-grams are made small again at each step, so that none overflows.
+        grams = np.unique(grams * base + part, return_inverse=True)[1]
+    return len(np.unique(grams[whole])) / whole.sum() if whole.any() else 0.0

@@ -1,0 +1,79 @@
+"""METEOR by nltk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache, lru_cache
+from importlib import metadata
+from typing import Any
+
+from nltk.corpus import wordnet
+from nltk.stem.porter import PorterStemmer
+from nltk.tokenize import wordpunct_tokenize
+from nltk.translate.meteor_score import single_meteor_score
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.metrics.protocol import MeanMetric
+
+WORDS = 2**16
+
+
+class Meteor(MeanMetric):
+    """Mean METEOR (Lavie and Agarwal 2007) as nltk computes it: exact words, then stems, then synonyms where asked for."""
+
+    name = "METEOR"
+    share = True
+
+    def __init__(self, synonyms: str = "none") -> None:
+        """``synonyms`` is ``none`` or ``wordnet``.
+
+        Raises:
+            InputError: if WordNet is asked for and not installed.
+        """
+        self._synonyms = synonyms
+        names = f"wordnet-{_wordnet_version()}" if synonyms == "wordnet" else "none"
+        self.signature = signature_line(
+            alpha=0.9, beta=3, gamma=0.5, case="lower", tok="wordpunct", stem="porter", synonyms=names, version=metadata.version("nltk")
+        )
+
+    def score(self, text: str, reference: str) -> float:
+        """METEOR in [0, 1]."""
+        words = WORDNET if self._synonyms == "wordnet" else NO_WORDNET
+        return float(single_meteor_score(_tokens(reference), _tokens(text), preprocess=str, stemmer=STEMMER, wordnet=words))
+
+
+class Remembering:
+    """Stands in for nltk's stemmer and for WordNet: the same answers, each looked up once."""
+
+    def __init__(self, stem: Callable[[str], str] = str, synsets: Callable[[str], Sequence[Any]] = lambda word: ()) -> None:
+        self.stem, self.synsets = lru_cache(WORDS)(stem), lru_cache(WORDS)(synsets)
+
+
+STEMMER, WORDNET, NO_WORDNET = (
+    Remembering(stem=PorterStemmer().stem),
+    Remembering(synsets=lambda word: wordnet.synsets(word)),
+    Remembering(),
+)
+
+
+def _tokens(text: str) -> list[str]:
+    """nltk's wordpunct tokens in lower case: no token crosses white space, so each word is tokenised once."""
+    return [token for word in text.split() for token in _word(word)]
+
+
+@lru_cache(WORDS)
+def _word(text: str) -> tuple[str, ...]:
+    return tuple(token.lower() for token in wordpunct_tokenize(text))
+
+
+@cache
+def _wordnet_version() -> str:
+    try:
+        return str(wordnet.get_version())
+    except LookupError as error:
+        raise input_error(
+            "report: meteor: synonyms",
+            '"wordnet" needs WordNet, which is in no folder of nltk.data.path',
+            'python -m nltk.downloader wordnet, or write "synonyms: none"',
+        ) from error

@@ -1,0 +1,132 @@
+"""Metrics by name: the built-in ones, those that installed packages add, and ``module:name``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error
+from empathy_eval.base.schemas import violations
+from empathy_eval.metrics.protocol import Diversity, Metric
+
+GROUP = "empathy_eval.metrics"
+# Name: where it is, and the settings that the name stands for.
+BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
+    "bleu": ("empathy_eval.metrics.bleu:Bleu", {}),
+    "rouge-l": ("empathy_eval.metrics.rouge:RougeL", {}),
+    "meteor": ("empathy_eval.metrics.meteor:Meteor", {}),
+    "chrf": ("empathy_eval.metrics.chrf:ChrF", {}),
+    "bertscore": ("empathy_eval.metrics.bertscore:BertScore", {}),
+    "vader": ("empathy_eval.metrics.vader:Vader", {}),
+    "length": ("empathy_eval.metrics.length:Length", {}),
+    "dist-1": ("empathy_eval.metrics.distinct:Dist", {"order": 1}),
+    "dist-2": ("empathy_eval.metrics.distinct:Dist", {"order": 2}),
+    "dist-4": ("empathy_eval.metrics.distinct:Dist", {"order": 4}),
+}
+OURS = "empathy-eval"
+METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
+DIVERSITY = ("name", "signature", "measure")
+READS = {"reference", "context"}
+UNFIT = "look at them, and trust the metric with `report --trust-metrics NAME` if they are what you want"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a list of names stands for, in its order."""
+
+    metrics: tuple[Metric, ...]
+    diversities: tuple[Diversity, ...]
+
+
+def default_names(settings: Mapping[str, Any]) -> list[str]:
+    """The metrics of a report whose settings name none: all built-in ones, BERTScore only where its model is configured."""
+    return [name for name in BUILT_IN if name != "bertscore" or name in settings]
+
+
+def known() -> dict[str, list[str]]:
+    """Every name, with the packages that offer it: more than one where they clash."""
+    names = {name: [OURS] for name in BUILT_IN}
+    for point in entry_points(group=GROUP):
+        names.setdefault(point.name, []).append(_package(point))
+    return names
+
+
+def find(names: Sequence[str], settings: Mapping[str, Any], *, own: Collection[str] = ()) -> Found:
+    """The metrics of those names, which the user typed, configured or trusts; ``settings`` is the part ``report`` of a configuration.
+
+    The settings of the names in ``own`` are the user's own too. Those of the others are a manifest's, and must fit their schema.
+
+    Raises:
+        InputError: for unknown names, names that two packages offer, and metrics that cannot be made; all at once.
+    """
+    problems: list[Problem] = []
+    made: list[Any] = []
+    for name in dict.fromkeys(names):
+        try:
+            if name not in own and (wrong := unfit(name, settings)):
+                raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
+            made.append(_checked(name, _made(name, settings)))
+        except InputError as error:
+            problems += error.problems
+    twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
+    problems += [Problem(f'metric "{name}"', "is what two of the metrics call themselves", "leave one out") for name in twice]
+    if problems:
+        raise InputError(problems)
+    metrics = [one for one in made if hasattr(one, "statistics")]
+    return Found(tuple(metrics), tuple(one for one in made if one not in metrics))
+
+
+def unfit(name: str, settings: Mapping[str, Any]) -> str:
+    """Why the settings of a metric are not taken from a manifest; empty if they are."""
+    own = {name: settings[name]} if name in settings else {}
+    return "; ".join(f"{place} {what}" for place, what, _ in violations(own, "trusted_settings"))
+
+
+def _made(name: str, settings: Mapping[str, Any]) -> Any:
+    """The object of that name: a class or a function is called with its settings, anything else is taken as it is."""
+    try:
+        thing, own = _loaded(name)
+        return thing(**own, **settings.get(name, {})) if callable(thing) else thing
+    except EmpathyEvalError:
+        raise
+    except Exception as error:  # a stranger's module may raise anything when imported or called
+        what = f'cannot be loaded: {type(error).__name__}: "{error}"'
+        raise input_error(f'metric "{name}"', what, "mend or install it, or leave it out") from error
+
+
+def _loaded(name: str) -> tuple[Any, dict[str, Any]]:
+    if ":" in name:
+        module, _, attribute = name.partition(":")
+        # A metric under development lies where the command is run.
+        sys.path += [here] if (here := str(Path.cwd())) not in sys.path else []
+        return EntryPoint(name, f"{module}:{attribute}", GROUP).load(), {}
+    offers = known().get(name, [])
+    if not offers:
+        raise input_error(f'metric "{name}"', "is not known", f"use one of {', '.join(sorted(known()))}, or module:name")
+    if len(offers) > 1:
+        raise input_error(f'metric "{name}"', f"is offered by {' and by '.join(offers)}", "uninstall one of them, or write module:name")
+    if name in BUILT_IN:
+        place, own = BUILT_IN[name]
+        return EntryPoint(name, place, GROUP).load(), own
+    (point,) = entry_points(group=GROUP, name=name)
+    return point.load(), {}
+
+
+def _checked(name: str, thing: Any) -> Any:
+    """The thing itself, if it is a metric or a diversity."""
+    where = f'metric "{name}"'
+    needed = DIVERSITY if hasattr(thing, "measure") and not hasattr(thing, "statistics") else METRIC
+    if missing := [attribute for attribute in needed if not hasattr(thing, attribute)]:
+        raise input_error(where, f"has no {', '.join(missing)}", "see docs/metrics.md for what a metric has")
+    if needed == METRIC and (unknown := sorted(set(thing.reads) - READS)):
+        what = f"reads {', '.join(map(repr, unknown))}, which no pair has"
+        raise input_error(where, what, "use reference, context or both; the text itself is always read")
+    return thing
+
+
+def _package(point: EntryPoint) -> str:
+    return point.dist.name if point.dist else point.value

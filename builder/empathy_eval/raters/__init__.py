@@ -1,0 +1,1 @@
+"""Who rates, people and judges, and how far they agree."""

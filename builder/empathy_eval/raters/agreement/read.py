@@ -1,0 +1,64 @@
+"""Reads a table of ratings from a CSV file; whatever is wrong with it is said at once, with its line."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.tabular import csv_rows
+from empathy_eval.raters.agreement.table import COLUMNS, ONLY, Gathering, Table
+
+NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def read_table(path: Path) -> Table:
+    """The ratings in a CSV file with the columns ``item``, ``rater``, ``rating`` and, if there are several, ``criterion``.
+
+    Other columns are passed over; an empty rating is a missing one; a byte order mark does no harm.
+
+    Raises:
+        InputError: if the file cannot be read, is not UTF-8 or not CSV, or holds a row that breaks ``schemas/ratings_row``, a rating
+            given twice, or no rating; all problems at once with their lines.
+    """
+    gathered = Gathering(str(path), "line")
+    _gather(csv_rows(path), gathered)
+    return gathered.table()
+
+
+def _gather(lines: Iterator[tuple[int, list[str]]], gathered: Gathering) -> None:
+    _, header = next(lines, (0, []))
+    names = [name.strip() for name in header]
+    places = _places(names, gathered.where)
+    for number, row in lines:
+        if len(row) != len(names):
+            if any(cell.strip() for cell in row):
+                gathered.problem(number, f"has {len(row)} cells, the header {len(names)}", "quote cells that hold commas")
+            continue
+        item, rater, criterion, rating = (ONLY if place is None else row[place].strip() for place in places)
+        if rating:
+            gathered.add(number, (item, rater, criterion, _number(rating)))
+
+
+def _places(names: Sequence[str], where: str) -> list[int | None]:
+    """Where the columns of interest are; None for the criterion of a table that has none."""
+    known = "the first line names the columns: item,rater,rating and, if there are several, criterion, with commas between them"
+    shown = ",".join(names)[:80]
+    problems = [
+        Problem(f"{where}: line 1", f'the header "{shown}" has {names.count(name) or "no"} "{name}"', known)
+        for name in COLUMNS
+        if names.count(name) > 1 or (name != "criterion" and name not in names)
+    ]
+    if problems:
+        raise InputError(problems)
+    return [names.index(name) if name in names else None for name in COLUMNS]
+
+
+@lru_cache(maxsize=4096)
+def _number(text: str) -> float | str:
+    """The finite number that a cell holds, or its text, which the schema refuses."""
+    value = float(text) if NUMBER.fullmatch(text) else math.nan
+    return value if math.isfinite(value) else text

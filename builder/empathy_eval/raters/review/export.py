@@ -1,0 +1,90 @@
+"""Exporting: a release sent out for review, one folder a rater, and the key that stays behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.files import data_folder, whole_folder, write_whole
+from empathy_eval.base.schemas import check, read_json
+from empathy_eval.base.templates import environment
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.raters.review.label_studio import write_projects
+from empathy_eval.raters.review.page import guidance, page
+from empathy_eval.raters.review.sample import Design, Sample, sample
+from empathy_eval.raters.review.sheets import make_review
+from empathy_eval.raters.review.spreadsheets import write_csv, write_xlsx
+
+KEY, RATERS = "key.json", "raters"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A review that was written: its key, what was drawn, and how many items each rater has."""
+
+    key: dict[str, Any]
+    sample: Sample
+    loads: dict[str, int]
+
+
+def export_review(
+    release_dir: Path, out: Path, design: Design | None = None, progress: Callable[[str], None] = lambda rater: None
+) -> Exported:
+    """Writes ``raters/<rater>/`` for each rater, ``key.json`` and a README into ``out``, whole or not at all; the same bytes every time.
+
+    ``progress`` is called with each rater that is done.
+
+    Raises:
+        InputError: if the folder is no release, nothing is drawn, there are too few raters, rejected texts are asked for and not there, or
+            ``out`` holds another review, or anything that is not written again.
+    """
+    design = design or Design()
+    for name in ("raters", "per_item"):
+        if getattr(design, name) < 1:
+            raise input_error(f"--{name.replace('_', '-')}", f'"{getattr(design, name)}" is too few', "give 1 or more")
+    for name in ("pairs", "dialogues", "cells", "rejected", "seed"):
+        if getattr(design, name) < 0:
+            raise input_error(f"--{name}", f'"{getattr(design, name)}" is negative', "give 0 or more")
+    manifest = read_manifest(release_dir)
+    drawn = sample(release_dir, design)
+    if not drawn.units:
+        raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues or --cells")
+    review = make_review(release_dir, manifest, drawn, design)
+    check(review.key, "review_key", KEY)
+    if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
+        raise input_error(out, "holds another review, whose key would be lost", "name another folder with --out")
+    loads: dict[str, int] = {}
+    with whole_folder(out, made_by=KEY) as folder:
+        for sheet in review.sheets:
+            _write_rater(folder / RATERS / sheet["rater"], sheet)
+            loads[sheet["rater"]] = len(sheet["items"])
+            progress(sheet["rater"])
+        write_whole(folder / KEY, json.dumps(review.key, indent=1, ensure_ascii=False) + "\n")
+        readme = environment(data_folder("review")).get_template("export.md.j2")
+        write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")
+        _nothing_lost(out, folder)
+    return Exported(review.key, drawn, loads)
+
+
+def _nothing_lost(out: Path, anew: Path) -> None:
+    """Refuses to replace a folder in which anything lies that is not written anew: a record, a filled sheet."""
+    there = sorted(path.relative_to(out) for path in out.rglob("*") if not path.is_dir())
+    lost = [name for name in there if not (anew / name).is_file() or (anew / name).read_bytes() != (out / name).read_bytes()]
+    if lost:
+        named = ", ".join(f'"{name.as_posix()}"' for name in lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
+        raise input_error(out, f"holds what this export would not write: {named}", "name another folder with --out, or move them away")
+
+
+def _write_rater(folder: Path, sheet: dict[str, Any]) -> None:
+    """All forms of one rater's sheet."""
+    check(sheet, "review_sheet", folder)
+    folder.mkdir(parents=True)
+    write_whole(folder / "review.html", page(sheet))
+    write_whole(folder / "guidance.md", guidance())
+    write_csv(sheet, folder / "review.csv")
+    write_xlsx(sheet, folder / "review.xlsx")
+    write_projects(sheet, folder / "label-studio")

@@ -1,0 +1,88 @@
+"""Label Studio: tasks and labelling configurations for a sheet, and the judgements of its JSON export."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.files import data_folder, write_whole
+from empathy_eval.base.templates import environment
+from empathy_eval.raters.review.record import CRITERIA
+
+# Label Studio has one configuration a project, so replies and dialogues are two projects.
+PROJECTS = {"variant": "replies", "dialogue": "dialogues"}
+
+
+def write_projects(sheet: dict[str, Any], folder: Path) -> None:
+    """``replies/`` and ``dialogues/``, each with ``config.xml`` and ``tasks.json``; a kind of which the sheet has no item is left out."""
+    for kind, name in PROJECTS.items():
+        tasks = [_task(sheet, item) for item in sheet["items"] if item["kind"] == kind]
+        if tasks:
+            (folder / name).mkdir(parents=True)
+            write_whole(folder / name / "config.xml", labelling_configuration(kind, sheet["strategies"]))
+            write_whole(folder / name / "tasks.json", json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
+
+
+def labelling_configuration(kind: str, strategies: Iterable[Mapping[str, str]]) -> str:
+    """The labelling configuration of the project for a kind of item."""
+    template = {"variant": "label-studio-replies.xml", "dialogue": "label-studio-dialogues.xml.j2"}[kind]
+    return environment(data_folder("review")).get_template(template).render(strategies=strategies) + "\n"
+
+
+def _task(sheet: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
+    data = {"review": sheet["review"], "rater": sheet["rater"], **item}
+    if item["kind"] == "dialogue":
+        data["turns"] = [
+            {"speaker": " · ".join(filter(None, (turn["role"], turn["strategy"]))), "text": turn["text"]} for turn in item["turns"]
+        ]
+    return {"data": data}
+
+
+def read_tasks(tasks: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str], list[tuple[str, str, str]]]:
+    """(answers, the place of each judgement, problems as (place, what, fix)) of a JSON export of one project.
+
+    Tasks without an annotation, and cancelled annotations, are not judged. A turn that is not marked is right if the rater says that every
+    strategy was checked; else it is not judged.
+    """
+    judgements, places, problems = [], [], []
+    for number, task in enumerate(tasks, 1):
+        results = [one["result"] for one in task.get("annotations", []) if not one.get("was_cancelled") and one["result"]]
+        if len(results) > 1:
+            problems.append((f"task {number}", f"has {len(results)} annotations", "keep the one that counts and export again"))
+        elif results:
+            judgements.append(_judgement(task["data"], results[0]))
+            places.append(f"task {number}")
+    about = {name: sorted({str(task["data"].get(name)) for task in tasks}) for name in ("review", "rater")}
+    for name, values in about.items():
+        if len(values) != 1:
+            problems.append(("", f"holds tasks of {len(values)} {name}s", "export the project of one rater at a time"))
+    head = {name: values[0] if values else "" for name, values in about.items()}
+    return {"format": 1, **head, "form": "label-studio", "judgements": judgements}, places, problems
+
+
+def _judgement(data: dict[str, Any], result: list[dict[str, Any]]) -> dict[str, Any]:
+    """One annotation in the form of the answers' schema; what the rater left out is left out."""
+    value = {one["from_name"]: one["value"] for one in result if one["from_name"] != "strategy"}
+    found: dict[str, Any] = {"item": data.get("item"), "kind": data.get("kind")}
+    found |= {name: value[name].get("rating") for name in CRITERIA if name in value}
+    found |= {name: "\n".join(value[name].get("text", [])) for name in ("reason", "comment") if name in value}
+    if "decision" in value:
+        found["decision"] = value["decision"].get("choices", [None])[0]
+    if data.get("kind") == "dialogue":
+        marks = [one["value"] for one in result if one["from_name"] == "strategy"]
+        found["tags"] = _tags(data["turns"], marks, checked="tags" in value)
+    return found
+
+
+def _tags(turns: list[dict[str, str]], marks: list[dict[str, Any]], *, checked: bool) -> list[dict[str, Any]]:
+    """A mark says what a turn's strategy should be; a mark over several turns stands for its first."""
+    found = []
+    for mark in marks:
+        place, strategy = int(mark.get("start", len(turns))), mark.get("paragraphlabels", [""])[0]
+        same = place < len(turns) and turns[place]["speaker"].endswith(f" · {strategy}")
+        found.append({"turn": place, "right": True} if same else {"turn": place, "right": False, "strategy": strategy})
+    marked = {one["turn"] for one in found}
+    unmarked = (place for place, turn in enumerate(turns) if " · " in turn["speaker"] and place not in marked) if checked else ()
+    return sorted([*found, *({"turn": place, "right": True} for place in unmarked)], key=lambda one: int(one["turn"]))

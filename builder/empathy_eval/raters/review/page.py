@@ -1,0 +1,61 @@
+"""The page on which a rater works: one self-contained file, made from the data folder ``review``."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from typing import Any
+
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.templates import environment
+
+FOLDER = "review"
+SCRIPTS = ("store.js", "item.js", "page.js")
+
+
+def page(sheet: dict[str, Any]) -> str:
+    """The page of one rater's sheet. It works from a file, loads nothing and sends nothing.
+
+    Its policy lets only its own script and style run, so a text of the sheet stays a text.
+
+    Args:
+        sheet: a sheet that is valid under ``review_sheet``.
+
+    Returns:
+        HTML; equal sheets give equal pages.
+    """
+    folder, told = data_folder(FOLDER), _told()
+    templates = environment(folder)
+    templates.filters["csp"] = _csp
+    return templates.get_template("page.html.j2").render(
+        **told,
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+        script="\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
+        data=_embedded({"sheet": sheet, "training": told["training"]}),
+    )
+
+
+def guidance() -> str:
+    """The guidance and the ten training replies as Markdown, for those who rate in a spreadsheet."""
+    told = _told()
+    return environment(data_folder(FOLDER)).get_template("guidance.md.j2").render(**told["guidance"], training=told["training"]["training"])
+
+
+def _told() -> dict[str, Any]:
+    """What a rater is told and trained with."""
+    return {name: read_yaml(data_folder(FOLDER) / f"{name}.yaml", name) for name in ("guidance", "training")}
+
+
+def _csp(text: str) -> str:
+    """The source expression by which a Content-Security-Policy allows exactly this inline text."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _embedded(value: Any) -> str:
+    """JSON that nothing in a page can read as markup: ``<``, ``>``, ``&`` and all that is not ASCII are escaped."""
+    text = json.dumps(value)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text

@@ -1,0 +1,161 @@
+"""What is reviewed: a seeded sample of dialogues and of turns with their cells, stratified by scenario, flagged items first."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.hashing import derived_random
+from empathy_eval.base.tabular import table_batches
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.design.planning import apportion
+
+CANDIDATES = "candidates.parquet"
+PAIR, CONTROLS = ("apathetic", "empathetic"), ("near_empathetic", "far_apathetic")
+
+
+@dataclass(frozen=True)
+class Design:
+    """How much is reviewed by how many: the settings of a review."""
+
+    pairs: int = 500
+    dialogues: int = 100
+    raters: int = 10
+    per_item: int = 3
+    cells: int = 0
+    rejected: int = 0
+    seed: int = 0
+
+
+@dataclass(frozen=True, order=True)
+class Cell:
+    """One text of a turn: a variant of the release or, with an ``attempt``, a rejected candidate of that variant."""
+
+    variant: str
+    attempt: int | None = None
+    reasons: tuple[str, ...] = ()
+    samples: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """What tells it from the other cells of its turn."""
+        return self.variant if self.attempt is None else f"{self.variant}:rejected-{self.attempt}"
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A dialogue, or a turn with the cells of which a rater sees at most one."""
+
+    name: str
+    kind: str
+    cells: tuple[Cell, ...] = (Cell("dialogue"),)
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The units of a review in the order of the release, and what could not be had as asked, in words."""
+
+    units: tuple[Unit, ...]
+    notes: tuple[str, ...]
+
+    def count(self, kind: str) -> int:
+        """How many units are of a kind."""
+        return sum(unit.kind == kind for unit in self.units)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    name: str
+    scenario: int
+    flagged: bool
+
+
+def sample(release_dir: Path, design: Design) -> Sample:
+    """Draws the units of a review. Fewer than asked for: all are taken, and a note says so.
+
+    Within the share of a scenario (largest remainder) flagged items come first, then a seeded order that depends on nothing but the
+    item's id.
+
+    Raises:
+        InputError: if rejected candidates are asked for and the release has none.
+    """
+    entries = {name: list(_entries(release_dir, name)) for name in ("dialogues", "pairs", *(["controls"] if design.cells else []))}
+    notes: list[str] = []
+    drawn = {
+        name: _drawn(entries[config], getattr(design, name), design.seed, name, notes)
+        for name, config in (("dialogues", "dialogues"), ("pairs", "pairs"), ("cells", "controls"))
+        if config in entries
+    }
+    cells: dict[str, dict[str, Cell]] = defaultdict(dict)
+    _add(cells, drawn["pairs"], PAIR, "pairs")
+    _add(cells, drawn.get("cells", set()), (*PAIR, *CONTROLS), "cells")
+    if design.rejected:
+        _add_rejected(cells, release_dir, [entry for entry in entries["pairs"] if entry.name not in drawn.get("cells", ())], design, notes)
+    units = [Unit(entry.name, "variant", tuple(cells[entry.name].values())) for entry in entries["pairs"] if entry.name in cells]
+    units += [Unit(entry.name, "dialogue") for entry in entries["dialogues"] if entry.name in drawn["dialogues"]]
+    return Sample(tuple(units), tuple(notes))
+
+
+def batches(release_dir: Path, config: str, columns: list[str]) -> Iterator[Any]:
+    """The record batches of a config over all splits, the named columns only."""
+    for split in SPLITS:
+        yield from table_batches(release_dir / "data" / config / f"{split}.parquet", columns)
+
+
+def _entries(release_dir: Path, config: str) -> Iterator[_Entry]:
+    name = "dialogue_id" if config == "dialogues" else "pair_id"
+    for batch in batches(release_dir, config, [name, "scenario_id", "flags"]):
+        for row in batch.to_pylist():
+            yield _Entry(row[name], row["scenario_id"], bool(row["flags"]))
+
+
+def _drawn(entries: list[_Entry], wanted: int, seed: int, what: str, notes: list[str]) -> set[str]:
+    """The names drawn for one sample."""
+    if wanted > len(entries):
+        notes.append(f"{wanted} {what} were asked for, there are {len(entries)}: all are taken")
+    strata: dict[int, list[_Entry]] = defaultdict(list)
+    for entry in entries:
+        strata[entry.scenario].append(entry)
+    total, chosen = min(wanted, len(entries)), set[str]()
+    if not total:
+        return chosen
+    for stratum, share in zip(strata.values(), apportion(total, [len(one) for one in strata.values()]), strict=True):
+        order = sorted(stratum, key=lambda entry: (not entry.flagged, derived_random(seed, what, entry.name).random(), entry.name))
+        chosen.update(entry.name for entry in order[:share])
+    return chosen
+
+
+def _add(cells: dict[str, dict[str, Cell]], names: set[str], variants: tuple[str, ...], what: str) -> None:
+    for name in names:
+        for variant in variants:
+            before = cells[name].get(variant)
+            cells[name][variant] = Cell(variant, samples=(*(before.samples if before else ()), what))
+
+
+def _add_rejected(cells: dict[str, dict[str, Cell]], release_dir: Path, entries: list[_Entry], design: Design, notes: list[str]) -> None:
+    """A rejected candidate of a turn beside the variant that was taken in its place; one a turn."""
+    found = _rejected(release_dir, {entry.name for entry in entries})
+    chosen = _drawn([entry for entry in entries if entry.name in found], design.rejected, design.seed, "rejected", notes)
+    for name in chosen:
+        cell = derived_random(design.seed, "candidate", name).choice(sorted(found[name]))
+        _add(cells, {name}, (cell.variant,), "rejected")
+        cells[name][cell.name] = cell
+
+
+def _rejected(release_dir: Path, names: set[str]) -> dict[str, list[Cell]]:
+    path = release_dir / CANDIDATES
+    fix = "release a build whose ledger holds rejected answers, or leave --rejected out"
+    if not path.is_file():
+        raise input_error(path, "is not there, so no rejected texts can be exported", fix)
+    found: dict[str, list[Cell]] = defaultdict(list)
+    for batch in table_batches(path, ["pair_id", "variant", "attempt", "reasons"]):
+        for row in batch.to_pylist():
+            if row["reasons"] and row["variant"] in PAIR and row["pair_id"] in names:
+                found[row["pair_id"]].append(Cell(row["variant"], row["attempt"], tuple(row["reasons"]), ("rejected",)))
+    if not found:
+        raise input_error(path, "holds no rejected apathetic or empathetic text of a pair of this release", fix)
+    return found

@@ -1,0 +1,140 @@
+"""Sheets and the key: what each rater is shown behind codes, and what the codes stand for."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from empathy_eval.base.hashing import derived_random, digest
+from empathy_eval.base.tabular import table_batches
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.review.assignment import assign
+from empathy_eval.raters.review.record import content_hash
+from empathy_eval.raters.review.sample import CANDIDATES, CONTROLS, PAIR, Cell, Design, Sample, Unit, batches
+
+Sheet = dict[str, Any]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Review:
+    """A review that is ready to be written: its key, and the sheets one by one."""
+
+    key: dict[str, Any]
+    sheets: Iterator[Sheet]
+
+
+def review_id(manifest: Mapping[str, Any], design: Design) -> str:
+    """The hash that all raters of an export share: the release's seal and the settings."""
+    return digest([manifest["seal"], asdict(design)])
+
+
+def text_hash(text: str) -> str:
+    """12 hex digits that stand for a text, whatever its white space: programs that save a spreadsheet change line ends."""
+    return digest(" ".join(text.split()))[3:15]
+
+
+def item_code(seal: str, seed: int, rater: str, name: str) -> str:
+    """12 hex digits for what a rater sees. Made with the release's seal, so that it cannot be guessed from an id.
+
+    It begins with a letter: a spreadsheet would take ``123456789012`` or ``12345678e012`` for a number.
+    """
+    code = digest([seal, seed, rater, name])[3:15]
+    return "abcdef"[int(code[0], 16) % 6] + code[1:]
+
+
+def make_review(release_dir: Path, manifest: Mapping[str, Any], sample: Sample, design: Design) -> Review:
+    """Assigns the units of a sample, reads their texts and makes the key; sheets are made when they are asked for."""
+    assigned = assign(sample.units, design)
+    texts = _texts(release_dir, sample.units)
+    review = review_id(manifest, design)
+    shown: dict[str, list[tuple[str, Row]]] = {}
+    key: dict[str, Row] = {}
+    for rater, seen in assigned.items():
+        shown[rater] = []
+        for unit, cell in _in_order(seen, texts, design.seed, rater):
+            code = item_code(manifest["seal"], design.seed, rater, f"{unit.name}:{cell.name}")
+            row = texts[unit.name]
+            shown[rater].append((code, _item(code, unit, cell, row)))
+            key[code] = {"rater": rater, **_key_entry(unit, cell, row)}
+    release = {name: manifest[name] for name in ("name", "version")}
+    head = {"format": 1, "review": review, "release": release}
+    strategies = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
+    sheets = ({**head, "rater": rater, "items": [item for _, item in items], "strategies": strategies} for rater, items in shown.items())
+    return Review({**head, "release": {**release, "seal": manifest["seal"]}, "settings": asdict(design), "items": key}, sheets)
+
+
+def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, Row]:
+    """The rows of the chosen units by name; rejected candidates stand in their pair's row under the cell's name."""
+    wanted: dict[str, list[str]] = {"dialogues": [], "pairs": [], "controls": []}
+    rejected: dict[tuple[str, str, int], str] = {}
+    for unit in units:
+        names = {cell.name for cell in unit.cells}
+        wanted["dialogues" if unit.kind == "dialogue" else "controls" if names & set(CONTROLS) else "pairs"].append(unit.name)
+        rejected |= {(unit.name, cell.variant, cell.attempt): cell.name for cell in unit.cells if cell.attempt is not None}
+    turn = ["pair_id", "dialogue_id", "turn", "scenario", "description", "flags", "context", *PAIR]
+    columns = {"dialogues": ["dialogue_id", "scenario", "description", "turns", "flags"], "pairs": turn, "controls": [*turn, *CONTROLS]}
+    rows: dict[str, Row] = {}
+    for config, chosen_names in wanted.items():
+        chosen = pa.array(chosen_names, pa.string())
+        for batch in batches(release_dir, config, columns[config]) if chosen_names else ():
+            for row in batch.filter(pc.is_in(batch.column(columns[config][0]), chosen)).to_pylist():
+                rows[row[columns[config][0]]] = row
+    if rejected:
+        for batch in table_batches(release_dir / CANDIDATES, ["pair_id", "variant", "attempt", "text"]):
+            for row in batch.to_pylist():
+                if name := rejected.get((row["pair_id"], row["variant"], row["attempt"])):
+                    rows[row["pair_id"]][name] = row["text"]
+    return rows
+
+
+def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, Row], seed: int, rater: str) -> list[tuple[Unit, Cell]]:
+    """The order a rater sees: replies before whole dialogues, flagged dialogues first, else a seeded order of the rater's own.
+
+    Replies of one dialogue come by turn: a later one shows the references of the earlier ones, beside which an edited copy would be seen
+    for what it is. For the same reason whole dialogues come last.
+    """
+    shuffled = sorted(seen, key=lambda one: derived_random(seed, "order", rater, one[0].name).random())
+    group = {unit.name: (unit.kind, texts[unit.name]["dialogue_id"]) for unit, _ in seen}
+    flagged = {group[unit.name] for unit, _ in seen if texts[unit.name]["flags"]}
+    by_turn: dict[tuple[str, str], list[tuple[Unit, Cell]]] = defaultdict(list)
+    for one in sorted(seen, key=lambda one: -texts[one[0].name].get("turn", 0)):
+        by_turn[group[one[0].name]].append(one)
+    shuffled.sort(key=lambda one: (one[0].kind == "dialogue", group[one[0].name] not in flagged))
+    return [by_turn[group[unit.name]].pop() for unit, _ in shuffled]
+
+
+def _item(code: str, unit: Unit, cell: Cell, row: Row) -> Row:
+    """An item of a sheet: nothing in it tells which cell it is."""
+    about = {"item": code, "kind": unit.kind, "scenario": row["scenario"], "situation": row["description"], "flags": row["flags"]}
+    if unit.kind == "variant":
+        return {**about, "context": row["context"], "text": row[cell.name]}
+    turns = [{name: turn[name] for name in ("role", "text", "strategy")} for turn in row["turns"]]
+    return {**about, "turns": turns}
+
+
+def _key_entry(unit: Unit, cell: Cell, row: Row) -> Row:
+    """What a code stands for."""
+    if unit.kind == "variant":
+        rejection = {} if cell.attempt is None else {"attempt": cell.attempt, "reasons": list(cell.reasons)}
+        hashed = text_hash(row[cell.name])
+        return {
+            "kind": "variant",
+            "pair_id": unit.name,
+            "variant": cell.variant,
+            "samples": list(cell.samples),
+            "text": hashed,
+            **rejection,
+        }
+    turns = {
+        str(place): {"strategy": turn["strategy"], "text": text_hash(turn["text"])}
+        for place, turn in enumerate(row["turns"])
+        if turn["role"] == "helper"
+    }
+    return {"kind": "dialogue", "dialogue_id": unit.name, "content": content_hash(row["turns"]), "turns": turns}

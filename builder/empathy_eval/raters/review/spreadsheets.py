@@ -1,0 +1,224 @@
+"""Spreadsheets: a sheet as CSV and XLSX, and the judgements read back. Texts stay texts: nothing in them runs."""
+
+from __future__ import annotations
+
+import contextlib
+import csv
+import io
+import re
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.raters.review.record import CRITERIA
+
+SHOWN = ("item", "kind", "turn", "scenario", "situation", "context", "role", "text", "strategy")
+FILLED = (*CRITERIA, "decision", "reason", "tag", "right_strategy", "comment")
+# Hidden amid the columns to fill: sorted without those on the left, or they without these, it stands beside another item.
+TIE = "belongs_to"
+COLUMNS = (*SHOWN, *CRITERIA, TIE, *FILLED[len(CRITERIA) :], "rater", "review")
+WIDTHS = {"situation": 40, "context": 60, "text": 60, "strategy": 26, "reason": 30, "right_strategy": 26, "comment": 30}
+HIDDEN = {TIE, "rater", "review"}
+# What a spreadsheet program takes for the start of a formula; some take the full-width forms too.
+FORMULA = tuple("=+-@'＝＋－＠")
+# The same amid a text, where a program that does not mind the quotes would begin a row or a cell.
+INSIDE = re.compile(r"(?<=[\n\r\t;,])(\s*)('*[=+\-@＝＋－＠])")
+# Characters that XML cannot hold, and texts that look like the code for one (ECMA-376, ST_Xstring).
+UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+# Half a character (a surrogate) is no text: its code stays as it is.
+CODED = re.compile(r"_x(?![Dd][89A-Fa-f])([0-9A-Fa-f]{4})_")
+LONGEST = 32_767
+# No clock: the earliest time that a zip file can tell.
+EPOCH = (1980, 1, 1, 0, 0, 0)
+CORE = (
+    '<?xml version="1.0" encoding="UTF-8"?>'
+    '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties"/>'
+)
+Row = dict[str, str]
+
+
+def rows_of(sheet: dict[str, Any]) -> Iterator[Row]:
+    """A sheet as rows: one a reply; one a dialogue and, below it, one for each of its turns. The columns to fill are empty."""
+    for row in _untied_rows(sheet):
+        yield row | {TIE: tie(row)}
+
+
+def tie(row: Row) -> str:
+    """What ties the judgements of a row to its item and turn."""
+    return f"{row['item']} {row['turn']}".strip()
+
+
+def _untied_rows(sheet: dict[str, Any]) -> Iterator[Row]:
+    for item in sheet["items"]:
+        about = dict.fromkeys(COLUMNS, "") | {name: item[name] for name in ("item", "kind", "scenario", "situation")}
+        about |= {"rater": sheet["rater"], "review": sheet["review"]}
+        if item["kind"] == "variant":
+            yield about | {"context": "\n\n".join(f"{one['role']}: {one['text']}" for one in item["context"]), "text": item["text"]}
+            continue
+        yield about
+        for place, turn in enumerate(item["turns"]):
+            said = {"role": turn["role"], "text": turn["text"], "strategy": turn["strategy"] or ""}
+            yield about | {"kind": "turn", "turn": str(place), "situation": "", **said}
+
+
+def shielded(text: str) -> str:
+    """A text for a CSV cell: an apostrophe before what a spreadsheet would run, and before what has one already."""
+    return _shielded_start(INSIDE.sub(r"\1'\2", text))
+
+
+def _shielded_start(text: str) -> str:
+    return f"'{text}" if text[:1] in {"\t", "\r", "\n"} or text.lstrip().startswith(FORMULA) else text
+
+
+def unshielded(cell: str) -> str:
+    """What :func:`shielded` was given."""
+    start = cell[1:] if cell.startswith("'") and _shielded_start(cell[1:]) == cell else cell
+    text = INSIDE.sub(lambda found: found[1] + found[2].removeprefix("'"), start)
+    return text if shielded(text) == cell else cell
+
+
+def coded(text: str) -> str:
+    """A text for an XLSX cell: what XML cannot hold as a code, and what looks like a code shielded by one."""
+    return UNSAFE.sub(lambda found: f"_x{ord(found[0]):04X}_", text)
+
+
+def uncoded(cell: str) -> str:
+    """What :func:`coded` was given."""
+    return CODED.sub(lambda found: chr(int(found[1], 16)), cell)
+
+
+def write_csv(sheet: dict[str, Any], path: Path) -> None:
+    """The sheet as CSV: UTF-8 with a byte order mark (spreadsheets need it), every cell quoted."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows({name: shielded(value) for name, value in row.items()} for row in rows_of(sheet))
+    path.write_text(text.getvalue(), encoding="utf-8-sig", newline="")
+
+
+def write_xlsx(sheet: dict[str, Any], path: Path) -> None:
+    """The sheet as XLSX: text cells that are never formulas, lists to choose from, and the same bytes every time.
+
+    Raises:
+        InputError: if a text is longer than a cell can be.
+    """
+    # Before the workbook is begun: openpyxl does not like to be left in the middle.
+    for row in rows_of(sheet):
+        for name, value in row.items():
+            if len(coded(value)) > LONGEST:
+                what = f"has {len(coded(value))} characters, a spreadsheet cell holds {LONGEST}"
+                raise input_error(f"{path}: item {row['item']}: {name}", what, "withdraw the dialogue, or ask for fewer")
+    _save(_workbook(sheet), path)
+
+
+def _workbook(sheet: dict[str, Any]) -> Any:
+    from openpyxl import Workbook
+    from openpyxl.cell import WriteOnlyCell
+    from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
+
+    book = Workbook(write_only=True)
+    page = book.create_sheet("review")
+    book.add_named_style(NamedStyle("shown", alignment=Alignment(wrap_text=True, vertical="top"), number_format="@"))
+    page.freeze_panes = "B2"
+    for place, name in enumerate(COLUMNS):
+        column = page.column_dimensions[_letter(place)]
+        column.width, column.hidden = WIDTHS.get(name, 14), name in HIDDEN
+        if name in FILLED:
+            column.fill, column.alignment = PatternFill("solid", fgColor="FFF8E1"), Alignment(wrap_text=True, vertical="top")
+    _add_choices(page, len(sheet["strategies"]))
+    head = [WriteOnlyCell(page, name) for name in COLUMNS]
+    for cell in head:
+        cell.font = Font(bold=True)
+    page.append(head)
+    for row in rows_of(sheet):
+        cells = [WriteOnlyCell(page, coded(value)) if value else None for value in row.values()]
+        for cell in filter(None, cells):
+            cell.style = "shown"
+            cell.data_type, cell.quotePrefix = "s", True
+        page.append(cells)
+    names = book.create_sheet("strategies")
+    names.append(("strategy", "phase", "what it is"))
+    for one in sheet["strategies"]:
+        names.append((one["name"], one["phase"], one["gloss"]))
+    return book
+
+
+def _letter(place: int) -> str:
+    return chr(ord("A") + place)
+
+
+def _add_choices(page: Any, strategies: int) -> None:
+    """Lists to choose from in the columns to fill; the names of strategies stand on a page of their own."""
+    from openpyxl.worksheet.datavalidation import DataValidation
+
+    lists = {**dict.fromkeys(CRITERIA, '"1,2,3"'), "decision": '"keep,remove"', "tag": '"right,wrong"'}
+    for name, formula in {**lists, "right_strategy": f"strategies!$A$2:$A${strategies + 1}"}.items():
+        choice = DataValidation("list", formula1=formula, allow_blank=True, showErrorMessage=True)
+        choice.error = "Choose one of the list, or leave the cell empty."
+        letter = _letter(COLUMNS.index(name))
+        choice.add(f"{letter}2:{letter}1048576")
+        page.data_validations.append(choice)
+
+
+def _save(book: Any, path: Path) -> None:
+    """Saves a workbook without the time of day in it."""
+    made = io.BytesIO()
+    book.save(made)
+    with zipfile.ZipFile(made) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
+        for name in old.namelist():
+            content = CORE.encode() if name == "docProps/core.xml" else old.read(name)
+            new.writestr(zipfile.ZipInfo(name, EPOCH), content, zipfile.ZIP_DEFLATED)
+
+
+def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
+    """(row number, cells by column) of a CSV or XLSX file that a rater sent back; the head is row 1. Empty rows are passed over.
+
+    Raises:
+        InputError: if the file cannot be read or lacks a column.
+    """
+    table = _csv_table(path) if path.suffix.lower() == ".csv" else _xlsx_table(path)
+    head = next(table, [])
+    missing = [name for name in COLUMNS if name not in head]
+    if missing:
+        what = "misses the columns " + ", ".join(f'"{name}"' for name in missing)
+        raise input_error(f"{path}: row 1", what, "leave the head of the table as it was sent")
+    for number, cells in enumerate(table, 2):
+        if any(cells):
+            row = dict(zip(head, cells, strict=False))
+            yield number, {name: row.get(name, "") for name in COLUMNS}
+
+
+def _csv_table(path: Path) -> Iterator[list[str]]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise input_error(path, f"is not UTF-8: byte {error.start}", "save it as CSV UTF-8, or send the XLSX file") from error
+    # Where the decimal sign is a comma, spreadsheets save CSV with semicolons.
+    delimiter = max(",;\t", key=text.partition("\n")[0].count)
+    try:
+        yield from ([unshielded(cell) for cell in row] for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter))
+    except csv.Error as error:
+        raise input_error(path, f"is not CSV: {error}", "save it again from the spreadsheet program") from error
+
+
+def _xlsx_table(path: Path) -> Iterator[list[str]]:
+    from openpyxl import load_workbook
+
+    try:
+        with contextlib.closing(load_workbook(path, read_only=True)) as book:
+            page = book.worksheets[0]
+            page.reset_dimensions()  # what a file says of its size may be wrong
+            yield from ([_cell_value(value) for value in row] for row in page.iter_rows(values_only=True))
+    except Exception as error:  # openpyxl lets the errors of zipfile, of XML parsers and its own through
+        raise input_error(path, f"is not XLSX: {error}", "save it again from the spreadsheet program") from error
+
+
+def _cell_value(value: object) -> str:
+    """The text of a cell; 3.0 is 3, as spreadsheets store whole numbers."""
+    if value is None:
+        return ""
+    if isinstance(value, float) and value.is_integer():
+        return str(int(value))
+    return uncoded(str(value))

@@ -1,0 +1,195 @@
+"""Importing: judgements checked against the key, un-blinded, and merged into the record of reviews."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import write_whole
+from empathy_eval.base.schemas import check, read_json
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.raters.review.answers import Answers, read_answers
+from empathy_eval.raters.review.export import KEY
+from empathy_eval.raters.review.record import read_record, write_tables
+from empathy_eval.raters.review.sheets import text_hash
+
+Judgement = dict[str, Any]
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Imported:
+    """What an import did: judgements that are new, known already, replaced; and the whole record."""
+
+    new: int
+    known: int
+    replaced: int
+    record: dict[str, Any]
+
+
+def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, record_file: Path, *, replace: bool = False) -> Imported:
+    """Checks the files that raters sent back and merges them into the record. Nothing is written unless every file is good.
+
+    The same judgement again changes nothing. With ``replace`` a different judgement takes the place of the recorded one of the same rater
+    on the same item, which is kept under ``replaced``, and can take it back; two of these files never replace each other.
+
+    Raises:
+        InputError: with all problems of all files, if a file cannot be read, is not of this review, breaks the schema, has an unknown or
+            another rater's item, a judgement twice, texts that are not beside their item, or contradicts another file
+            or, without ``replace``, the record.
+    """
+    key = read_key(key_file, release_dir)
+    record = (
+        read_record(record_file) if record_file.exists() else {"format": 1, "reviews": {}, "sources": {}, "judgements": [], "replaced": []}
+    )
+    answers, problems = [], []
+    for path in files:
+        try:
+            answers.append(read_answers(path))
+            problems += answers[-1].problems or list(_problems(answers[-1], key, key_file))
+        except InputError as error:
+            problems += error.problems
+    if not problems:
+        imported, problems = _merged(record, answers, key, replace=replace)
+    if problems:
+        raise InputError(problems)
+    check(imported.record, "reviews", record_file)
+    write_whole(record_file, json.dumps(imported.record, indent=1, ensure_ascii=False) + "\n")
+    write_tables(imported.record, record_file)
+    return imported
+
+
+def read_key(path: Path, release_dir: Path) -> dict[str, Any]:
+    """The key of a review of this release.
+
+    Raises:
+        InputError: if it is missing, not valid, or the key of another release.
+    """
+    key = read_json(path, "review_key", f"give the {KEY} of the export; the same export again makes the same key")
+    if key["release"]["seal"] != read_manifest(release_dir)["seal"]:
+        of = f"{key['release']['name']} {key['release']['version']}"
+        raise input_error(path, f"is the key of another release ({of})", "name the release that was sent out, or its own key")
+    return key
+
+
+def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable[Problem]:
+    """What is wrong with valid answers in the light of the key."""
+    value, path = answers.value, answers.path
+    if value["review"] != key["review"]:
+        yield Problem(
+            str(path), f'belongs to the review "{value["review"][:15]}…"', f"import it with its own key; {key_file} is of another"
+        )
+        return
+    seen: dict[str, str] = {}
+    for place, one in zip(answers.places, value["judgements"], strict=True):
+        where, known = f"{path}: {place}", key["items"].get(one["item"])
+        if first := seen.get(one["item"]):
+            yield Problem(where, f'judges "{one["item"]}" again, as {first} does', "keep one of the two")
+        seen[one["item"]] = place
+        if known is None or known["kind"] != one["kind"]:
+            what = "is not in this review" if known is None else f"is a {known['kind']}, not a {one['kind']}"
+            yield Problem(where, f'"{one["item"]}" {what}', "leave the item codes as they were sent")
+        elif known["rater"] != value["rater"]:
+            what = f'"{one["item"]}" was sent to {known["rater"]}, not to "{value["rater"]}"'
+            yield Problem(where, what, "ask who filled in the file; codes are each rater's own")
+        else:
+            rows = [f"{path}: {row}" for row in answers.tag_rows.get(one["item"], [])]
+            yield from _tag_problems(rows or [where] * len(one.get("tags", [])), one, known)
+    for (item, turn), (place, text) in answers.texts.items():
+        known = key["items"].get(item, {})
+        sent = known.get("turns", {}).get(turn, {}).get("text") if turn else known.get("text")
+        if sent and sent != text_hash(text):
+            fix = "put the rows back together: the file was sorted by some of its columns only, or saved in another encoding"
+            yield Problem(f"{path}: {place}", f'"{text[:40]}…" is not the text that was sent as "{item}"', fix)
+
+
+def _tag_problems(places: Sequence[str], one: Judgement, known: dict[str, Any]) -> Iterable[Problem]:
+    """Tags are of helper turns, each once, and a wrong one is not corrected to itself."""
+    seen = set[int]()
+    for where, tag in zip(places, one.get("tags", []), strict=False):
+        turn = known["turns"].get(str(tag["turn"]))
+        if tag["turn"] in seen:
+            yield Problem(where, f"judges the strategy of turn {tag['turn']} twice", "keep one of the two")
+        elif turn is None:
+            yield Problem(where, f"turn {tag['turn']} is no helper turn of this dialogue", "judge the strategies of helper turns")
+        elif tag.get("strategy") == turn["strategy"]:
+            what = f'turn {tag["turn"]} is said to be wrong, and to be "{tag["strategy"]}" as it is'
+            yield Problem(where, what, "say that it is right, or choose another strategy")
+        seen.add(tag["turn"])
+
+
+def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *, replace: bool) -> tuple[Imported, list[Problem]]:
+    """The record with the judgements of the files, and the contradictions that stand against it."""
+    by_item: dict[Place, Judgement] = {(one["review"], one["item"]): one for one in record["judgements"]}
+    replaced = {(one["source"], one["item"]): one for one in record["replaced"]}
+    sources, problems = dict(record["sources"]), list[Problem]()
+    came = [
+        (answers, place, _unblinded(answer, answers, key))
+        for answers in files
+        for place, answer in zip(answers.places, answers.value["judgements"], strict=True)
+    ]
+    given: dict[str, list[tuple[Path, Judgement]]] = defaultdict(list)
+    for answers, _, one in came:
+        given[one["item"]].append((answers.path, _said(one)))
+    new = known = changed = 0
+    for answers, place, one in came:
+        before = by_item.get((one["review"], one["item"]))
+        beside = next((path for path, said in given[one["item"]] if before and said == _said(before)), None)
+        # What was replaced once stays replaced when its file is imported again beside the one that replaced it.
+        past = (one["source"], one["item"]) in replaced and (beside or not replace)
+        if before and (past or _said(before) == _said(one)):
+            known += 1
+            continue
+        if before and (beside or not replace):
+            problems.append(_contradiction(f"{answers.path}: {place}", one, beside, sources[before["source"]]["file"]))
+        elif before:
+            replaced.pop((one["source"], one["item"]), None)
+            replaced[before["source"], before["item"]] = before
+            changed += 1
+        by_item[one["review"], one["item"]] = one
+        new += 1
+        sources[answers.source] = _source(answers)
+    reviews = {**record["reviews"], key["review"]: {name: key[name] for name in ("release", "settings")}}
+    judgements = sorted(by_item.values(), key=lambda one: (one["review"], one["rater"], one["item"]))
+    whole = {"format": 1, "reviews": reviews, "sources": sources, "judgements": judgements, "replaced": [*replaced.values()]}
+    return Imported(new, known, changed, whole), problems
+
+
+def _contradiction(where: str, one: Judgement, beside: Path | None, recorded: str) -> Problem:
+    """Another judgement stands: of two files that are given together nothing tells which is the later, so none replaces the other."""
+    if beside:
+        fix = "ask the rater which counts; import the files one after the other, that one last and with --replace"
+        return Problem(where, f'judges "{one["item"]}" otherwise than {beside} does, which is given too', fix)
+    what = f'judges "{one["item"]}" otherwise than {recorded} did, which is in the record'
+    return Problem(where, what, "ask the rater which counts; --replace takes this one")
+
+
+def _source(answers: Answers) -> dict[str, Any]:
+    value = answers.value
+    training = {"training": value["training"]} if "training" in value else {}
+    about = {name: value[name] for name in ("form", "review", "rater")}
+    name = answers.path.name.encode(errors="replace").decode()  # names of files need not be UTF-8
+    return {"file": name, **about, "judgements": len(value["judgements"]), **training}
+
+
+def _unblinded(answer: Judgement, answers: Answers, key: dict[str, Any]) -> Judgement:
+    """A judgement with what its code stands for."""
+    stands_for = {name: value for name, value in key["items"][answer["item"]].items() if name != "turns"}
+    about = {"review": key["review"], "item": answer["item"], **stands_for}
+    end = {"comment": answer.get("comment", ""), "form": answers.value["form"], "source": answers.source}
+    if answer["kind"] == "variant":
+        return {**about, **{name: answer[name] for name in ("coherence", "helpfulness", "empathy")}, **end}
+    turns = key["items"][answer["item"]]["turns"]
+    tags = [{"turn": one["turn"], "tag": turns[str(one["turn"])]["strategy"], **one} for one in answer.get("tags", [])]
+    tags.sort(key=lambda one: int(one["turn"]))
+    return {**about, "decision": answer["decision"], "reason": answer.get("reason", ""), "tags": tags, **end}
+
+
+def _said(one: Judgement) -> Judgement:
+    """A judgement without the way it came."""
+    return {name: value for name, value in one.items() if name not in ("form", "source")}

@@ -1,0 +1,79 @@
+"""The dataset card, the Croissant metadata and the changelog of a release, from templates and real numbers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from textwrap import shorten
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from empathy_eval.base.files import data_folder, write_whole
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.templates import environment
+from empathy_eval.design.dataset import COLUMNS, SPLITS
+from empathy_eval.evaluation.report import Report
+
+GROUP = 1000
+
+
+def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
+    """``README.md``: the dataset card, its YAML head naming configs and splits."""
+    values = {"facts": facts, "report": report, "configs": list(COLUMNS), "splits": SPLITS}
+    write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(), example=_example(folder)))
+
+
+def _columns() -> list[dict[str, Any]]:
+    """Every column once, with its type, what it holds and the configs that have it."""
+    told = read_yaml(data_folder("release") / "columns.yaml", "columns")
+    kinds = {column.name: _kind(column.type) for schema in COLUMNS.values() for column in schema}
+    return [
+        {"name": name, "type": kind, "what": told[name], "configs": [config for config in COLUMNS if name in COLUMNS[config].names]}
+        for name, kind in kinds.items()
+    ]
+
+
+def _kind(kind: pa.DataType) -> str:
+    """A type in the card's words: ``list of {role, text}``."""
+    if pa.types.is_list(kind):
+        return f"list of {_kind(kind.value_type)}"
+    if pa.types.is_struct(kind):
+        return "{" + ", ".join(one.name for one in kind) + "}"
+    return {"int64": "integer", "double": "number"}.get(str(kind), "string")
+
+
+def _example(folder: Path) -> str:
+    """The shortest row of ``pairs`` without a flag (or with one, if all have one) as JSON, its texts cut."""
+    files = [folder / "data" / "pairs" / f"{split}.parquet" for split in SPLITS]
+
+    def batches(columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+        return (batch for path in files for batch in pq.ParquetFile(path).iter_batches(GROUP, columns=columns))
+
+    rows = (row for batch in batches(["pair_id", "turn", "flags"]) for row in batch.to_pylist())
+    shortest = min(((bool(row["flags"]), row["turn"], row["pair_id"]) for row in rows), default=None)
+    if shortest is None:
+        return "{}"
+    found = (row for batch in batches() for row in batch.filter(pc.equal(batch.column("pair_id"), shortest[2])).to_pylist())
+    return json.dumps(_cut(next(found)), indent=2, ensure_ascii=False)
+
+
+def _cut(value: Any) -> Any:
+    """A JSON value with long texts cut at a word."""
+    if isinstance(value, dict):
+        return {name: _cut(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_cut(one) for one in value]
+    return shorten(value, 160, placeholder=" …") if isinstance(value, str) else value
+
+
+def write_changelog(folder: Path, facts: dict[str, Any]) -> None:
+    """``CHANGELOG.md``: what this release holds."""
+    write_whole(folder / "CHANGELOG.md", _render("changelog.md.j2", facts=facts))
+
+
+def _render(template: str, **values: Any) -> str:
+    return environment(data_folder("release")).get_template(template).render(**values).strip() + "\n"

@@ -1,0 +1,71 @@
+"""Croissant: the description of a release that machines read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from empathy_eval.base.files import data_folder, write_whole
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.design.dataset import COLUMNS, SPLITS
+
+LICENSE_URL = "https://creativecommons.org/licenses/by/4.0/"
+
+
+def write_croissant(folder: Path, facts: dict[str, Any]) -> None:
+    """``croissant.json``: Croissant 1.1 metadata, a record set for each config and split that has rows.
+
+    Columns that hold structures (turns, contexts, messages) are left out: a Croissant reader takes texts, numbers and lists of them.
+    """
+    filled = [(config, split) for config in COLUMNS for split in SPLITS if facts["counts"][config][split]]
+    metadata = {
+        "@context": json.loads((data_folder("release") / "croissant_context.json").read_text(encoding="utf-8")),
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
+        "name": facts["name"],
+        "description": "A contrastive benchmark of emotional-support conversations: every helper turn with an apathetic near-copy and an "
+        "empathetic reply in other words.",
+        "version": facts["version"],
+        "license": LICENSE_URL,
+        "url": "https://huggingface.co/docs/datasets",
+        "creator": {"@type": "sc:Organization", "name": "The Empathy-Eval authors"},
+        **({"datePublished": facts["date"]} if facts["date"] else {}),
+        "distribution": [_file(folder, config, split) for config, split in filled],
+        "recordSet": [_record_set(config, split) for config, split in filled],
+    }
+    write_whole(folder / "croissant.json", json.dumps(metadata, indent=2, ensure_ascii=False) + "\n")
+
+
+def _file(folder: Path, config: str, split: str) -> dict[str, Any]:
+    path = f"data/{config}/{split}.parquet"
+    name = f"{config}-{split}"
+    return {
+        "@type": "cr:FileObject", "@id": name, "name": name, "contentUrl": path,
+        "encodingFormat": "application/x-parquet", "sha256": digest_file(folder / path),
+    }  # fmt: skip
+
+
+def _record_set(config: str, split: str) -> dict[str, Any]:
+    name = f"{config}_{split}"
+    told = read_yaml(data_folder("release") / "columns.yaml", "columns")
+    fields = [_field(column, told[column.name], name, f"{config}-{split}") for column in COLUMNS[config] if _plain(column.type)]
+    return {"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields}
+
+
+def _plain(kind: pa.DataType) -> bool:
+    return not pa.types.is_nested(kind) or (pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type))
+
+
+def _field(column: pa.Field, what: str, record_set: str, file: str) -> dict[str, Any]:
+    listed = pa.types.is_list(column.type)
+    kind = column.type.value_type if listed else column.type
+    data_type = "sc:Integer" if pa.types.is_integer(kind) else "sc:Float" if pa.types.is_floating(kind) else "sc:Text"
+    return {
+        "@type": "cr:Field", "@id": f"{record_set}/{column.name}", "name": column.name, "description": what, "dataType": data_type,
+        **({"isArray": True, "arrayShape": "-1"} if listed else {}),
+        "source": {"fileObject": {"@id": file}, "extract": {"column": column.name}},
+    }  # fmt: skip

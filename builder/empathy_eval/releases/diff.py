@@ -1,0 +1,151 @@
+"""Comparing two releases: what was added, removed, changed or moved, and what that did to the figures."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.hashing import digest
+from empathy_eval.base.tabular import schema_of, table_batches
+from empathy_eval.design.dataset import COLUMNS, SPLITS, read_manifest, read_tables
+
+# What of a manifest says how a release was made.
+MADE_BY = ("configuration", "templates", "rules", "schemas", "seeds", "toxicity_weights", "builder", "software")
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A metric in both releases: empathetic minus apathetic, with its interval where there is one."""
+
+    metric: str
+    before: dict[str, float | None] | None
+    after: dict[str, float | None] | None
+    same_settings: bool
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What differs between two releases; ``moved`` holds ids whose split changed, which must never be."""
+
+    versions: tuple[str, str]
+    added: tuple[str, ...]
+    removed: tuple[str, ...]
+    changed: tuple[str, ...]
+    moved: tuple[str, ...]
+    withdrawn: tuple[str, ...]
+    by_review: tuple[str, ...]
+    columns: dict[str, list[str]]
+    figures: tuple[Figure, ...]
+    made_by: dict[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The differences as JSON values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        lines = [f"{self.versions[0]} -> {self.versions[1]}"]
+        if self.moved:
+            lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
+        for name in ("added", "removed", "changed", "withdrawn", "by_review"):
+            ids: tuple[str, ...] = getattr(self, name)
+            lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
+        lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
+        lines.append(f"{'metric':<14}{'empathetic - apathetic before':>32}{'after':>32}")
+        for figure in self.figures:
+            note = "" if figure.same_settings else "  (other settings)"
+            lines.append(f"{figure.metric:<14}{_shown(figure.before):>32}{_shown(figure.after):>32}{note}")
+        lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
+        return "\n".join(lines)
+
+
+def diff(before: Path, after: Path) -> Diff:
+    """Compares two release folders.
+
+    Raises:
+        InputError: if one of them is no release.
+    """
+    manifests = tuple(map(read_manifest, (before, after)))
+    old, new = _dialogues(before), _dialogues(after)
+    kept = sorted(old.keys() & new.keys())
+    withdrawn, by_review = (_named(manifests[1], name) - _named(manifests[0], name) for name in ("withdrawn", "reviews"))
+    return Diff(
+        (manifests[0]["version"], manifests[1]["version"]),
+        tuple(sorted(new.keys() - old.keys())),
+        tuple(sorted(old.keys() - new.keys())),
+        tuple(name for name in kept if old[name][1] != new[name][1]),
+        tuple(name for name in kept if old[name][0] != new[name][0]),
+        tuple(sorted(withdrawn)),
+        tuple(sorted(by_review)),
+        _columns(before, after),
+        _figures(before, after),
+        {path: values for name in MADE_BY for path, values in _changes(name, manifests[0].get(name), manifests[1].get(name))},
+    )
+
+
+def _named(manifest: dict[str, Any], name: str) -> set[str]:
+    """The dialogues that a manifest names as withdrawn, or as removed by review."""
+    named = manifest[name] if name == "withdrawn" else (manifest.get("reviews") or {}).get("removed", [])
+    return {one["dialogue_id"] for one in named}
+
+
+def _dialogues(folder: Path) -> dict[str, tuple[str, str]]:
+    """(split, hash of the dialogue with all its pairs and controls) by id."""
+    found: dict[str, tuple[str, str]] = {}
+    for config in ("dialogues", "pairs", "controls"):
+        for split in SPLITS:
+            for batch in table_batches(folder / "data" / config / f"{split}.parquet"):
+                for row in batch.to_pylist():
+                    # Each row's hash holds that of the rows before it, so that one hash a dialogue is kept.
+                    first, before = found.get(row["dialogue_id"], (split, ""))
+                    found[row["dialogue_id"]] = first, digest([before, row])
+    return found
+
+
+def _columns(before: Path, after: Path) -> dict[str, list[str]]:
+    """``+name`` and ``-name`` of columns that came and went, by config."""
+    found = {}
+    for config in COLUMNS:
+        old, new = (set(schema_of(folder / "data" / config / "train.parquet").names) for folder in (before, after))
+        if old != new:
+            found[config] = [f"+{name}" for name in sorted(new - old)] + [f"-{name}" for name in sorted(old - new)]
+    return found
+
+
+def _figures(before: Path, after: Path) -> tuple[Figure, ...]:
+    old, new = ({row["metric"]: row for row in read_tables(folder)["inversion"]} for folder in (before, after))
+    name = "empathetic - apathetic"
+    return tuple(
+        Figure(
+            metric,
+            old[metric]["differences"][name] if metric in old else None,
+            new[metric]["differences"][name] if metric in new else None,
+            metric in old and metric in new and old[metric]["signature"] == new[metric]["signature"],
+        )
+        for metric in dict.fromkeys([*old, *new])
+    )
+
+
+def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, Any]]]:
+    """The leaves that differ, by their path."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        names = sorted(before.keys() | after.keys())
+        return [change for name in names for change in _changes(f"{path}.{name}", before.get(name), after.get(name))]
+    return [] if before == after else [(path, (before, after))]
+
+
+def _some(ids: Sequence[str]) -> str:
+    return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
+
+
+def _shown(one: dict[str, float | None] | None) -> str:
+    if one is None:
+        return "not measured"
+    return f"{one['value']:+.4f}" + ("" if one["low"] is None else f" [{one['low']:+.4f}, {one['high']:+.4f}]")
+
+
+def _short(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= 60 else f"{text[:57]}..."

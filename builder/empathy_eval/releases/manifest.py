@@ -1,0 +1,63 @@
+"""The manifest of a release: what it is made of, sealed."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import re
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.evaluation.report import published_configuration
+from empathy_eval.releases.selection import Selection
+
+VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+
+SOFTWARE = ("datasets", "pyarrow", "sacrebleu", "rapidfuzz", "spacy", "alt-profanity-check", "bert-score", "torch", "transformers", "numpy")
+
+
+def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest with the hash of everything else in it, so that a change of the manifest itself is seen."""
+    rest = {name: value for name, value in manifest.items() if name != "seal"}
+    return {**rest, "seal": digest(rest)}
+
+
+def manifest_text(manifest: dict[str, Any]) -> str:
+    """The one text form of a manifest."""
+    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+
+
+def _facts(
+    header: dict[str, Any], version: str, date: str | None, selection: Selection, counts: dict[str, dict[str, int]]
+) -> dict[str, Any]:
+    """The manifest without the hashes of files."""
+    return {
+        "name": f"empathy-eval-{header['configuration']['name']}",
+        "version": version,
+        "date": date,
+        "counts": counts,
+        "duplicates": selection.duplicates,
+        "withdrawn": header["configuration"].get("withdrawn", []),
+        "spares_left_out": selection.spares,
+        **{name: value for name, value in header.items() if name != "outcomes"},
+        "configuration": published_configuration(header["configuration"]),
+        "software": {"python": platform.python_version(), **_versions()},
+    }
+
+
+def _versions() -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in SOFTWARE:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def _hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 by relative path of every file of the release but the manifest itself."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): digest_file(path) for path in files}

@@ -1,0 +1,217 @@
+"""Publishing: a release folder becomes a tagged version of a dataset repository on the Hub, in one commit."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
+
+# HTTPError is the base of all failures of the client beneath, which is another package in each major version of the library.
+from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]
+from huggingface_hub.hf_api import RepoFile
+
+from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error, job_error
+from empathy_eval.base.files import leading_out
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.parsing import json_value, text_of
+from empathy_eval.design.dataset import MANIFEST
+from empathy_eval.metrics.trust import NotRecomputed
+
+KIND, BRANCH, CARD = "dataset", "main", "README.md"
+# As the Hub has it: an owner and a name of letters, digits and "-_.", neither beginning nor ending with "-" or ".".
+PART = r"\w(?:[\w.-]{0,94}\w)?"
+REPOSITORY = re.compile(rf"(?!.*(?:--|\.\.)){PART}/{PART}(?<!\.git)", re.ASCII)
+VERSION = re.compile(r"\d+\.\d+\.\d+")
+AGAIN = "run the same command again: it goes on where it stopped, and until the commit is made nothing of the release is visible"
+
+
+@dataclass(frozen=True)
+class Published:
+    """A release on the Hub, or what would be sent: its files with their sizes, and the commit that the tag stands on.
+
+    ``left`` are its metrics that were not run: their numbers go out unchecked.
+    """
+
+    repo: str
+    version: str
+    files: tuple[tuple[str, int], ...]
+    commit: str | None
+    sent: bool
+    left: tuple[Problem, ...] = ()
+
+
+@dataclass(frozen=True)
+class Repository:
+    """What a repository holds: its newest commit (None if there is no repository yet) with its files, and its tags."""
+
+    head: str | None
+    tags: Mapping[str, str]
+    files: Mapping[str, RepoFile]
+
+
+def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Callable[[Path], Sequence[Problem]]) -> Published:
+    """Publishes a release as version ``v<version>`` of a dataset repository: one commit, then a tag on it.
+
+    What was interrupted is run again: a commit that already holds the release is only tagged. Hidden files, such as
+    ``.gitattributes``, belong to the repository and are neither sent nor deleted. ``dry_run`` reads and sends nothing.
+
+    Raises:
+        InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder, ``repo`` is
+            no name of a repository, it has that version already or holds something else than releases, or the token is missing or may
+            not write.
+        JobError: if the Hub cannot be reached, or does not take the release.
+    """
+    links = [Problem(str(link), "leads out of the release", "put the file itself there") for link in leading_out(release_dir)]
+    found = [*_name_faults(repo), *_token_faults(), *(links or faults(release_dir))]
+    left = tuple(one for one in found if isinstance(one, NotRecomputed))
+    if problems := [one for one in found if one not in left]:
+        raise InputError(problems)
+    version, files = _version(release_dir), _visible(release_dir)
+    sizes = tuple((name, path.stat().st_size) for name, path in files.items())
+    with _clear_errors(repo):
+        api = HfApi()
+        there = _look(api, repo)
+        _refuse(api, repo, f"v{version}", files, there)
+        if dry_run:
+            return Published(repo, version, sizes, None, False, left)
+        commit = _commit(api, repo, f"Release {version}", files, there)
+        api.create_tag(repo, tag=f"v{version}", revision=commit, repo_type=KIND)
+    return Published(repo, version, sizes, commit, True, left)
+
+
+def _name_faults(repo: str) -> Iterator[Problem]:
+    if not REPOSITORY.fullmatch(repo):
+        yield Problem("repository", f'"{repo}" is not the name of a repository', "write it as owner/name, such as my-lab/empathy-eval")
+
+
+def _token_faults() -> Iterator[Problem]:
+    """A token that was pasted with something invisible would be an error of the network, with the token in it."""
+    if not re.fullmatch("[!-~]*", get_token() or ""):
+        what = "holds something that no token holds, such as a curly quote or a blank"
+        yield Problem("the token", what, "log in with `hf auth login` again, or set HF_TOKEN anew")
+
+
+def _version(release_dir: Path) -> str:
+    path = release_dir / MANIFEST
+    try:
+        version = json_value(text_of(path))["version"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise input_error(path, "cannot be read as the manifest of a release", "name the folder of a release") from error
+    if not isinstance(version, str) or not VERSION.fullmatch(version):
+        raise input_error(path, f"version {json.dumps(version)} is not of the form X.Y.Z", "release the build again")
+    return version
+
+
+def _visible(release_dir: Path) -> dict[str, Path]:
+    """The files of a release by their path in it, without hidden ones: a desktop or an editor leaves such behind."""
+    paths = {path.relative_to(release_dir).as_posix(): path for path in sorted(release_dir.rglob("*")) if path.is_file()}
+    return {name: path for name, path in paths.items() if not _hidden(name)}
+
+
+def _hidden(name: str) -> bool:
+    return any(part.startswith(".") for part in PurePosixPath(name).parts)
+
+
+def _look(api: HfApi, repo: str) -> Repository:
+    """Reads what a repository holds; one that does not exist holds nothing."""
+    try:
+        refs = api.list_repo_refs(repo, repo_type=KIND)
+    except HfHubHTTPError as error:
+        # 401 too would be said of a repository that does not exist, to somebody without a token: that one is told so.
+        if error.response.status_code == 404:
+            return Repository(None, {}, {})
+        raise
+    head = next((branch.target_commit for branch in refs.branches if branch.name == BRANCH), None)
+    files = _files_at(api, repo, head) if head else {}
+    return Repository(head, {tag.name: tag.target_commit for tag in refs.tags}, files)
+
+
+def _files_at(api: HfApi, repo: str, commit: str) -> dict[str, RepoFile]:
+    entries = api.list_repo_tree(repo, recursive=True, revision=commit, repo_type=KIND)
+    return {entry.path: entry for entry in entries if isinstance(entry, RepoFile) and not _hidden(entry.path)}
+
+
+def _refuse(api: HfApi, repo: str, tag: str, files: Mapping[str, Path], there: Repository) -> None:
+    """Raises an :class:`InputError` for a version that is taken, and for a repository of something else."""
+    if tag in there.tags:
+        if _differing(files, _files_at(api, repo, there.tags[tag])):
+            fix = "a version never changes: release the build under a new version"
+            raise input_error(repo, f"{tag} is published already, with other files", fix)
+        raise input_error(repo, f"{tag} is published already, with these very files", "nothing is left to do")
+    # A repository that was made in the browser may hold a card and no more.
+    if MANIFEST not in there.files and there.files.keys() - {CARD}:
+        raise input_error(repo, f"holds something else (no {MANIFEST} in it), which a release would replace", "name another repository")
+
+
+def _commit(api: HfApi, repo: str, message: str, files: Mapping[str, Path], there: Repository) -> str:
+    """The commit that holds the release and no other visible file: the newest one if it does so already, else a new one."""
+    if there.head is None:
+        api.create_repo(repo, repo_type=KIND, exist_ok=True)
+        there = _look(api, repo)
+    if there.head and not _differing(files, there.files):
+        return there.head
+    operations: list[CommitOperationAdd | CommitOperationDelete] = [CommitOperationAdd(name, path) for name, path in files.items()]
+    operations += [CommitOperationDelete(name, is_folder=False) for name in sorted(there.files.keys() - files.keys())]
+    try:
+        # With its parent named, a commit that somebody else made in the meantime is not overwritten.
+        made = api.create_commit(repo, operations, commit_message=message, repo_type=KIND, parent_commit=there.head)
+    except (RuntimeError, ValueError) as error:
+        # How the library says that a file could not be uploaded, and that the head of the card is not valid.
+        raise job_error(repo, f"the release did not go through: {_short(error)}", AGAIN) from error
+    if wrong := _differing(files, _files_at(api, repo, made.oid)):
+        what = f'commit {made.oid[:8]} does not hold "{wrong[0]}" as it is here, and got no tag'
+        raise job_error(repo, what, "take a .gitignore out of the repository if there is one, then run the same command again")
+    return made.oid
+
+
+def _differing(files: Mapping[str, Path], there: Mapping[str, RepoFile]) -> list[str]:
+    """The paths that are here or there only, or not with the same bytes."""
+    return sorted(files.keys() ^ there.keys() | {name for name in files.keys() & there.keys() if not _same(files[name], there[name])})
+
+
+def _same(path: Path, entry: RepoFile) -> bool:
+    """Whether a file of a repository has the bytes of a local one, told by the hash that its kind of storage has."""
+    if path.stat().st_size != entry.size:
+        return False
+    if entry.lfs:
+        return digest_file(path) == entry.lfs.sha256
+    blob = path.read_bytes()
+    return hashlib.sha1(b"blob %d\0%b" % (len(blob), blob), usedforsecurity=False).hexdigest() == entry.blob_id
+
+
+@contextlib.contextmanager
+def _clear_errors(repo: str) -> Iterator[None]:
+    """Turns what the library raises for a failed request into an error that says what to do."""
+    try:
+        yield
+    except (HTTPError, OSError) as error:
+        raise _clear(repo, error) from error
+
+
+def _clear(repo: str, error: Exception) -> EmpathyEvalError:
+    response = getattr(error, "response", None)
+    if response is None:
+        return job_error(repo, f"the Hub could not be reached: {_short(error)}", f"look at the network and HF_ENDPOINT, then {AGAIN}")
+    if response.status_code in (401, 403):
+        # Neither the request nor the answer is quoted: both may hold the token.
+        reason = "is not valid or may not write there" if get_token() else "is missing"
+        fix = "log in with `hf auth login`, or set HF_TOKEN, with a token that may write to the repository"
+        return input_error(repo, f"the Hub answered {response.status_code}: the token {reason}", fix)
+    if response.status_code == 412:
+        return job_error(
+            repo, "somebody else changed the repository in the meantime", "look at what changed, then run the same command again"
+        )
+    said = getattr(error, "server_message", None) or response.reason_phrase
+    return job_error(repo, f"the Hub answered {response.status_code}: {_short(said)}", AGAIN)
+
+
+def _short(said: object) -> str:
+    """A message on one line, cut where it gets long."""
+    line = " ".join(str(said).split()) or type(said).__name__
+    return line if len(line) <= 200 else f"{line[:197]}..."

@@ -1,0 +1,150 @@
+"""The rows of a release: the columns of each config and how an accepted item becomes them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from empathy_eval.base.tabular import Row
+from empathy_eval.design.dataset import pair_id
+from empathy_eval.design.taxonomy import Taxonomy
+from empathy_eval.generation.outcomes import MADE_BY, Dialogue, Outcome, Pair, Turn, Variant
+
+ASSISTANT = {"seeker": "user", "helper": "assistant"}
+
+
+def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, Row]]:
+    """(config, row) of an accepted item: a dialogue, and for each pair its rows in ``pairs``, ``preferences``, ``controls``."""
+    dialogue = outcome.dialogue
+    if dialogue is None:
+        return
+    yield "dialogues", _dialogue_row(dialogue, scenario, taxonomy)
+    for pair in outcome.pairs:
+        row = _pair_row(dialogue, pair, scenario, taxonomy)
+        yield "pairs", row
+        if dialogue.turns[pair.turn - 1].role == "seeker":
+            yield "preferences", _preference_row(row)
+        if pair.near_empathetic and pair.far_apathetic:
+            yield "controls", {**row, **_control("near_empathetic", pair.near_empathetic), **_control("far_apathetic", pair.far_apathetic)}
+
+
+def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> Row:
+    return {
+        "dialogue_id": dialogue.dialogue_id,
+        "scenario_id": dialogue.scenario_id,
+        "scenario": scenario,
+        "description": dialogue.description,
+        "turns": [{"role": turn.role, "text": turn.text, **_tag(turn, taxonomy)} for turn in dialogue.turns],
+        "flags": list(dialogue.flags),
+        "source": dialogue.source,
+        "model": dialogue.model,
+    }
+
+
+def _tag(turn: Turn, taxonomy: Taxonomy) -> Row:
+    if turn.strategy is None:
+        return {"strategy": None, "phase": None}
+    return {"strategy": taxonomy[turn.strategy].name, "phase": taxonomy.phase_of(turn.strategy)}
+
+
+def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy) -> Row:
+    reference = dialogue.turns[pair.turn]
+    toxicity = {"reference": pair.reference_toxicity, "apathetic": pair.apathetic.toxicity, "empathetic": pair.empathetic.toxicity}
+    return {
+        "pair_id": pair_id(dialogue.dialogue_id, pair.turn),
+        "dialogue_id": dialogue.dialogue_id,
+        "scenario_id": dialogue.scenario_id,
+        "scenario": scenario,
+        "description": dialogue.description,
+        "turn": pair.turn,
+        "context": [{"role": turn.role, "text": turn.text} for turn in dialogue.turns[: pair.turn]],
+        **_tag(reference, taxonomy),
+        "reference": reference.text,
+        "apathetic": pair.apathetic.text,
+        "empathetic": pair.empathetic.text,
+        "empathetic_strategy": taxonomy[pair.empathetic.strategy].name,
+        "apathetic_method": pair.apathetic.method,
+        "apathetic_edit_ratio": pair.apathetic.edit_ratio,
+        "empathetic_overlap": pair.empathetic.overlap,
+        "toxicity": toxicity,
+        "flags": list(pair.flags),
+        "source": dialogue.source,
+        "model": dialogue.model,
+        "near_model": pair.apathetic.model,
+        "far_model": pair.empathetic.model,
+    }
+
+
+def _control(name: str, variant: Variant) -> Row:
+    return {
+        name: variant.text,
+        f"{name}_edit_ratio": variant.edit_ratio,
+        f"{name}_overlap": variant.overlap,
+        f"{name}_toxicity": variant.toxicity,
+    }
+
+
+def preference_prompt(context: list[dict[str, str]]) -> list[dict[str, str]]:
+    """A context in the form preference trainers take: neighbours of one role are joined by a blank line."""
+    prompt: list[dict[str, str]] = []
+    for turn in context:
+        role = ASSISTANT[turn["role"]]
+        if prompt and prompt[-1]["role"] == role:
+            prompt[-1] = {"role": role, "content": f"{prompt[-1]['content']}\n\n{turn['text']}"}
+        else:
+            prompt.append({"role": role, "content": turn["text"]})
+    return prompt
+
+
+def _preference_row(pair: Row) -> Row:
+    return {
+        "pair_id": pair["pair_id"],
+        "scenario": pair["scenario"],
+        "prompt": preference_prompt(pair["context"]),
+        "chosen": [{"role": "assistant", "content": pair["empathetic"]}],
+        "rejected": [{"role": "assistant", "content": pair["apathetic"]}],
+    }
+
+
+def provenance_rows(outcome: Outcome) -> Iterator[Row]:
+    """The request key of the dialogue and of each variant; made by rules means no request."""
+    dialogue = outcome.dialogue
+    if dialogue is None:
+        return
+    base = {"dialogue_id": dialogue.dialogue_id}
+    yield {
+        **base,
+        "pair_id": None,
+        "what": "dialogue",
+        "method": dialogue.source,
+        "model": dialogue.model,
+        "request_key": dialogue.request_key,
+    }
+    for pair in outcome.pairs:
+        for what in MADE_BY:
+            made: Variant | None = getattr(pair, what)
+            if made:
+                identity = pair_id(dialogue.dialogue_id, pair.turn)
+                yield {
+                    **base,
+                    "pair_id": identity,
+                    "what": what,
+                    "method": made.method,
+                    "model": made.model,
+                    "request_key": made.request_key,
+                }
+
+
+def candidate_rows(outcome: Outcome) -> Iterator[Row]:
+    """The texts that reached the checks and are not released, numbered within their variant from 1 in the order they were judged."""
+    variant_of = {kind: name for name, kind in MADE_BY.items()}
+    attempts: Counter[tuple[int, str]] = Counter()
+    for one in outcome.candidates:
+        attempts[one.turn, one.kind] += 1
+        yield {
+            "pair_id": pair_id(outcome.dialogue_id, one.turn),
+            "variant": variant_of[one.kind],
+            "attempt": attempts[one.turn, one.kind],
+            "text": one.text,
+            "reasons": list(one.reasons),
+        }

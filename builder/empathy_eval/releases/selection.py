@@ -1,0 +1,37 @@
+"""Which dialogues of a build a release takes: none twice, none withdrawn or removed, as many of each scenario as planned."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.generation.build_folder import accepted
+from empathy_eval.releases.duplicates import hashes_of, near_duplicates
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which dialogues of a build are released: accepted, no duplicates, the first of each scenario up to its quota."""
+
+    dialogue_ids: frozenset[str]
+    duplicates: dict[str, str]
+    spares: int
+
+
+def _select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
+    hashes = hashes_of(
+        (one.dialogue_id, [turn.text for turn in one.dialogue.turns])
+        for one in accepted(build_dir)
+        if one.dialogue and one.dialogue_id not in removed
+    )
+    duplicates = near_duplicates(hashes)
+    room = {int(number): scenario["quota"] for number, scenario in header["scenarios"].items()}
+    chosen: list[str] = []
+    left = [dialogue_id for dialogue_id in hashes if dialogue_id not in duplicates]
+    for dialogue_id in left:
+        scenario = int(dialogue_id[:3])
+        if room[scenario] > 0:
+            room[scenario] -= 1
+            chosen.append(dialogue_id)
+    return Selection(frozenset(chosen), duplicates, len(left) - len(chosen))

@@ -1,0 +1,173 @@
+"""Verifying: a release derived again from itself; every fault with its place, all at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import leading_out
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.parsing import json_value, text_of
+from empathy_eval.base.schemas import check
+from empathy_eval.base.tabular import refuse_absurd
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, TABLES, read_tables
+from empathy_eval.evaluation.report import Progress, measure_release, metrics_of
+from empathy_eval.releases.duplicates import hashes_of, near_duplicates
+from empathy_eval.releases.manifest import manifest_text, sealed
+from empathy_eval.releases.verify_report import comparable, disagreements, unseen
+from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
+
+# What every release holds beside its data.
+ALWAYS = {"README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", f"report/{TABLES}", "report/index.html"}
+CARD_ROW = re.compile(r"^\| `(\w+)` \| .{0,200} \| (\d{1,12}) \| (\d{1,12}) \| (\d{1,12}) \|$", re.MULTILINE)
+BESIDE = {"provenance.parquet": PROVENANCE, "candidates.parquet": CANDIDATES}
+LINK = "put the file itself there, as `cp -rL` or `hf download --local-dir` do"
+NOT_COMPARED = "not compared are the rows of {} and every p-value after Holm, which is corrected over all metrics of a table"
+
+
+def verify(
+    release_dir: Path, *, fast: bool = False, trusted: Collection[str] = (), progress: Progress = lambda texts: None
+) -> list[Problem]:
+    """All faults of a release; an empty list if it is what it claims. ``fast`` leaves the report's numbers out.
+
+    Nothing is run that the release names, but for built-in and installed metrics and those that are ``trusted`` by name. A metric that
+    is not run is no fault, and is named by a :class:`~empathy_eval.metrics.trust.NotRecomputed` at the end of the list.
+    ``progress`` is told of texts as they are scored.
+
+    Raises:
+        InputError: if the folder holds no manifest at all, or a metric that may be run cannot be made.
+    """
+    path = release_dir / MANIFEST
+    if not path.is_file():
+        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
+    try:
+        text = text_of(path)
+        manifest: dict[str, Any] = json_value(text)
+        check(manifest, "manifest", path)
+        whole = sealed(manifest) == manifest and manifest_text(manifest) == text
+    except InputError as error:
+        return list(error.problems)
+    except (ValueError, OSError) as error:
+        return [Problem(str(path), f"cannot be read: {error}", RESTORE)]
+    if not whole:
+        return [Problem(str(path), "was changed after the release (its seal does not fit)", RESTORE)]
+    found = [Problem(str(link), "leads out of the release", LINK) for link in leading_out(release_dir)]
+    found = found or [*_files(release_dir, manifest), *_tables(release_dir, manifest)]
+    if not found:
+        found = [*row_faults(release_dir, manifest), *_duplicates(release_dir), *_card(release_dir, manifest)]
+    if not found and not fast:
+        found = [*_report(release_dir, manifest, trusted, progress)]
+    return found
+
+
+def _files(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Every file is the one the manifest names, and none is there that it does not name."""
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {MANIFEST}
+    for name in sorted(there - set(manifest["files"])):
+        # A clone of a Hub repository has .gitattributes and a .git of its own.
+        if not name.startswith("."):
+            yield Problem(str(folder / name), "is not in the manifest", "take it out of the release")
+    for name in sorted(ALWAYS - manifest["files"].keys()):
+        yield Problem(str(folder / name), "is not named by the manifest", RESTORE)
+    for name, value in sorted(manifest["files"].items()):
+        if name not in there:
+            yield Problem(str(folder / name), "is missing", RESTORE)
+        elif digest_file(folder / name) != value:
+            yield Problem(str(folder / name), "is not the file that was released (its SHA-256 differs from the manifest)", RESTORE)
+
+
+def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Every parquet file has its columns and as many rows as the manifest says."""
+    for config, columns in COLUMNS.items():
+        for split in SPLITS:
+            path = folder / "data" / config / f"{split}.parquet"
+            table = _parquet(path)
+            if isinstance(table, Problem):
+                yield table
+                continue
+            if not table.schema_arrow.equals(columns):
+                names, wanted = set(table.schema_arrow.names), set(columns.names)
+                differ = ", ".join(f'"{name}"' for name in sorted(names ^ wanted)) or "their types or order"
+                yield Problem(str(path), f"has other columns than the contract: {differ}", "columns are never renamed")
+            if table.metadata.num_rows != manifest["counts"][config][split]:
+                what = f"has {table.metadata.num_rows} rows, the manifest says {manifest['counts'][config][split]}"
+                yield Problem(str(path), what, RESTORE)
+
+    for name in sorted(BESIDE.keys() & manifest["files"].keys()):
+        table = _parquet(folder / name)
+        if isinstance(table, Problem) or not table.schema_arrow.equals(BESIDE[name]):
+            yield table if isinstance(table, Problem) else Problem(str(folder / name), "has other columns than the contract", RESTORE)
+
+
+def _parquet(path: Path) -> pq.ParquetFile | Problem:
+    """A file of tables that memory can hold, or what is wrong with it."""
+    try:
+        table = pq.ParquetFile(path)
+        refuse_absurd(path, table.metadata)
+    except InputError as error:
+        return error.problems[0]
+    except (OSError, pa.ArrowException) as error:
+        return Problem(str(path), f"is not parquet: {error}", RESTORE)
+    return table
+
+
+def _duplicates(folder: Path) -> Iterator[Problem]:
+    """No two dialogues of the release are near-duplicates."""
+    rows = (
+        (row["dialogue_id"], [turn and turn["text"] for turn in row["turns"] or ()])
+        for split in SPLITS
+        for _, row in read_rows(folder, "dialogues", split)
+    )
+    # What has no value is told already.
+    hashes = hashes_of((dialogue_id, texts) for dialogue_id, texts in rows if None not in (dialogue_id, *texts))
+    for goes, stays in near_duplicates(hashes).items():
+        yield Problem(f"{folder}: {goes}", f"is a near-duplicate of {stays}", "release the build again: duplicates are left out")
+
+
+def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """The counts of the card are those of the data."""
+    try:
+        text = text_of(folder / "README.md")
+    except ValueError as error:
+        yield Problem(str(folder / "README.md"), f"cannot be read: {error}", RESTORE)
+        return
+    said = {config: dict(zip(SPLITS, map(int, counts), strict=True)) for config, *counts in CARD_ROW.findall(text)}
+    for config, counts in manifest["counts"].items():
+        if said.get(config) != counts:
+            yield Problem(f"{folder / 'README.md'}: {config}", f"the card says {said.get(config)}, the data holds {counts}", RESTORE)
+
+
+def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], progress: Progress) -> Iterator[Problem]:
+    """Every number of the report's tables equals its recomputation, and stands on its page; at the end what was not recomputed."""
+    path, page = folder / "report" / TABLES, folder / "report" / "index.html"
+    try:
+        told, shown = read_tables(folder), text_of(page)
+    except (InputError, ValueError) as error:
+        yield from error.problems if isinstance(error, InputError) else [Problem(str(page), f"cannot be read: {error}", RESTORE)]
+        return
+    found, left = metrics_of(manifest, trusted)
+    anew = measure_release(folder, manifest, found, progress=progress).to_json()
+    others: list[str] = []
+    if left:
+        told, anew, others = comparable(told, anew, {one.name for one in found.metrics} | {one.name for one in found.diversities})
+    wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
+    if len(others) > len(left):
+        what = f"has rows of {_named(others)}; the manifest names {len(left)} metrics beside those that were measured"
+        wrong.append(Problem(str(path), what, RESTORE))
+    yield from wrong
+    if not wrong:
+        for where, number in unseen(told, shown):
+            yield Problem(f"{page}: {where}", f"does not show {number}", RESTORE)
+    for one in left:
+        yield replace(one, what=f"{one.what}; {NOT_COMPARED.format(_named(others) or 'such metrics')}")
+
+
+def _named(metrics: list[str]) -> str:
+    return ", ".join(f'"{name}"' for name in metrics)

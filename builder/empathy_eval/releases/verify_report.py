@@ -1,0 +1,107 @@
+"""The tables of a report against their recomputation, and against the page that shows them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from empathy_eval.evaluation.page import number, signed
+
+# A number may differ by this much from its recomputation; BERTScore's embeddings vary with the machine, and a figure that counts
+# ranks or exchanges jumps by a whole text where two scores are all but equal.
+EXACT = 1e-6
+TOLERANCE = {"BERTScore F1": 1e-4}
+COUNTED, JUMP = ("p", "holm", "accuracy", "auc"), 5e-3
+
+
+def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXACT) -> Iterator[tuple[str, str]]:
+    """(where, what) of all that the tables say otherwise than their recomputation does, or not at all."""
+    if isinstance(found, dict) and isinstance(told, dict):
+        within = TOLERANCE.get(found.get("metric", ""), tolerance)
+        for name in [*found, *(name for name in told if name not in found)]:
+            if name not in told or name not in found:
+                yield _at(where, name), "is missing" if name in found else "is not in the data"
+            else:
+                jumps = within > EXACT and name in COUNTED
+                yield from disagreements(told[name], found[name], _at(where, name), JUMP if jumps else within)
+    elif isinstance(found, list) and isinstance(told, list):
+        if len(told) != len(found):
+            yield where, f"has {len(told)} entries, the data gives {len(found)}"
+        for place, (one, other) in enumerate(zip(told, found, strict=False)):
+            yield from disagreements(one, other, _at(where, _name(other, place)), tolerance)
+    elif not _same(told, found, tolerance):
+        yield where, f"says {_shown(told)}, the data gives {_shown(found)}"
+
+
+def _at(where: str, name: str) -> str:
+    return f"{where}: {name}" if where else name
+
+
+def _name(value: Any, place: int) -> str:
+    """A row is called by its metric, another entry by its place."""
+    return str(value["metric"]) if isinstance(value, dict) and "metric" in value else str(place)
+
+
+def _shown(value: Any) -> str:
+    """A value, cut where a stranger's gets long."""
+    text = str(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def _same(told: Any, found: Any, tolerance: float) -> bool:
+    if isinstance(found, int | float) and isinstance(told, int | float) and not isinstance(found, bool) and not isinstance(told, bool):
+        # The rounding of a difference of decimals is no difference.
+        return abs(told - found) <= tolerance + 1e-12
+    return bool(told == found and type(told) is type(found))
+
+
+def comparable(told: dict[str, Any], anew: dict[str, Any], measured: Collection[str]) -> tuple[dict[str, Any], dict[str, Any], list[str]]:
+    """Both tables without what cannot be compared where some metrics were not run here; and what the others are called.
+
+    Those are the rows and the faults of the metrics that were not run, and all p-values after Holm: they are corrected over every
+    metric that stands in a table.
+    """
+    others = [row["metric"] for name, row in rows(told) if name != "balance" and row["metric"] not in measured]
+    return _of(told, measured), _of(anew, measured), list(dict.fromkeys(others))
+
+
+def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
+    """Tables with the rows and faults of some metrics alone, without what depends on the others."""
+
+    def some(found: list[Any]) -> list[Any]:
+        return [{**row, "differences": _without_holm(row["differences"])} for row in found if row["metric"] in measured]
+
+    return {
+        **tables,
+        **{name: some(tables[name]) for name in ("inversion", "controls", "candidates")},
+        "matched": {name: kept for name, found in tables["matched"].items() if (kept := some(found))},
+        "groups": {name: {group: some(found) for group, found in groups.items()} for name, groups in tables["groups"].items()},
+        "faults": [one for one in tables["faults"] if one.startswith(tuple(f"metric {name}: " for name in measured))],
+    }
+
+
+def _without_holm(differences: dict[str, Any]) -> dict[str, Any]:
+    return {contrast: {name: value for name, value in one.items() if name != "holm"} for contrast, one in differences.items()}
+
+
+def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
+    """(where, number) of scores and differences that the page does not show."""
+    for where, row in rows(tables):
+        for variant, value in row["scores"].items() if where in ("inversion", "controls", "candidates") else ():
+            if number(value) not in page:
+                yield f"{where}: {row['metric']}: {variant}", number(value)
+        for contrast, one in row["differences"].items():
+            for value in (one["value"], one["low"], one["high"]):
+                if value is not None and signed(value) not in page:
+                    yield f"{where}: {row['metric']}: {contrast}", signed(value)
+
+
+def rows(tables: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(table, row) of all rows of all tables."""
+    for name in ("inversion", "controls", "candidates", "balance"):
+        yield from ((name, row) for row in tables[name])
+    for name, found in tables["matched"].items():
+        yield from ((f"matched: {name}", row) for row in found)
+    for grouping, groups in tables["groups"].items():
+        for name, found in groups.items():
+            yield from ((f"{grouping}: {name}", row) for row in found)

@@ -1,0 +1,93 @@
+"""The rows of a release: each valid, in its split, and saying what the rows it comes from say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import Problem
+from empathy_eval.base.schemas import violations
+from empathy_eval.base.tabular import Row, Rows, table_batches
+from empathy_eval.base.text import edit_ratio, overlap
+from empathy_eval.design.dataset import COLUMNS, SPLITS, split_of
+from empathy_eval.releases.rows import preference_prompt
+
+RESTORE = "restore the file from where the release was published, or release the build again"
+
+
+def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Rows are valid, ids unique, splits as the ids say, and what the configs say of one turn is the same in all of them."""
+    removed = (manifest.get("reviews") or {}).get("removed", [])
+    withdrawn = {one["dialogue_id"] for one in [*manifest["withdrawn"], *removed]} | set(manifest["duplicates"])
+    for config in ("dialogues", "pairs", "preferences", "controls"):
+        seen: dict[str, str] = {}
+        for split in SPLITS:
+            dialogues, pairs = (Rows(folder / "data" / name / f"{split}.parquet") for name in ("dialogues", "pairs"))
+            for place, row in read_rows(folder, config, split):
+                if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
+                    yield from wrong
+                    continue
+                name = row["dialogue_id"] if config == "dialogues" else row["pair_id"]
+                dialogue_id = name.split("-t")[0]
+                if before := seen.get(name):
+                    yield Problem(place, f'"{name}" is also in {before}', "an id stands for one row")
+                seen[name] = place
+                if split_of(dialogue_id) != split:
+                    yield Problem(place, f'"{name}" belongs to {split_of(dialogue_id)} by its id', "never move a row to another split")
+                if dialogue_id in withdrawn:
+                    yield Problem(place, f'"{dialogue_id}" is said to be left out', RESTORE)
+                for what in _disagreements(config, row, dialogues, pairs):
+                    yield Problem(place, f'"{name}": {what}', RESTORE)
+
+
+def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, Row]]:
+    """(place, row) of a file, in groups of rows."""
+    path = folder / "data" / config / f"{split}.parquet"
+    number = 0
+    for batch in table_batches(path):
+        for row in batch.to_pylist():
+            yield f"{path}: row {number}", row
+            number += 1
+
+
+def _disagreements(config: str, row: Row, dialogues: Rows, pairs: Rows) -> Iterator[str]:
+    """What a row says otherwise than the rows it comes from, or than its own texts."""
+    if config == "dialogues":
+        return
+    if config == "preferences":
+        pair = pairs.get(row["pair_id"])
+        if pair is None or any(violations(pair, "pairs_row")):
+            yield "has no pair, or one that is not valid"
+        elif (row["prompt"], row["chosen"][0]["content"], row["rejected"][0]["content"]) != (
+            preference_prompt(pair["context"]), pair["empathetic"], pair["apathetic"],
+        ):  # fmt: skip
+            yield "is not the preference of its pair"
+        return
+    if config == "controls" and {name: row[name] for name in COLUMNS["pairs"].names} != pairs.get(row["pair_id"]):
+        yield "is not the pair of that id"
+    yield from _against_dialogue(row, dialogues.get(row["dialogue_id"]))
+    measures = {
+        "apathetic_edit_ratio": edit_ratio(row["reference"], row["apathetic"]),
+        "empathetic_overlap": overlap(row["reference"], row["empathetic"]),
+    }
+    for name, value in measures.items():
+        if abs(row[name] - value) > 1e-9:
+            yield f"{name} is {row[name]}, its texts give {value}"
+
+
+def _against_dialogue(row: Row, dialogue: Row | None) -> Iterator[str]:
+    if dialogue is None or any(violations(dialogue, "dialogues_row")):
+        yield "has no dialogue in this split" if dialogue is None else "its dialogue is not valid"
+        return
+    if row["pair_id"] != f"{row['dialogue_id']}-t{row['turn']:02d}" or row["turn"] >= len(dialogue["turns"]):
+        yield f"its id does not fit dialogue and turn {row['turn']}"
+        return
+    turn = dialogue["turns"][row["turn"]]
+    if (row["reference"], row["strategy"], row["phase"]) != (turn["text"], turn["strategy"], turn["phase"]):
+        yield "its reference, strategy or phase is not that of the dialogue's turn"
+    if row["context"] != [{"role": one["role"], "text": one["text"]} for one in dialogue["turns"][: row["turn"]]]:
+        yield "its context is not the dialogue's earlier turns"
+    for name in ("scenario_id", "scenario", "description", "source", "model"):
+        if row[name] != dialogue[name]:
+            yield f"its {name} is not that of the dialogue"

@@ -1,0 +1,110 @@
+"""Releasing: from the outcomes of a build to a folder that is a Hub dataset repository as it stands."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.files import data_folder, whole_folder, write_whole
+from empathy_eval.base.tabular import Writer
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, split_of
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.evaluation.report import Progress, Report, own_metrics, write_report
+from empathy_eval.generation.build_folder import accepted, read_build
+from empathy_eval.raters.review.record import content_hash, review_facts
+from empathy_eval.releases.card import write_card, write_changelog
+from empathy_eval.releases.croissant import write_croissant
+from empathy_eval.releases.manifest import VERSION, _facts, _hashes, manifest_text, sealed
+from empathy_eval.releases.rows import candidate_rows, provenance_rows, rows
+from empathy_eval.releases.selection import Selection, _select
+
+DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+
+
+@dataclass(frozen=True)
+class Released:
+    """A release that was written: its manifest and its report."""
+
+    manifest: dict[str, Any]
+    report: Report
+
+
+def release(
+    build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None,
+    progress: Progress = lambda texts: None,
+) -> Released:  # fmt: skip
+    """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
+
+    ``progress`` is told of texts as they are scored.
+
+    Raises:
+        InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
+            ``partial``) or nothing to release, or the record is not valid.
+    """
+    if not VERSION.fullmatch(version):
+        raise input_error("--version", f'"{version}" is not a version', "write it as X.Y.Z, such as 1.0.0")
+    if date is not None and not DATE.fullmatch(date):
+        raise input_error("--date", f'"{date}" is not a date', "write it as YYYY-MM-DD")
+    header = read_build(build_dir)
+    summary = header["summary"]
+    if summary["missing"] and not partial:
+        fix = "run the same build again to ask for them, or give --partial to release without them"
+        raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
+    found = own_metrics(header["configuration"]["report"])
+    reviewed = _reviewed(build_dir, header, reviews) if reviews else None
+    selection = _select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
+    if not selection.dialogue_ids:
+        raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
+    with whole_folder(out, made_by=MANIFEST) as folder:
+        counts = _write_data(build_dir, folder, header, selection)
+        facts = {**_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
+        report = write_report(folder, folder / "report", facts, found, progress=progress)
+        write_card(folder, facts, report)
+        write_changelog(folder, facts)
+        write_croissant(folder, facts)
+        shutil.copyfile(data_folder("release") / "DATA_LICENSE", folder / "LICENSE")
+        manifest = sealed({**facts, "files": _hashes(folder)})
+        write_whole(folder / MANIFEST, manifest_text(manifest))
+    return Released(manifest, report)
+
+
+def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[str, Any]:
+    """What the record of reviews says of the dialogues of this build."""
+    contents = {
+        one.dialogue_id: content_hash({"role": turn.role, "text": turn.text} for turn in one.dialogue.turns)
+        for one in accepted(build_dir)
+        if one.dialogue
+    }
+    return review_facts(reviews, contents, header["configuration"]["report"]["bootstrap"], header["configuration"]["seed"])
+
+
+def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
+    """All parquet files; returns the number of rows by config and split, empty splits too."""
+    taxonomy = load_taxonomy()
+    counts: dict[str, Counter[str]] = {config: Counter(dict.fromkeys(SPLITS, 0)) for config in COLUMNS}
+    with contextlib.ExitStack() as stack:
+        data = {
+            (config, split): stack.enter_context(Writer(folder / "data" / config / f"{split}.parquet", schema))
+            for config, schema in COLUMNS.items()
+            for split in SPLITS
+        }
+        provenance = stack.enter_context(Writer(folder / "provenance.parquet", PROVENANCE))
+        candidates = stack.enter_context(Writer(folder / "candidates.parquet", CANDIDATES))
+        for outcome in accepted(build_dir, checked=True):
+            if outcome.dialogue_id not in selection.dialogue_ids:
+                continue
+            split, scenario = split_of(outcome.dialogue_id), header["scenarios"][outcome.dialogue_id[:3]]["name"]
+            for config, row in rows(outcome, scenario, taxonomy):
+                data[config, split].add(row)
+                counts[config][split] += 1
+            for row in provenance_rows(outcome):
+                provenance.add(row)
+            for row in candidate_rows(outcome):
+                candidates.add(row)
+    return {config: {split: count[split] for split in SPLITS} for config, count in counts.items()}
