@@ -29,7 +29,7 @@ check: .venv/installed
 	$(TESTS)
 
 check-long: .venv/installed
-	KILLS=100 STOPS=40 $(BIN)/pytest tests/test_openai_endpoint.py tests/test_ray.py -k "kills or stop or interrupt"
+	KILLS=100 STOPS=40 $(BIN)/pytest tests/completions/test_openai_endpoint.py tests/generation/test_on_ray.py -k "kills or stop or interrupt"
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

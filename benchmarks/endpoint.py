@@ -103,7 +103,7 @@ def border(bodies: list[dict[str, Any]]) -> None:
     """The schema of a chat completion alone, over 20,000 bodies as the server sends them."""
     from empathy_eval.base.schemas import sound
 
-    from tests.server import Behaviour, Server
+    from tests.doubles.server import Behaviour, Server
 
     server = Server(Behaviour())
     answers = [json.dumps(server._answer(body, str(place), None)) for place, body in enumerate(bodies)]
@@ -154,7 +154,9 @@ def main() -> None:
         name, url, bodies = options.client
         client(name, url, Path(bodies), options.dialogues, options.in_flight)
         return
-    server = subprocess.Popen([sys.executable, "-m", "tests.server", "--latency", str(options.latency)], stdout=subprocess.PIPE, text=True)
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.doubles.server", "--latency", str(options.latency)], stdout=subprocess.PIPE, text=True
+    )
     os.sched_setaffinity(server.pid, {max(os.sched_getaffinity(0))})
     try:
         url = (server.stdout.readline() if server.stdout else "").strip()

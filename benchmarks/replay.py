@@ -25,7 +25,7 @@ from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import Run, build
 
 from benchmarks.endpoint import configuration
-from tests.server import Behaviour, Server
+from tests.doubles.server import Behaviour, Server
 
 ANSWERS_A_DIALOGUE = 17.6
 

@@ -27,7 +27,7 @@ from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 from empathy_eval.generation.checks.safety import dialogue_flags
 from empathy_eval.generation.outcomes import Turn
 
-from tests.server import WORDS, Behaviour, Server, good_answer, main
+from tests.doubles.server import WORDS, Behaviour, Server, good_answer, main
 
 # The share of words that are replaced: two texts made of one have few runs of words in common, as two of one topic have.
 REPLACED = 0.4

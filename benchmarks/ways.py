@@ -27,8 +27,8 @@ from empathy_eval.generation import by_batch as batching
 from benchmarks.memory import family
 from benchmarks.rehearsal import REQUESTS_A_DIALOGUE, configuration
 from benchmarks.seeded import SeededServer
-from tests.batches import BatchServer, reply
-from tests.server import NO_ANSWER, Behaviour, running
+from tests.doubles.batches import BatchServer, reply
+from tests.doubles.server import NO_ANSWER, Behaviour, running
 
 FILES = ("outcomes.jsonl", "build.json", "configuration.json")
 IN_FLIGHT, KILLS, PARTS, SHARE_LOST = 256, 5, 16, 0.05

@@ -18,9 +18,9 @@ from empathy_eval.generation.build import build
 from empathy_eval.releases.write import Released, release
 from hypothesis import settings
 
-from tests.browser import browser as browser
-from tests.browser import playwright as playwright
-from tests.browser import tab as tab
+from tests.doubles.browser import browser as browser
+from tests.doubles.browser import playwright as playwright
+from tests.doubles.browser import tab as tab
 
 # How long one example takes says more of the machine than of the code; what must be fast has a test of its own.
 settings.register_profile("untimed", deadline=None)

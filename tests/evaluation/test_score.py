@@ -1,0 +1,437 @@
+"""Any metric, and scores from elsewhere, on the stand of the report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import empathy_eval
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.text import words
+from empathy_eval.cli import main
+from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import CANDIDATES
+from empathy_eval.evaluation.corpus import before_contrast, read_corpus
+from empathy_eval.evaluation.results import Row
+from empathy_eval.evaluation.score import score, score_csv, score_table, tables
+from empathy_eval.releases.write import Released
+
+from tests.metrics.test_registry import install
+
+METRICS = """\
+from empathy_eval.metrics.protocol import MeanMetric
+
+class Letters(MeanMetric):
+    name, signature = "letters", "unit:letter"
+    reads = ()
+    def score(self, text):
+        return float(len(text))
+
+class Raises(Letters):
+    name = "raises"
+    def score(self, text):
+        if "%s" in text:
+            raise ValueError("no such text")
+        return 1.0
+
+class Few(Letters):
+    name = "few"
+    def score_all(self, segments):
+        return [1.0]
+
+class Nan(Letters):
+    name = "nan"
+    def score(self, text):
+        return float("nan")
+
+class Context(Letters):
+    name, reads = "context", ("context",)
+    def score(self, text, context):
+        if text == "too much":
+            raise ValueError("too much")
+        return float(len(context))
+
+class OneRow(Letters):
+    name = "one row"
+    def aggregate(self, sums):
+        return [float(sums[0, 0] / sums[0, 1])]
+
+class Diverse:
+    name, signature = "diverse", "v:1"
+    def measure(self, variants, dialogues, seed):
+        raise ValueError("too diverse")
+"""
+
+
+@pytest.fixture
+def strange(released: tuple[Path, Released], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a module of metrics; one of them does not bear the first apathetic text."""
+    text = read_corpus(released[0], "pairs", PAIR_VARIANTS).variants["apathetic"][0]
+    (tmp_path / "strange_metrics.py").write_text(METRICS % text[:40].replace('"', '\\"'))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
+    return tmp_path
+
+
+def row_of(rows: Sequence[Row], name: str) -> Row:
+    (found,) = (one for one in rows if one.metric == name)
+    return found
+
+
+def write_scores(path: Path, rows: Sequence[Sequence[object]], header: str = "pair_id,variant,score") -> Path:
+    path.write_text("\n".join([header, *(",".join(map(str, row)) for row in rows)]) + "\n")
+    return path
+
+
+def letters(folder: Path, config: str = "pairs", variants: Sequence[str] = PAIR_VARIANTS) -> list[list[object]]:
+    corpus = read_corpus(folder, config, variants)
+    return [[pair, name, len(corpus.variants[name][row])] for row, pair in enumerate(corpus.pair_ids) for name in variants]
+
+
+def test_a_metric_by_module_and_name_is_measured_like_any_other(released: tuple[Path, Released], strange: Path) -> None:
+    measured = score(released[0], ["strange_metrics:Letters", "rouge-l"])
+    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+    made = row_of(measured.inversion, "letters")
+    for name in PAIR_VARIANTS:
+        lengths = [len(text) for text in corpus.variants[name]]
+        assert made.scores[name] == pytest.approx(sum(lengths) / len(lengths), abs=1e-6)
+    one = made.differences["empathetic - apathetic"]
+    won = [(len(b) > len(a)) + (len(b) == len(a)) / 2 for a, b in zip(*(corpus.variants[name] for name in PAIR_VARIANTS), strict=True)]
+    assert one.accuracy and one.accuracy.value == pytest.approx(sum(won) / len(won), abs=1e-6) and not one.forced
+    assert row_of(measured.inversion, "ROUGE-L").differences["empathetic - apathetic"].forced
+    assert set(measured.groups) == {"scenario", "phase", "strategy"}
+    assert sum(rows[0].pairs for rows in measured.groups["phase"].values()) == len(corpus)
+
+
+def test_scores_from_a_file_stand_as_the_metric_that_gave_them(released: tuple[Path, Released], strange: Path) -> None:
+    rows = letters(released[0]) + letters(released[0], "controls", [name for name in CELLS if name not in PAIR_VARIANTS])
+    given = score(released[0], (), [write_scores(strange / "judge.csv", rows)])
+    own = score(released[0], ["strange_metrics:Letters"])
+    for (table, group, one), (same_table, same_group, other) in zip(tables(given), tables(own), strict=True):
+        assert (table, group, one.scores, one.differences) == (same_table, same_group, other.scores, other.differences)
+    assert row_of(given.inversion, "judge").signature.startswith("file:")
+
+
+def test_pairs_of_equal_length_are_those_whose_texts_differ_by_a_tenth_at_most(released: tuple[Path, Released], strange: Path) -> None:
+    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+    lengths = [sorted(len(words(corpus.variants[name][row])) for name in PAIR_VARIANTS) for row in range(len(corpus))]
+    (made,) = score(released[0], ["strange_metrics:Letters"]).matched["empathetic - apathetic"]
+    assert made.pairs == sum(longer - shorter <= longer / 10 for shorter, longer in lengths) > 0
+
+
+def test_one_split_alone_can_be_scored_and_part_of_the_pairs(released: tuple[Path, Released], strange: Path) -> None:
+    train = read_corpus(released[0], "pairs", PAIR_VARIANTS, splits=("train",))
+    assert score(released[0], ["strange_metrics:Letters"], split="train").inversion[0].pairs == len(train)
+    part = write_scores(strange / "part.csv", letters(released[0])[:20])
+    assert score(released[0], (), [part]).inversion[0].pairs == 10
+    with pytest.raises(InputError, match="holds no pairs in validation"):
+        score(released[0], ["length"], split="validation")
+
+
+def test_where_lower_scores_are_better_they_prefer_the_other(released: tuple[Path, Released], strange: Path) -> None:
+    path = write_scores(strange / "harm.csv", [[pair, name, int(name == "apathetic")] for pair, name, _ in letters(released[0])])
+    (made,) = score(released[0], (), [path], lower_is_better=True).inversion
+    one = made.differences["empathetic - apathetic"]
+    assert one.value == -1 and one.prefers == "empathetic" and one.accuracy and one.accuracy.value == 1
+
+
+def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(released: tuple[Path, Released], strange: Path) -> None:
+    rows = letters(released[0])
+    rows[0][2] = "warm"
+    rows[3][0] = "059-00001-t03"
+    rows[4][1] = "kind"
+    rows[6][2] = "nan"
+    rows.append(list(rows[10]))
+    with pytest.raises(InputError) as found:
+        score(released[0], (), [write_scores(strange / "bad.csv", rows)])
+    said = str(found.value)
+    for fault in (
+        'line 2: score: "warm"', '"059-00001-t03" is no pair of this release', 'line 6: variant: "kind"', 'line 8: score: "nan"',
+        f'"{rows[10][0]}", {rows[10][1]} was scored before', f'"{rows[2][0]}" has no score of empathetic',
+    ):  # fmt: skip
+        assert fault in said, (fault, said)
+    for text, fault in (
+        ("pair_id,score\n", "has no column variant"),
+        ("pair_id,variant,score\n", "holds no score"),
+        ("\xff", "is not UTF-8"),
+    ):
+        (strange / "bad.csv").write_text(text, encoding="latin-1")
+        with pytest.raises(InputError, match=fault):
+            score(released[0], (), [strange / "bad.csv"])
+
+
+@pytest.mark.parametrize(
+    ("name", "what"), [("Raises", 'raised ValueError: "no such text"'), ("Few", "gave statistics of shape"), ("Nan", "gave nan")]
+)
+def test_a_metric_that_fails_names_the_pair_and_the_rest_stands(
+    name: str, what: str, released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", str(released[0]), "--metric", f"strange_metrics:{name}", "--metric", "length"]) == 1
+    said = capsys.readouterr()
+    first = read_corpus(released[0], "pairs", PAIR_VARIANTS).pair_ids[0]
+    assert f"metric {name.lower()}: {first}" in said.err and what in said.err
+    assert "length, pairs, " in said.out
+
+
+def test_text_json_and_csv_say_the_same(released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["score", str(released[0]), "--metric", "rouge-l"]
+    assert main(base) == main([*base, "--json"]) == main([*base, "--csv"]) == 0
+    said = capsys.readouterr().out
+    measured = score(released[0], ["rouge-l"])
+    assert score_table(measured) in said and score_csv(measured) in said
+    assert json.dumps(measured.to_json(), indent=2, ensure_ascii=False) in said
+    lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
+    (one,) = (line for line in lines if line["table"] == "pairs")
+    assert float(one["value"]) == measured.inversion[0].differences["empathetic - apathetic"].value and one["forced"] == "True"
+
+
+def test_nothing_to_score_with_is_said(released: tuple[Path, Released], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", str(released[0])]) == 2
+    assert "give --metric NAME, --scores FILE or both" in capsys.readouterr().err
+
+
+def test_a_second_score_asks_a_costly_metric_for_nothing(released: tuple[Path, Released], strange: Path) -> None:
+    from empathy_eval.metrics.score_cache import ScoreCache
+
+    (strange / "costly.py").write_text(
+        METRICS.split("class Raises")[0].replace("reads = ()", "reads = ()\n    keep = True\n    asked = 0").replace(
+            "def score(self, text):", "def score(self, text):\n        Letters.asked += 1"
+        )
+    )  # fmt: skip
+    cache = ScoreCache(strange / "scores.sqlite")
+    first = score(released[0], ["costly:Letters"], cache=cache)
+    import costly  # type: ignore[import-not-found]
+
+    asked = costly.Letters.asked
+    assert asked > 0 and score(released[0], ["costly:Letters"], cache=cache) == first and costly.Letters.asked == asked
+
+
+def with_a_test_split(folder: Path) -> Path:
+    """The last dialogue of train is moved to test."""
+    last = max(read_corpus(folder, "pairs", PAIR_VARIANTS).dialogues)
+    for config in ("dialogues", "pairs", "controls"):
+        train, test = (folder / "data" / config / f"{split}.parquet" for split in ("train", "test"))
+        table = pq.read_table(train)
+        moved = pc.equal(table["dialogue_id"], last)
+        pq.write_table(table.filter(moved), test)
+        pq.write_table(table.filter(pc.invert(moved)), train)
+    return folder
+
+
+def with_candidates(folder: Path, rows: list[dict[str, Any]]) -> Path:
+    pq.write_table(pa.Table.from_pylist(rows, schema=CANDIDATES), folder / "candidates.parquet")
+    return folder
+
+
+def test_before_the_contrast_checks_the_first_text_that_only_they_refused_counts(released: tuple[Path, Released], strange: Path) -> None:
+    folder = Path(shutil.copytree(released[0], strange / "release"))
+    corpus = read_corpus(folder, "pairs", PAIR_VARIANTS)
+    one, two = corpus.pair_ids[0], corpus.pair_ids[1]
+    assert before_contrast(folder, corpus) is None
+    refused = [
+        {"pair_id": one, "variant": "empathetic", "attempt": 1, "text": "unsafe", "reasons": ["overlap_high", "unsafe_diagnosis"]},
+        {"pair_id": one, "variant": "empathetic", "attempt": 2, "text": "too near", "reasons": ["overlap_high"]},
+        {"pair_id": one, "variant": "empathetic", "attempt": 3, "text": "nearer", "reasons": ["overlap_high"]},
+        {"pair_id": two, "variant": "apathetic", "attempt": 1, "text": "other words", "reasons": ["edit_ratio_high"]},
+    ]
+    found = before_contrast(with_candidates(folder, refused), corpus)
+    assert found is not None and found.corpus.pair_ids == sorted([one, two])
+    texts = dict(zip(found.corpus.pair_ids, zip(*(found.corpus.variants[name] for name in PAIR_VARIANTS), strict=True), strict=True))
+    assert texts == {one: (corpus.variants["apathetic"][0], "too near"), two: ("other words", corpus.variants["empathetic"][1])}
+    assert len(found.same) == len(corpus) - 2
+    (made,) = score(folder, ["strange_metrics:Letters"]).candidates
+    assert not score(folder, ["bleu"]).candidates[0].differences["empathetic - apathetic"].forced
+    lengths = [len(text) for text in corpus.variants["empathetic"][1:]] + [len("too near")]
+    assert made.scores["empathetic"] == pytest.approx(sum(lengths) / len(lengths), abs=1e-6)
+
+
+def test_before_the_contrast_checks_one_split_alone_counts(released: tuple[Path, Released], strange: Path) -> None:
+    folder = with_a_test_split(Path(shutil.copytree(released[0], strange / "release")))
+    train, test = (read_corpus(folder, "pairs", PAIR_VARIANTS, splits=(split,)) for split in ("train", "test"))
+    rows = [
+        {"pair_id": pair, "variant": "empathetic", "attempt": 1, "text": "too near", "reasons": ["overlap_high"]}
+        for pair in (train.pair_ids[0], test.pair_ids[0])
+    ]
+    (made,) = score(with_candidates(folder, rows), ["strange_metrics:Letters"], split="test").candidates
+    assert made.pairs == len(test)
+    with_candidates(folder, rows[:1])
+    assert score(folder, ["strange_metrics:Letters"], split="test").candidates == []
+
+
+def test_before_the_contrast_checks_a_metric_reads_the_context_and_its_faults_are_told(
+    released: tuple[Path, Released], strange: Path
+) -> None:
+    folder = Path(shutil.copytree(released[0], strange / "release"))
+    pair = read_corpus(folder, "pairs", PAIR_VARIANTS).pair_ids[0]
+    row = {"pair_id": pair, "variant": "empathetic", "attempt": 1, "text": "too near", "reasons": ["overlap_high"]}
+    measured = score(with_candidates(folder, [row]), ["strange_metrics:Context"])
+    assert measured.candidates[0].scores == measured.inversion[0].scores
+    measured = score(with_candidates(folder, [{**row, "text": "too much"}]), ["strange_metrics:Context"])
+    assert measured.candidates == [] and [fault.where for fault in measured.faults] == [f"{pair}, empathetic"]
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("strange_metrics:Raises", "no such text"), ("strange_metrics:OneRow", "not two equal numbers"),
+        ("strange_metrics:Diverse", "too diverse"),
+    ],
+)  # fmt: skip
+def test_a_metric_that_fails_and_stands_alone_is_told(
+    name: str, what: str, released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["score", str(released[0]), "--metric", name]) == 1
+    assert what in capsys.readouterr().err
+
+
+def test_a_measure_of_whole_sets_can_stand_alone(released: tuple[Path, Released]) -> None:
+    assert [row.metric for row in score(released[0], ["dist-1"]).inversion] == ["Dist-1"]
+
+
+def test_a_judge_of_few_pairs_takes_no_group_from_a_metric(released: tuple[Path, Released], strange: Path) -> None:
+    alone = score(released[0], ["length"])
+    both = score(released[0], ["length"], [write_scores(strange / "judge.csv", letters(released[0])[:4])])
+    for name, found in alone.groups.items():
+        assert {group: rows[0] for group, rows in both.groups[name].items()} == {group: rows[0] for group, rows in found.items()}
+
+
+def test_a_judge_of_the_whole_release_can_be_seen_on_one_split(released: tuple[Path, Released], strange: Path) -> None:
+    folder = with_a_test_split(Path(shutil.copytree(released[0], strange / "release")))
+    test = read_corpus(folder, "pairs", PAIR_VARIANTS, splits=("test",))
+    path = write_scores(strange / "judge.csv", letters(folder))
+    assert score(folder, (), [path], split="test").inversion[0].pairs == len(test)
+    write_scores(path, [row for row in letters(folder) if row[0] not in test.pair_ids])
+    with pytest.raises(InputError, match="holds no score of a pair in test"):
+        score(folder, (), [path], split="test")
+
+
+def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
+    released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = letters(released[0])
+    every, path = len(rows) // 2, str(write_scores(strange / "judge.csv", rows[:20]))
+    for metric in ([], ["--metric", "length"]):
+        base = ["score", str(released[0]), "--scores", path, *metric]
+        assert main(base) == main([*base, "--csv"]) == 0
+        first, _, rest = capsys.readouterr().out.partition("\n")
+        assert first == f"judge: 10 of {every} pairs; {every - 10} left out"
+        assert f"judge, pairs, 10 of {every} pairs; {every - 10} left out: apathetic" in rest
+        lines = list(csv.DictReader(io.StringIO(rest[rest.index("table,group") :])))
+        told = {line["metric"]: (line["pairs"], line["of"], line["left_out"]) for line in lines if line["table"] == "pairs"}
+        assert told["judge"] == ("10", str(every), str(every - 10)) and told.get("length", ("", "", "0"))[2] == "0"
+        assert main([*base, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        coverage = {row["metric"]: row["coverage"] for row in found["inversion"]}
+        assert coverage["judge"] == {"pairs": 10, "of": every, "left_out": every - 10}
+        assert not metric or coverage["length"] == {"pairs": every, "of": every, "left_out": 0}
+        for groups in found["groups"].values():
+            judged = [row["coverage"] for rows in groups.values() for row in rows if row["metric"] == "judge"]
+            assert sum(one["pairs"] for one in judged) == 10
+    assert main(["score", str(released[0]), "--scores", str(write_scores(strange / "judge.csv", rows))]) == 0
+    assert "left out" not in capsys.readouterr().out
+
+
+def test_strictly_a_pair_that_is_left_out_counts_as_wrong_in_accuracy_alone(
+    released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = [[pair, name, int(name == "empathetic")] for pair, name, _ in letters(released[0])]
+    every, path = len(rows) // 2, write_scores(strange / "judge.csv", rows[:20])
+    (kind,), (strict,) = (score(released[0], (), [path], strict=one).inversion for one in (False, True))
+    (one,), (other,) = (row.differences.values() for row in (kind, strict))
+    assert one.accuracy and other.accuracy and other.accuracy.low is not None and other.accuracy.high is not None
+    assert one.accuracy.value == 1 and other.accuracy.value == pytest.approx(10 / every, abs=1e-6)
+    assert other.accuracy.low <= other.accuracy.value <= other.accuracy.high and other.accuracy.low < 1
+    assert (one.value, one.low, one.high, one.auc, kind.pairs) == (other.value, other.low, other.high, other.auc, strict.pairs)
+    assert strict.signature == f"{kind.signature}|missing:wrong"
+    assert main(["score", str(released[0]), "--scores", str(path), "--strict"]) == 0
+    assert capsys.readouterr().out.startswith(f"judge: 10 of {every} pairs; {every - 10} left out, wrong in accuracy\n")
+    whole = write_scores(strange / "whole.csv", rows)
+    (kind,), (strict,) = (score(released[0], (), [whole], strict=one).inversion for one in (False, True))
+    assert kind.differences == strict.differences
+
+
+def test_strictly_a_group_and_a_contrast_count_their_own_missing_pairs(released: tuple[Path, Released], strange: Path) -> None:
+    rest = [name for name in CELLS if name not in PAIR_VARIANTS]
+    ids = read_corpus(released[0], "controls", CELLS).pair_ids
+    kept = set(ids[: len(ids) // 2])
+    good = {"near_empathetic": 1, "empathetic": 1}
+    rows = [
+        [pair, name, good.get(str(name), 0)]
+        for pair, name, _ in letters(released[0]) + letters(released[0], "controls", rest)
+        if pair in kept
+    ]
+    measured = score(released[0], (), [write_scores(strange / "judge.csv", rows)], strict=True)
+    (cells,) = measured.controls
+    near = cells.differences["stance, near"].accuracy
+    assert near and near.value == pytest.approx(len(kept) / len(ids), abs=1e-6) and cells.pairs == len(kept)
+    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+    for phase, found in measured.groups["phase"].items():
+        mine = [pair for pair, one in zip(corpus.pair_ids, corpus.groups["phase"], strict=True) if one == phase]
+        for row in found:
+            accuracy = row.differences["empathetic - apathetic"].accuracy
+            assert accuracy and accuracy.value == pytest.approx(len(kept & set(mine)) / len(mine), abs=1e-6)
+
+
+def test_each_file_of_scores_is_a_row_in_the_order_given(
+    released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    paths = [write_scores(strange / f"{name}.csv", letters(released[0])[:many]) for name, many in (("b", None), ("a", 20))]
+    measured = score(released[0], ["length"], paths)
+    assert [row.metric for row in measured.inversion] == ["length", "b", "a"]
+    for number, path in enumerate(paths, 1):
+        alone = score(released[0], (), [path])
+        assert alone.inversion == measured.inversion[number : number + 1]
+        assert [row for row in measured.groups["phase"]["comforting"] if row.metric == path.stem] == alone.groups["phase"]["comforting"]
+    command = ["score", str(released[0]), "--scores", str(paths[0]), "--scores", str(paths[1])]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert said.startswith("a: 10 of ") and said.index("b, pairs, ") < said.index("a, pairs, ")
+
+
+def test_rows_of_one_name_are_refused(released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (strange / "more").mkdir()
+    paths = [write_scores(strange / name, letters(released[0])) for name in ("judge.csv", "more/judge.csv", "length.csv")]
+    command = ["score", str(released[0]), "--metric", "length", *(part for path in paths for part in ("--scores", str(path)))]
+    assert main(command) == 2
+    said = capsys.readouterr().err
+    assert f'{paths[1]}: there is another row with the name "judge"' in said and f"{paths[2]}: there is another row" in said
+    assert f"{paths[0]}:" not in said
+
+
+@pytest.mark.parametrize("content", ['{"name": ', '{"name": "mine"}'])
+def test_a_broken_manifest_is_named(content: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    assert main(["score", str(tmp_path), "--metric", "length"]) == 2
+    assert "manifest.json" in capsys.readouterr().err
+
+
+def test_a_strangers_package_shows_up_in_score_and_in_the_report(released: tuple[Path, Released], tmp_path: Path) -> None:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(install(tmp_path, "stranger")), str(Path(empathy_eval.__file__).parent.parent)]),
+    }
+
+    def run(*arguments: str) -> Any:
+        command = [sys.executable, "-m", "empathy_eval", *arguments, "--no-cache", "--json"]
+        return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
+
+    assert run("score", str(released[0]), "--metric", "warmth")["inversion"][0]["metric"] == "Warmth"
+    folder = Path(shutil.copytree(released[0], tmp_path / "release"))
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["configuration"]["report"] = {"metrics": ["rouge-l", "warmth"], "bootstrap": 20}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    made = run("report", str(folder), "--out", str(tmp_path / "report"))
+    assert [row["metric"] for row in made["controls"]] == ["ROUGE-L", "Warmth"]
+    assert "Warmth" in (tmp_path / "report" / "index.html").read_text()

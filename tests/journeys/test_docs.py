@@ -1,0 +1,104 @@
+"""The documents: what they tell a reader to run, run as written."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.releases.write import Released
+
+from tests.conftest import demo_file
+from tests.doubles.raters import FORMS, fill, kind_and_cold
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", (ROOT / "docs" / name).read_text(), re.MULTILINE | re.DOTALL)
+
+
+def commands(name: str) -> str:
+    return "\n".join(blocks(name, "sh"))
+
+
+def ran(script: str, folder: Path) -> str:
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    command = ["bash", "-c", f"set -euo pipefail\n{script}"]
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_the_maintainers_walk_through_runs_as_written(tmp_path: Path) -> None:
+    (tmp_path / "release").mkdir()
+    # Four reports of all scenarios: with BERTScore, which is tested elsewhere, they would take most of the time of all tests.
+    demo_file(tmp_path, report={"bootstrap": 1000}).rename(tmp_path / "release" / "demo.yaml")
+    said = ran(commands("maintainers.md"), tmp_path)
+    assert "build/demo/release: is what it claims" in said
+    assert "withdrawn       1  017-seed" in said
+
+
+def test_the_auditors_walk_through_runs_as_written(built: Path, released: tuple[Path, Released], tmp_path: Path) -> None:
+    shutil.copytree(built, tmp_path / "build" / "demo")
+    shutil.copytree(released[0], tmp_path / "build" / "demo" / "release")
+    export, *rest = blocks("auditors.md", "sh")
+    ran(export, tmp_path)
+
+    def judge(code: str, entry: dict[str, Any]) -> dict[str, Any]:
+        remove = {"decision": "remove", "reason": "taken out to show how it is done"}
+        return kind_and_cold(code, entry) | (remove if entry.get("dialogue_id") == "017-seed" else {})
+
+    review = tmp_path / "build" / "review"
+    for number, rater in enumerate(sorted(path.name for path in (review / "raters").iterdir())):
+        fill(review, rater, FORMS[number % len(FORMS)], judge, tmp_path / "build" / "returned")
+    said = ran("".join(rest), tmp_path)
+    assert "1 of 3 dialogues to remove, 0 strategy tags found wrong\n  017-seed: 3 of 3 say remove" in said
+    assert "build/demo/release-2: is what it claims" in said
+    assert "by review       1  017-seed" in said
+
+
+def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from empathy_eval.metrics.registry import find
+    from empathy_eval.metrics.scoring import Pairs, statistics_of
+
+    (code,) = blocks("metrics.md", "python")
+    assert len(code.strip().splitlines()) <= 15
+    (tmp_path / "shared_words.py").write_text(code)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    (toml,) = blocks("metrics.md", "toml")
+    ((name, place),) = tomllib.loads(toml)["project"]["entry-points"]["empathy_eval.metrics"].items()
+    (metric,) = find([place], {}).metrics
+    found = statistics_of([metric], Pairs(["p"], ["I hear you"], {"near": ["You hear"], "far": ["no"]}))
+    assert name == "shared-words" and found[metric.name]["near"].tolist() == [[2 / 3, 1]]  # type: ignore[index]
+
+
+def test_the_table_of_metrics_and_its_configuration_are_true(tmp_path: Path) -> None:
+    from empathy_eval.metrics.registry import BUILT_IN
+
+    named = re.findall(r"`([^`]+)`", "".join(re.findall(r"^\| (`.*?) \|", (ROOT / "docs" / "metrics.md").read_text(), re.MULTILINE)))
+    assert sorted(named) == sorted(BUILT_IN)
+    (report,) = blocks("metrics.md", "yaml")
+    load_configuration(demo_file(tmp_path, **yaml.safe_load(report)))
+
+
+def test_the_commands_of_score_run_as_written(released: tuple[Path, Released], tmp_path: Path) -> None:
+    shutil.copytree(released[0], tmp_path / "build" / "demo" / "release")
+    (tmp_path / "shared_words.py").write_text(blocks("metrics.md", "python")[0])
+    pairs = pq.read_table(released[0] / "data" / "pairs" / "train.parquet").column("pair_id").to_pylist()
+    lines = [f"{pair},{variant},{place}" for pair in pairs for place, variant in enumerate(("apathetic", "empathetic"))]
+    (tmp_path / "judge.csv").write_text("\n".join(["pair_id,variant,score", *lines]))
+    split = next(name for name in ("test", "train") if released[1].manifest["counts"]["pairs"][name])
+    (script,) = blocks("metrics.md", "sh")
+    said = ran(script.replace("--split test", f"--split {split}"), tmp_path)
+    assert "shared words, pairs, " in said and "judge, pairs, " in said

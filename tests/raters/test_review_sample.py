@@ -1,0 +1,290 @@
+"""What is reviewed and by whom: samples, assignment and blindness."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.raters.review.assignment import assign
+from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.sample import CONTROLS, PAIR, Cell, Design, Unit, sample
+from empathy_eval.raters.review.sheets import item_code
+from empathy_eval.raters.review.spreadsheets import read_rows
+from empathy_eval.releases.write import Released
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.doubles.raters import items_of, key_of
+
+
+def units(pairs: int, cells: int = 2, dialogues: int = 0) -> list[Unit]:
+    variants = tuple(Cell(name, samples=("pairs",)) for name in (*PAIR, *CONTROLS)[:cells])
+    return [
+        *(Unit(f"001-{n:05d}-t01", "variant", variants) for n in range(pairs)),
+        *(Unit(f"001-{n:05d}", "dialogue") for n in range(dialogues)),
+    ]
+
+
+@pytest.fixture(scope="module")
+def drawn(released: tuple[Path, Released]) -> Path:
+    return released[0]
+
+
+def many(folder: Path, pairs: dict[int, int], flagged: set[str]) -> Path:
+    """The parquet files of a release that has so many pairs by scenario; nothing else is read when a sample is drawn."""
+    rows = [
+        {"pair_id": name, "dialogue_id": name[:9], "scenario_id": scenario, "flags": ["crisis"] if name in flagged else []}
+        for scenario, count in pairs.items()
+        for name in (f"{scenario:03d}-{n:05d}-t01" for n in range(count))
+    ]
+    shape = pa.schema(
+        [("pair_id", pa.string()), ("dialogue_id", pa.string()), ("scenario_id", pa.int64()), ("flags", pa.list_(pa.string()))]
+    )
+    for config in ("pairs", "dialogues", "controls"):
+        for split in ("train", "validation", "test"):
+            path = folder / "data" / config / f"{split}.parquet"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            pq.write_table(pa.Table.from_pylist(rows if split == "train" else [], schema=shape), path)
+    return folder
+
+
+def test_each_scenario_has_its_share_by_largest_remainder_and_flagged_pairs_come_first(tmp_path: Path) -> None:
+    flagged = {"001-00007-t01", "001-00011-t01", "002-00003-t01"}
+    # 10 of 60 + 30 + 10 pairs: shares 6, 3, 1.
+    made = sample(many(tmp_path, {1: 60, 2: 30, 3: 10}, flagged), Design(pairs=10, dialogues=0))
+    names = {unit.name for unit in made.units}
+    assert Counter(name[:3] for name in names) == {"001": 6, "002": 3, "003": 1}
+    assert flagged <= names
+    assert made.notes == ()
+
+
+def test_another_seed_draws_another_sample_and_the_same_seed_the_same(tmp_path: Path) -> None:
+    folder = many(tmp_path, {1: 100}, set())
+    first, again, other = ({unit.name for unit in sample(folder, Design(pairs=10, dialogues=0, seed=seed)).units} for seed in (1, 1, 2))
+    assert first == again != other
+
+
+def test_where_there_are_fewer_than_asked_for_all_are_taken_and_said(drawn: Path) -> None:
+    made = sample(drawn, Design(pairs=500, dialogues=100))
+    assert made.count("dialogue") == 3
+    assert "100 dialogues were asked for, there are 3: all are taken" in made.notes
+
+
+def test_too_few_raters_are_an_error_that_says_how_many_are_needed() -> None:
+    with pytest.raises(InputError, match="give --raters 12 or more"):
+        assign(units(1, cells=4), Design(raters=10, per_item=3))
+
+
+@given(st.integers(0, 30), st.integers(0, 10), st.integers(2, 4), st.integers(1, 3), st.integers(0, 4), st.integers(0, 9))
+def test_every_text_gets_its_raters_none_sees_two_and_loads_are_even(
+    pairs: int, dialogues: int, cells: int, per_item: int, spare: int, seed: int
+) -> None:
+    design = Design(raters=cells * per_item + spare, per_item=per_item, seed=seed)
+    seen = assign(units(pairs, cells, dialogues), design)
+    votes = Counter((unit.name, cell.name) for ones in seen.values() for unit, cell in ones)
+    assert len(votes) == pairs * cells + dialogues
+    assert set(votes.values()) <= {per_item}
+    assert all(len({unit.name for unit, _ in ones}) == len(ones) for ones in seen.values())
+    loads = [len(ones) for ones in seen.values()]
+    assert max(loads) - min(loads) <= 1
+
+
+def test_each_rater_gets_about_half_of_each_variant() -> None:
+    for ones in assign(units(500), Design()).values():
+        counts = Counter(cell.name for _, cell in ones)
+        assert abs(counts["apathetic"] - counts["empathetic"]) <= 4
+        assert sum(counts.values()) == 300
+
+
+def test_a_code_is_twelve_hex_digits_that_no_spreadsheet_takes_for_a_number_and_differs_by_rater_and_release() -> None:
+    codes = {item_code(seal, 0, rater, "017-seed-t03:apathetic") for seal in "ab" for rater in ("rater-01", "rater-02")}
+    assert len(codes) == 4
+    assert all(len(code) == 12 and code[0] in "abcdef" and int(code, 16) for code in codes)
+
+
+@pytest.fixture(scope="module")
+def review(drawn: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("blind") / "review"
+    export_review(drawn, folder, Design(raters=12, cells=6))
+    return folder
+
+
+def test_nothing_in_a_raters_files_tells_a_variant_or_an_id(review: Path) -> None:
+    key = key_of(review)
+    entries = key["items"].values()
+    ids = {entry.get("pair_id") or entry["dialogue_id"] for entry in entries} | {entry.get("dialogue_id", "") for entry in entries}
+    telling = {*PAIR, *CONTROLS, "near-empathetic", "far-apathetic", "variant_", "pair_id", "dialogue_id", key["release"]["seal"], *ids} - {
+        ""
+    }
+    for rater in sorted((review / "raters").iterdir()):
+        texts = {path.relative_to(rater).as_posix(): path.read_bytes() for path in rater.rglob("*") if path.is_file()}
+        texts |= unpacked(rater / "review.xlsx")
+        others = {code for code, entry in key["items"].items() if entry["rater"] != rater.name}
+        for name, data in texts.items():
+            # Page and guidance teach what empathy is; the data a rater gets must not use the words at all.
+            words = telling - set(PAIR) if name in ("review.html", "guidance.md") else telling
+            assert not [word for word in words | others if word.encode() in data], (rater.name, name)
+
+
+def unpacked(path: Path) -> dict[str, bytes]:
+    import zipfile
+
+    with zipfile.ZipFile(path) as book:
+        return {f"{path.name}/{name}": book.read(name) for name in book.namelist()}
+
+
+def rated(review: Path, rater: str) -> list[dict[str, Any]]:
+    """What stands behind a rater's items, in the order they are shown."""
+    key = key_of(review)
+    shown = json.loads((review / "raters" / rater / "label-studio" / "replies" / "tasks.json").read_text())
+    return [key["items"][task["data"]["item"]] for task in shown]
+
+
+def test_the_order_of_items_tells_nothing_about_variants(tmp_path: Path, drawn: Path) -> None:
+    folder = tmp_path / "review"
+    export_review(drawn, folder, Design(dialogues=0))
+    firsts, places = 0.0, defaultdict[str, list[float]](list)
+    for number in range(1, 11):
+        order = [entry["variant"] for entry in rated(folder, f"rater-{number:02d}")]
+        firsts += order[0] == "apathetic"
+        for place, variant in enumerate(order):
+            places[variant].append(place / (len(order) - 1))
+    # The mean place of n uniform draws has the standard deviation sqrt(1 / 12 n): 3 of them leave 0.3 % to chance.
+    for found in places.values():
+        assert abs(sum(found) / len(found) - 0.5) < 3 * (1 / (12 * len(found))) ** 0.5
+    assert 1 <= firsts <= 9
+
+
+def test_no_rater_sees_two_texts_of_a_turn_in_the_files_that_are_sent(review: Path) -> None:
+    for rater in (path.name for path in (review / "raters").iterdir()):
+        turns = [entry["pair_id"] for entry in items_of(key_of(review), rater).values() if entry["kind"] == "variant"]
+        assert len(set(turns)) == len(turns) > 0
+
+
+def test_replies_come_before_dialogues_and_those_of_one_dialogue_by_turn(review: Path) -> None:
+    kinds = [row["kind"] for _, row in read_rows(review / "raters" / "rater-01" / "review.csv")]
+    assert kinds == sorted(kinds, key=lambda kind: kind != "variant")
+    by_dialogue = defaultdict[str, list[str]](list)
+    for entry in rated(review, "rater-01"):
+        by_dialogue[entry["pair_id"].split("-t")[0]].append(entry["pair_id"])
+    assert all(turns == sorted(turns) for turns in by_dialogue.values())
+
+
+def test_a_turn_with_all_cells_is_rated_in_each_and_counts_for_both_samples(review: Path) -> None:
+    entries = [entry for entry in key_of(review)["items"].values() if entry["kind"] == "variant"]
+    cells = Counter(entry["variant"] for entry in entries if "cells" in entry["samples"])
+    assert cells == dict.fromkeys((*PAIR, *CONTROLS), 18)
+    assert all(entry["samples"] == ["pairs", "cells"] for entry in entries if "cells" in entry["samples"] and entry["variant"] in PAIR)
+
+
+def with_candidates(release: Path, folder: Path, rows: list[dict[str, Any]]) -> Path:
+    import shutil
+
+    shutil.copytree(release, folder)
+    shape = pa.schema(
+        [
+            ("pair_id", pa.string()),
+            ("variant", pa.string()),
+            ("attempt", pa.int64()),
+            ("text", pa.string()),
+            ("reasons", pa.list_(pa.string())),
+        ]
+    )
+    pq.write_table(pa.Table.from_pylist(rows, schema=shape), folder / "candidates.parquet")
+    return folder
+
+
+def test_rejected_texts_are_rated_beside_the_variant_that_was_taken(drawn: Path, tmp_path: Path) -> None:
+    pair = pq.read_table(drawn / "data" / "pairs" / "train.parquet").to_pylist()[0]
+    rejected = {"pair_id": pair["pair_id"], "variant": "apathetic", "attempt": 0, "text": "Quite another text.", "reasons": ["edit_ratio"]}
+    rows = [rejected, {**rejected, "attempt": 1, "text": pair["apathetic"], "reasons": []}, {**rejected, "pair_id": "001-seed-t09"}]
+    release = with_candidates(drawn, tmp_path / "r", rows)
+    made = export_review(release, tmp_path / "review", Design(pairs=0, dialogues=0, rejected=50))
+    assert made.sample.notes == ("50 rejected were asked for, there are 1: all are taken",)
+    entries = list(made.key["items"].values())
+    assert {entry["pair_id"] for entry in entries} == {pair["pair_id"]}
+    assert Counter((entry["variant"], entry.get("attempt"), *entry.get("reasons", [])) for entry in entries) == {
+        ("apathetic", None): 3,
+        ("apathetic", 0, "edit_ratio"): 3,
+    }
+    sent = "".join(path.read_text() for path in (tmp_path / "review" / "raters").rglob("tasks.json"))
+    assert sent.count("Quite another text.") == 3
+    assert "edit_ratio" not in sent
+
+
+@pytest.mark.parametrize("rows", [None, []])
+def test_a_release_without_rejected_texts_says_so(rows: list[dict[str, Any]] | None, drawn: Path, tmp_path: Path) -> None:
+    release = drawn if rows is None else with_candidates(drawn, tmp_path / "r", rows)
+    with pytest.raises(InputError, match=r"candidates.parquet: (is not there|holds no rejected)"):
+        sample(release, Design(rejected=5))
+
+
+DAMAGED: list[tuple[str, Callable[[bytes], bytes], str]] = [
+    ("manifest.json", lambda data: data[:100], r"manifest.json: is not JSON"),
+    ("manifest.json", lambda data: b"7", r"manifest.json: 7 is not of type object"),
+    ("manifest.json", lambda data: b"\xff", r"manifest.json: is not JSON"),
+    ("data/pairs/test.parquet", lambda data: b"", r"test.parquet: cannot be read"),
+    ("data/pairs/test.parquet", lambda data: data[:-9], r"test.parquet: cannot be read"),
+    ("data/pairs/train.parquet", lambda data: data[:100] + bytes(500) + data[600:], r"train.parquet: cannot be read"),
+    ("candidates.parquet", lambda data: b"PAR1", r"candidates.parquet: cannot be read"),
+    ("candidates.parquet", lambda data: data.replace(b"attempt", b"attemqt"), r'candidates.parquet: misses the column "attempt"'),
+]
+
+
+@pytest.mark.parametrize(("name", "change", "said"), DAMAGED, ids=[f"{name}-{place}" for place, (name, *_) in enumerate(DAMAGED)])
+def test_a_damaged_file_of_a_release_is_named(name: str, change: Callable[[bytes], bytes], said: str, drawn: Path, tmp_path: Path) -> None:
+    release = with_candidates(drawn, tmp_path / "r", [])
+    (release / name).write_bytes(change((release / name).read_bytes()))
+    with pytest.raises(InputError, match=said):
+        export_review(release, tmp_path / "review", Design(pairs=2, dialogues=1, rejected=1, raters=6))
+    assert not (tmp_path / "review").exists()
+
+
+def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Path) -> None:
+    export_review(drawn, tmp_path / "again", Design(raters=12, cells=6))
+    for path in review.rglob("*"):
+        if path.is_file():
+            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(review)).read_bytes(), path
+
+
+def test_a_review_that_is_out_is_never_replaced_by_another(drawn: Path, review: Path) -> None:
+    before = (review / "key.json").read_bytes()
+    with pytest.raises(InputError, match="holds another review, whose key would be lost"):
+        export_review(drawn, review, Design(raters=12, cells=6, seed=1))
+    assert (review / "key.json").read_bytes() == before
+
+
+def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_path: Path) -> None:
+    out, design = tmp_path / "review", Design(pairs=2, dialogues=1, raters=6)
+    export_review(drawn, out, design)
+    export_review(drawn, out, design)
+    assert "--reviews ../reviews.json" in (out / "README.md").read_text()
+    (out / "reviews.json").write_text("{}")
+    with (out / "raters" / "rater-01" / "review.csv").open("a") as sheet:
+        sheet.write("filled in\r\n")
+    with pytest.raises(InputError, match=r'would not write: "raters/rater-01/review.csv", "reviews.json"\n.*move them away'):
+        export_review(drawn, out, design)
+    assert (out / "reviews.json").read_text() == "{}"
+    assert (out / "raters" / "rater-01" / "review.csv").read_bytes().endswith(b"filled in\r\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["review"]
+
+
+@pytest.mark.parametrize(
+    ("design", "said"),
+    [
+        (Design(raters=0), '--raters: "0" is too few'),
+        (Design(pairs=-1), '--pairs: "-1" is negative'),
+        (Design(pairs=0, dialogues=0), "gives nothing to review"),
+    ],
+)
+def test_settings_that_make_no_review_are_refused_and_nothing_is_written(design: Design, said: str, drawn: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=said):
+        export_review(drawn, tmp_path / "out", design)
+    assert not list(tmp_path.iterdir())
