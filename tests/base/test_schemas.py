@@ -16,7 +16,7 @@ from empathy_eval.design.configuration import DELIVERY, Configuration
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-NAMES = sorted(path.name.removesuffix(".schema.json") for path in data_folder("schemas").glob("*.schema.json"))
+NAMES = sorted(path.name.removesuffix(".schema.json") for path in data_folder("schemas").glob("*/*.schema.json"))
 # What the rules of two validators could take differently: white space, digits, line ends, numbers, empty things.
 ODD = st.sampled_from(
     [None, True, 0, 1, -1, 1.0, 2.5, 10**20, "", " ", "\x1c", "\x85", "\ufeff", "a\n", "２", [], [1, True, 1.0], {}, {"": None}]
@@ -29,7 +29,7 @@ def near(part: Any, whole: dict[str, Any]) -> st.SearchStrategy[Any]:
         return ODD
     if "$ref" in part:
         file, _, way = part["$ref"].partition("#")
-        whole = schema(file.removesuffix(".schema.json")) if file else whole
+        whole = schema(file.rpartition("/")[2].removesuffix(".schema.json")) if file else whole
         part = reduce(getitem, way.split("/")[1:], whole)
     return st.integers(0, 39).flatmap(lambda dice: ODD if dice == 0 else fitting(part, whole))
 

@@ -128,7 +128,7 @@ def exported(tab: Page, folder: Path) -> dict[str, Any]:
     assert path.name == "s1-0123456789ab-rater-03.json"
     answers: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     press(tab, "Escape")
-    if (data_folder("schemas") / "review_answers.schema.json").is_file():
+    if (data_folder("schemas") / "review" / "review_answers.schema.json").is_file():
         from empathy_eval.base.schemas import check
 
         check(answers, "review_answers", "the export")

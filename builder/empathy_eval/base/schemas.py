@@ -25,8 +25,9 @@ MOST_TOLD, MOST_ODD = 1000, 100
 
 @cache
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema in ``schemas/<name>.schema.json``."""
-    loaded: dict[str, Any] = json.loads((data_folder("schemas") / f"{name}.schema.json").read_text(encoding="utf-8"))
+    """The JSON Schema in ``schemas/<border>/<name>.schema.json``."""
+    (path,) = data_folder("schemas").glob(f"*/{name}.schema.json")
+    loaded: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
     return loaded
 
 

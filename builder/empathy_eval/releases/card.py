@@ -76,4 +76,4 @@ def write_changelog(folder: Path, facts: dict[str, Any]) -> None:
 
 
 def _render(template: str, **values: Any) -> str:
-    return environment(data_folder("release")).get_template(template).render(**values).strip() + "\n"
+    return environment(data_folder("release") / "card").get_template(template).render(**values).strip() + "\n"

@@ -23,7 +23,7 @@ def write_croissant(folder: Path, facts: dict[str, Any]) -> None:
     """
     filled = [(config, split) for config in COLUMNS for split in SPLITS if facts["counts"][config][split]]
     metadata = {
-        "@context": json.loads((data_folder("release") / "croissant_context.json").read_text(encoding="utf-8")),
+        "@context": json.loads((data_folder("release") / "card" / "croissant_context.json").read_text(encoding="utf-8")),
         "@type": "sc:Dataset",
         "conformsTo": "http://mlcommons.org/croissant/1.1",
         "name": facts["name"],

@@ -28,7 +28,7 @@ def write_projects(sheet: dict[str, Any], folder: Path) -> None:
 def labelling_configuration(kind: str, strategies: Iterable[Mapping[str, str]]) -> str:
     """The labelling configuration of the project for a kind of item."""
     template = {"variant": "label-studio-replies.xml", "dialogue": "label-studio-dialogues.xml.j2"}[kind]
-    return environment(data_folder("review")).get_template(template).render(strategies=strategies) + "\n"
+    return environment(data_folder("review") / "label_studio").get_template(template).render(strategies=strategies) + "\n"
 
 
 def _task(sheet: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:

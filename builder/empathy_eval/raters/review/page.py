@@ -26,7 +26,7 @@ def page(sheet: dict[str, Any]) -> str:
     Returns:
         HTML; equal sheets give equal pages.
     """
-    folder, told = data_folder(FOLDER), _told()
+    folder, told = data_folder(FOLDER) / "page", _told()
     templates = environment(folder)
     templates.filters["csp"] = _csp
     return templates.get_template("page.html.j2").render(
