@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import tempfile
 from pathlib import Path
 
@@ -31,6 +32,8 @@ WORLD = ("003", "007", "017")
 
 def pytest_configure(config: pytest.Config) -> None:
     """Nothing that is loaded in a test may come from a hub, and nothing is kept in the user's cache."""
+    # Where a shell runs the tests in the background, it lets them ignore Ctrl-C, which some of them send.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HF_HUB_OFFLINE"] = "1"
     cache = tempfile.TemporaryDirectory(prefix="empathy-eval-cache-")
     config.add_cleanup(cache.cleanup)

@@ -199,14 +199,14 @@ def line(custom_id: str = "aa", status: int = 200, body: Any = GOOD, **more: Any
         (line(body={"text": "hello"}), "f: line 1: the answer has no usable content"),
         (json.dumps({"custom_id": "aa", "response": {"body": GOOD}}).encode(), 'misses "status_code"'),
         (request_line("s1-aa", b"{}"), 'misses "response"'),
-        (b'{"custom_id":' + b"[" * 200_000, "f: line 1: is not JSON: it is nested too deeply"),
-        (b'{"a":' * 900 + b"0" + b"}" * 900, 'misses "custom_id"'),
-        (b" " * LONGEST + line(), "f: line 1: is not JSON: the line is longer than 16,777,216 bytes"),
+        (b'{"custom_id":' + b"[" * 200_000, "f: line 1: is nested more than 64 deep"),
+        (b'{"a":' * 60 + b"0" + b"}" * 60, 'misses "custom_id"'),
+        (b" " * LONGEST + line(), "f: line 1: is longer than 16,777,216 bytes"),
         (b"\x00" * 100, "f: line 1: is not JSON"),
-        (b'{"a":1e999}', "f: line 1: is not JSON: 1e999 is not a number"),
-        (b'{"a":NaN}', "f: line 1: is not JSON: NaN is not a number"),
-        (b'{"a":' + b"9" * 5000 + b"}", "f: line 1: is not JSON"),
-        (line()[:-1] + b',"custom_id":"aa"}', 'f: line 1: is not JSON: "custom_id" is there twice'),
+        (b'{"a":1e999}', "f: line 1: holds the number 1e999, which is too large"),
+        (b'{"a":NaN}', "f: line 1: holds NaN, which is no JSON"),
+        (b'{"a":' + b"9" * 5000 + b"}", "f: line 1: holds a number of 5000 digits"),
+        (line()[:-1] + b',"custom_id":"aa"}', 'f: line 1: has "custom_id" twice in one object'),
         (json.dumps({"custom_id": 5, "response": None}).encode(), "f: line 1: custom_id: 5 is not of type string"),
         (line("\ud800"), r'f: line 1: "\\ud800" is no request'),
         (line("x" * 10_000), r'f: line 1: "x{79} is no request'),
@@ -307,7 +307,7 @@ def test_what_a_stranger_says_is_printed_as_signs_alone(tmp_path: Path, capsys: 
     (tmp_path / "f").write_bytes(line(status=500, body={"error": {"message": "\ud800\x1b[2J" + "long " * 100}}))
     assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "f")]) == 0
     told = capsys.readouterr().out
-    assert "refused with 500: ??[2J" in told and "\x1b" not in told
+    assert "refused with 500: [2J" in told and "\x1b" not in told
 
 
 def test_nothing_is_taken_from_any_file_if_one_cannot_be_read(tmp_path: Path) -> None:

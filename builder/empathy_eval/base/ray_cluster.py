@@ -10,7 +10,7 @@ import sys
 import tempfile
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, nullcontext, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +27,12 @@ AGAIN = 5
 
 
 @contextmanager
-def joined(address: str | None = None, workers: int | None = None) -> Iterator[Any]:
+def joined(address: str | None = None, workers: int | None = None, *, deaf: bool = False) -> Iterator[Any]:
     """The package ``ray``, connected: as it is already, else to ``address`` or RAY_ADDRESS, else to a Ray of this machine alone.
 
-    The last has ``workers`` (by default one a core), keeps its files in a temporary folder, and ends with the block.
+    The last has ``workers`` (by default one a core), keeps its files in a temporary folder, and ends with the block. Where it is
+    ``deaf`` only this process hears SIGTERM and SIGHUP, as with Ctrl-C always, which some send to all processes of a command; it takes
+    four seconds more to end.
 
     Raises:
         InputError: if Ray is not installed, or no cluster answers.
@@ -46,7 +48,7 @@ def joined(address: str | None = None, workers: int | None = None) -> Iterator[A
         yield ray
         return
     # Ray tells of lost workers on standard output, where a program may be reading.
-    with redirect_stdout(sys.stderr), _there(ray, address) if address and address != "local" else _own(ray, workers):
+    with redirect_stdout(sys.stderr), _there(ray, address) if address and address != "local" else _own(ray, workers, deaf):
         yield ray
 
 
@@ -70,14 +72,14 @@ def _there(ray: Any, address: str) -> Iterator[None]:
 
 
 @contextmanager
-def _own(ray: Any, workers: int | None) -> Iterator[None]:
+def _own(ray: Any, workers: int | None, deaf: bool = False) -> Iterator[None]:
     # A token of its own keeps other users of the machine out; without one Ray would write one into the home folder.
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))
     with tempfile.TemporaryDirectory(prefix="ray-", dir=_near(), ignore_cleanup_errors=True) as folder:
         try:
             try:
-                with _no_hangup():
+                with _unheard() if deaf else nullcontext():
                     ray.init(address="local", num_cpus=workers, _temp_dir=folder, **QUIET)
             except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                 what = f'no Ray can be started in "{folder}": {" ".join(str(error).split())[:200]}'
@@ -90,13 +92,12 @@ def _own(ray: Any, workers: int | None) -> Iterator[None]:
 
 
 @contextmanager
-def _no_hangup() -> Iterator[None]:
-    """What is started within never hears of a closed terminal, as Ray keeps Ctrl-C from it: that is told to the whole group of processes,
-    and this one alone has to end the others, when their work is stored."""
+def _unheard() -> Iterator[None]:
+    """What is started within hears neither SIGTERM nor SIGHUP, as Ray itself does it for Ctrl-C."""
     if not hasattr(signal, "SIGHUP"):
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP, signal.SIGTERM})
     try:
         yield
     finally:

@@ -136,7 +136,7 @@ def build_on_ray(
     run = run or Run()
     if run.offline or run.part or run.notes:
         raise only_whole()
-    with joined(address) as ray, plain_errors(ray):
+    with joined(address, deaf=True) as ray, plain_errors(ray):
         left = asyncio.run(_filled(ray, config, out.absolute(), catalogue, prompts, run))
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
     return build(config, out, catalogue, prompts, replace(run, left=left))

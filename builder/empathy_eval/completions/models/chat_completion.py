@@ -11,7 +11,7 @@ from empathy_eval.completions.requests import Completion, Usage
 EARLY_ENDS = {"content_filter", "length"}
 # Where a provider puts its words, in the order in which they are looked for.
 SAID_IN = ("error", "detail", "code", "message", "msg", "errors", "data")
-LONGEST_SAID = 200
+LONGEST_SAID, DEPTH = 200, 4
 
 
 class NoCompletion(Exception):
@@ -68,7 +68,7 @@ def _counted(usage: dict[str, Any], worst: Usage, *, empty: bool) -> Usage:
     return Usage(int(read), int(cached), int(written))
 
 
-def said(value: Any, depth: int = 4) -> str:
+def said(value: Any, depth: int = DEPTH) -> str:
     """What a provider says of an error, in one short line: of an object its code and message, of a list what is in it, or plain text."""
     found = ""
     if isinstance(value, str):
@@ -78,7 +78,7 @@ def said(value: Any, depth: int = 4) -> str:
         found = found or " ".join(filter(None, (said(value.get(name), depth - 1) for name in SAID_IN[2:])))
     elif isinstance(value, list) and depth:
         found = "; ".join(filter(None, (said(one, depth - 1) for one in value[:3])))
-    elif isinstance(value, int) and not isinstance(value, bool) and abs(value) < 10**9:
+    elif isinstance(value, int) and not isinstance(value, bool) and depth < DEPTH and abs(value) < 10**9:  # a code
         found = str(value)
     # Control and formatting signs could move a terminal's cursor.
     plain = "".join(sign if sign.isprintable() else " " for sign in found[: 10 * LONGEST_SAID])
