@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import json
 import re
 from collections.abc import Mapping
@@ -98,6 +99,8 @@ def _built(options: argparse.Namespace) -> Handed:
     from empathy_eval.generation.build import Run, build
     from empathy_eval.generation.summary import Handed
 
+    # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
+    gc.freeze()
     with (
         tqdm(unit="item", desc="build", disable=None) as bar,
         tqdm(unit="request", desc="batch", disable=None if options.batch else True) as waiting,

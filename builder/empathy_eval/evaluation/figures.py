@@ -9,12 +9,10 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+from matplotlib.figure import Figure
 
 from empathy_eval.base.files import room_for
 from empathy_eval.evaluation.charts import FAR, NEAR, RAW, SCENARIO, STANCE, Chart, Mark
-
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt  # noqa: E402  (after the choice of a backend that needs no screen)
 
 # Of the Okabe-Ito palette, told apart by all common kinds of colour vision; markers and places differ too.
 BLUE, ORANGE, GREEN, YELLOW, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#767676"
@@ -83,13 +81,11 @@ def _figure(folder: Path, name: str, size: tuple[float, float], rows: int = 1) -
     """A figure to draw in, that is then written as ``name.svg`` and ``name.png``."""
     with room_for(folder), matplotlib.rc_context(SETTINGS):
         folder.mkdir(parents=True, exist_ok=True)
-        figure, axes = plt.subplots(rows, figsize=size, layout="constrained", sharex=True)
-        try:
-            yield figure, axes
-            figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
-            figure.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
-        finally:
-            plt.close(figure)
+        # Without pyplot there is no backend to choose, which would be the caller's too.
+        figure = Figure(figsize=size, layout="constrained")
+        yield figure, figure.subplots(rows, sharex=True)
+        figure.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
+        figure.savefig(folder / f"{name}.png", dpi=200, metadata={"Software": None})
 
 
 def _plain(text: str) -> str:

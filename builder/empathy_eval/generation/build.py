@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -97,8 +96,6 @@ async def work_through(
 
     Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
     """
-    # What is loaded by now lives to the end: the garbage collector need not look at it again and again.
-    gc.freeze()
     models = make_models(config, catalogue, budget, lambda: asker.stopped)
     models = run.notes.stand_ins(models, config) if run.notes is not None else models
     toxicity = Toxicity(config.checks.toxicity, ledger, offline=run.offline)
