@@ -1,8 +1,8 @@
-"""How fast a build drives an endpoint: the whole pipeline beside a bare loop of the ``openai`` client and beside raw aiohttp.
+"""How fast a build drives an endpoint: a whole build beside a bare loop of the ``openai`` client and beside raw aiohttp.
 
 ``python -m benchmarks.endpoint`` starts the tests' loopback server on one core and each client on another, one after the
 other, with the same bodies, and prints requests a second, CPU milliseconds a request and peak memory of each; ``schema`` is the check
-of a body at the border alone, a part of ``pipeline``.
+of a body at the border alone, a part of ``build``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def configuration(folder: Path, dialogues: int, in_flight: int) -> Path:
     return path
 
 
-def pipeline(url: str, bodies: Path, dialogues: int, in_flight: int) -> int:
+def whole_build(url: str, bodies: Path, dialogues: int, in_flight: int) -> int:
     """Builds, writes the bodies down for the others, and returns the number of requests."""
     from empathy_eval.completions.models.openai_endpoint import OpenAIEndpoint
     from empathy_eval.completions.requests import Completion, Request
@@ -131,8 +131,8 @@ def report(begin: tuple[float, float], requests: int) -> None:
 def client(name: str, url: str, bodies: Path, dialogues: int, in_flight: int) -> None:
     """One client, in a process of its own on core 0."""
     os.sched_setaffinity(0, {0})
-    if name == "pipeline":
-        pipeline(url, bodies, dialogues, in_flight)
+    if name == "build":
+        whole_build(url, bodies, dialogues, in_flight)
         return
     loaded = [json.loads(line) for line in bodies.read_bytes().splitlines()]
     if name == "schema":
@@ -162,7 +162,7 @@ def main() -> None:
         url = (server.stdout.readline() if server.stdout else "").strip()
         with tempfile.TemporaryDirectory() as folder:
             for _ in range(options.rounds):
-                for name in ("pipeline", "openai", "aiohttp", "schema"):
+                for name in ("build", "openai", "aiohttp", "schema"):
                     own = [sys.executable, "-m", "benchmarks.endpoint", "--client", name, url, f"{folder}/bodies"]
                     sizes = ["--dialogues", str(options.dialogues), "--in-flight", str(options.in_flight)]
                     print(

@@ -1,1 +1,1 @@
-"""Tests: one file a module, and journeys through the whole."""
+"""Tests: a folder a room of the package, journeys through the whole, and the doubles that they use."""

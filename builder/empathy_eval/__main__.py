@@ -1,4 +1,4 @@
-"""``python -m builder``: the command line."""
+"""``python -m empathy_eval``: the command line."""
 
 from empathy_eval.cli import entry
 

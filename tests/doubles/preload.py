@@ -2,7 +2,7 @@
 
 from empathy_eval.completions.models import openai_endpoint
 from empathy_eval.design.configuration import ToxicityConfig
-from empathy_eval.generation import build as pipeline
+from empathy_eval.generation import build as build_module
 from empathy_eval.generation.checks.toxicity import load_scorer
 from empathy_eval.generation.patterns import load_patterns
 
@@ -10,4 +10,4 @@ load_scorer(ToxicityConfig("alt-profanity-check", 0.5))(["a text"])
 for name in ("crisis", "pointers", "safety"):
     load_patterns(name)
 
-__all__ = ["openai_endpoint", "pipeline"]
+__all__ = ["openai_endpoint", "build_module"]

@@ -89,9 +89,9 @@ def test_the_page_is_self_contained_and_says_what_its_figures_are(released: tupl
 
 def test_the_papers_figure_stands_only_beside_the_same_metric_and_model(released: tuple[Path, Released]) -> None:
     assert set(released[1].report.about["paper"]) == {"BLEU-4", "ROUGE-L"}
-    from empathy_eval.evaluation.report import _paper
+    from empathy_eval.evaluation.report import paper_figures
 
-    assert "BERTScore F1" in _paper({"report": {"bertscore": {"model": "roberta-large", "layer": 24}}})
+    assert "BERTScore F1" in paper_figures({"report": {"bertscore": {"model": "roberta-large", "layer": 24}}})
 
 
 def test_a_second_report_of_a_release_has_the_same_bytes(released: tuple[Path, Released], tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.generation import build as pipeline
+from empathy_eval.generation import build as build_module
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import CONFIGURATION
 
@@ -120,7 +120,7 @@ def test_a_rejected_dialogue_has_its_reasons_counted(demo: Configuration, tmp_pa
 def _slow_build(world: Path, out: Path, log: Path) -> None:
     catalogue = load_catalogue(world)
     model = Slow(catalogue, log, 0.02)
-    setattr(pipeline, "make_models", lambda *inputs: dict.fromkeys(("self_chat", "near", "far"), model))  # noqa: B010
+    setattr(build_module, "make_models", lambda *inputs: dict.fromkeys(("self_chat", "near", "far"), model))  # noqa: B010
     build(load_configuration(demo_file(world.parent)), out, catalogue, load_prompts(), Run(window=WINDOW))
 
 

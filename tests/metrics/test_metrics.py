@@ -18,7 +18,7 @@ from empathy_eval.metrics import ngrams
 from empathy_eval.metrics.bleu import Bleu
 from empathy_eval.metrics.chrf import ChrF
 from empathy_eval.metrics.length import Length
-from empathy_eval.metrics.meteor import Meteor, _wordnet_version
+from empathy_eval.metrics.meteor import Meteor, wordnet_version
 from empathy_eval.metrics.protocol import Metric, Segments
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.vader import Vader
@@ -117,7 +117,7 @@ def test_length_counts_words_and_has_no_direction() -> None:
 
 def test_meteor_with_wordnet_that_is_not_there_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nltk.data, "path", [])
-    _wordnet_version.cache_clear()
+    wordnet_version.cache_clear()
     with pytest.raises(InputError, match="nltk.downloader wordnet"):
         Meteor("wordnet")
 

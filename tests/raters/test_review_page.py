@@ -14,7 +14,7 @@ from empathy_eval.base.schemas import read_yaml, schema
 from empathy_eval.base.text import shingles
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.review.page import _embedded, guidance, page
+from empathy_eval.raters.review.page import embedded_json, guidance, page
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -420,7 +420,7 @@ def test_a_script_that_is_not_the_pages_own_is_refused_by_its_policy(tab: Page, 
 
 @given(st.text())
 def test_embedded_json_holds_no_markup_and_reads_back_the_same(text: str) -> None:
-    embedded = _embedded({"text": text, text: 1})
+    embedded = embedded_json({"text": text, text: 1})
     assert embedded.isascii()
     assert not set("<>&") & set(embedded)
     assert json.loads(embedded) == {"text": text, text: 1}

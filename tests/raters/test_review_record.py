@@ -24,11 +24,11 @@ from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.record import (
     CRITERIA,
-    _kappa,
     content_hash,
     corrections,
     decision_rows,
     decisions,
+    fleiss_kappas,
     human_evaluation,
     rating_rows,
     read_record,
@@ -145,9 +145,9 @@ def test_the_kappa_of_a_release_is_of_the_two_variants_alone() -> None:
         )
         for rater in (1, 2, 3)
     ]
-    kappas = [_kappa({"judgements": ones, "reviews": {"x": 0}}, 20, 0) for ones in (judgements, judgements + more)]
+    kappas = [fleiss_kappas({"judgements": ones, "reviews": {"x": 0}}, 20, 0) for ones in (judgements, judgements + more)]
     assert kappas[0] == kappas[1] and kappas[0]["empathy"].items == 12
-    assert _kappa({"judgements": more, "reviews": {"x": 0}}, 20, 0) == {}
+    assert fleiss_kappas({"judgements": more, "reviews": {"x": 0}}, 20, 0) == {}
 
 
 @pytest.mark.parametrize(("text", "said"), [("{", "is not JSON"), ('{"format": 1}', 'misses "reviews"'), (None, "cannot be read")])

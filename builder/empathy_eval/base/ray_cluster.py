@@ -48,7 +48,7 @@ def joined(address: str | None = None, workers: int | None = None, *, deaf: bool
         yield ray
         return
     # Ray tells of lost workers on standard output, where a program may be reading.
-    with redirect_stdout(sys.stderr), _there(ray, address) if address and address != "local" else _own(ray, workers, deaf):
+    with redirect_stdout(sys.stderr), _there(ray, address) if address and address != "local" else own_ray(ray, workers, deaf):
         yield ray
 
 
@@ -72,7 +72,12 @@ def _there(ray: Any, address: str) -> Iterator[None]:
 
 
 @contextmanager
-def _own(ray: Any, workers: int | None, deaf: bool = False) -> Iterator[None]:
+def own_ray(ray: Any, workers: int | None, deaf: bool = False) -> Iterator[None]:
+    """A Ray of this machine alone, ended with the block; a ``deaf`` one hears neither SIGTERM nor SIGHUP.
+
+    Raises:
+        JobError: if none can be started.
+    """
     # A token of its own keeps other users of the machine out; without one Ray would write one into the home folder.
     if "RAY_AUTH_TOKEN_PATH" not in os.environ:
         os.environ.setdefault("RAY_AUTH_TOKEN", secrets.token_hex(32))

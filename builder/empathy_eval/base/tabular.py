@@ -1,4 +1,4 @@
-"""CSV files that people hand in, line by line, with errors that say where."""
+"""Tables of strangers, read with errors that say where: CSV by line, parquet by groups of rows, in which it is written too."""
 
 from __future__ import annotations
 

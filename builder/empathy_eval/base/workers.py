@@ -25,7 +25,7 @@ Result = TypeVar("Result")
 
 
 class Spread(Protocol):
-    """Where chunks are scored."""
+    """Where work on items is done."""
 
     def __call__(self, work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
         """``work(common, item)`` of each item, in the order of the items."""
@@ -47,7 +47,7 @@ def local_processes(texts: int, processes: int | None) -> Spread:
     def spread(work: Callable[[Common, Item], Result], common: Common, items: Iterable[Item]) -> Iterator[Result]:
         yield from parallel(joblib.delayed(work)(common, item) for item in items)
         if processes > 1:
-            # Idle workers would keep their memory while the report goes on.
+            # Idle workers would keep their memory while the caller goes on.
             get_reusable_executor().shutdown()
 
     return spread

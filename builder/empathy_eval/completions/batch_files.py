@@ -1,4 +1,4 @@
-"""Answers that come in files: lines in the providers' output form of batches, checked one by one and stored in the ledger."""
+"""Files in the providers' forms of batches: requests written within limits, answers checked line by line and stored in the ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a ledger is waiting for: requests that were given out in a file, by hand or as a batch, and are not answered yet."""
+"""What a ledger is waiting for: requests given out in a file and not answered yet, and the batches on their way."""
 
 from __future__ import annotations
 

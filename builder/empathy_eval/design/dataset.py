@@ -1,4 +1,4 @@
-"""The data contract of a release: its configs, columns and splits, its files by name, and the ids that tie them together."""
+"""The data contract of a release: its configs and their columns, splits and ids, and how columns, manifest and tables are read."""
 
 from __future__ import annotations
 

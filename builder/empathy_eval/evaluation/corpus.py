@@ -1,4 +1,4 @@
-"""The texts of a release as columns: pairs, pairs with controls, and the candidates that contrast checks had before them."""
+"""The texts of a release as columns: pairs, pairs with controls, and pairs as the contrast checks had them before them."""
 
 from __future__ import annotations
 

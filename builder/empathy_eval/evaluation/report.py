@@ -141,7 +141,7 @@ def measure_release(
         "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
         "overlap_at_most": configuration["checks"]["overlap_at_most"],
         "length_within": LENGTH_WITHIN,
-        "paper": _paper(configuration),
+        "paper": paper_figures(configuration),
     }
     told = {
         "lengths": lengths(stand.pairs, stand.controls),
@@ -152,7 +152,7 @@ def measure_release(
     return Report(stand.measured(), about, told)
 
 
-def _paper(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
+def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
     """The paper's figures that stand beside ours: of the same metric and, where there is one, the same model."""
     ours = configuration["report"].get("bertscore", {})
     figures = read_yaml(data_folder("release") / "paper.yaml", "paper")

@@ -1,4 +1,4 @@
-"""The build: maps the items of a plan to outcomes, in plan order, through a bounded window."""
+"""The build: works through a plan over its ledger and budget, and writes all outcomes into its folder or none."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.planning import part_of, planned, plans
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, _claim, provenance
+from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, provenance
 from empathy_eval.generation.checks.toxicity import Toxicity
 from empathy_eval.generation.items import WINDOW, Workshop, outcomes
 from empathy_eval.generation.summary import Summary
@@ -74,7 +74,7 @@ def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger,
     Raises:
         InputError, JobError: as :func:`build`.
     """
-    _claim(out, config)
+    claim_folder(out, config)
     if not run.offline and run.notes is None:
         for model in config.models.values():
             check_access(model)

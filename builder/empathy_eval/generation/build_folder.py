@@ -1,4 +1,4 @@
-"""The folder of a build: what it belongs to, what is written into it, and how it is read."""
+"""The folder of a build: which configuration it belongs to, what its build is a function of, and how it is read."""
 
 from __future__ import annotations
 
@@ -25,8 +25,12 @@ OUTCOMES, BUILD, CONFIGURATION, LEDGER = "outcomes.jsonl", "build.json", "config
 ANSWER_SCHEMAS = ("dialogue_answer", "variant_answer", "score_answer")
 
 
-def _claim(out: Path, config: Configuration) -> None:
-    """A build folder belongs to one configuration."""
+def claim_folder(out: Path, config: Configuration) -> None:
+    """Sees to it that a build folder belongs to one configuration.
+
+    Raises:
+        InputError: if it is a file, holds the build of another configuration, or holds what is no build.
+    """
     if out.exists() and not out.is_dir():
         raise input_error(out, "is a file", "name a folder with --out")
     written = out / CONFIGURATION

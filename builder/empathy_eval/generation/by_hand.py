@@ -1,4 +1,4 @@
-"""Requests handed out in files: cut to a provider's limits, noted in the ledger, written by hand or submitted as batches."""
+"""Builds by hand: a replay whose unanswered requests are written into files and noted in the ledger."""
 
 from __future__ import annotations
 

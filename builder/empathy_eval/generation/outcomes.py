@@ -1,4 +1,4 @@
-"""The nouns of a build: requests and completions, plans, dialogues, pairs and what becomes of an item."""
+"""The nouns of a build: dialogues, pairs with their variants, and what becomes of an item."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Generation: one self-chat request a dialogue, judged by every check a dialogue must pass."""
+"""Self-chat: one request a dialogue, judged by every check a dialogue must pass."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class BertScore(MeanMetric):
             embedded = self._embedded(list(dict.fromkeys(text for pair in pairs for text in pair)))
             sizes = [max(len(embedded[text][1]) for text in pair) for pair in pairs]
             scores = torch.zeros(len(pairs), dtype=torch.float64)
-            for rows in _batches(sizes, TOKENS[self._device]):
+            for rows in batches(sizes, TOKENS[self._device]):
                 sides = [[embedded[pairs[row][side]] for row in rows] for side in (0, 1)]
                 scores[rows] = _matched(*(_padded(side) for side in sides)).double().cpu()
         return [float(score) for score in scores]
@@ -88,7 +88,7 @@ class BertScore(MeanMetric):
         ids = [sent_encode(self._tokenizer, text) if text.strip() else self._tokenizer.encode("") for text in texts]
         ends = torch.tensor([end for end in (self._tokenizer.sep_token_id, self._tokenizer.cls_token_id) if end is not None])
         embedded = {}
-        for rows in _batches([len(one) for one in ids], TOKENS[self._device]):
+        for rows in batches([len(one) for one in ids], TOKENS[self._device]):
             tokens, lengths, mask = padding([ids[row] for row in rows], self._tokenizer.pad_token_id or 0)
             vectors = bert_encode(self._model, tokens.to(self._device), attention_mask=mask.to(self._device))
             vectors = vectors / vectors.norm(dim=-1, keepdim=True)
@@ -105,7 +105,7 @@ def _device() -> str:
     return "cuda" if torch.cuda.is_available() else "cpu"
 
 
-def _batches(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:
+def batches(sizes: Sequence[int], tokens: int) -> Iterator[list[int]]:
     """Places in order of size, as many together as stay within the number of tokens once padded; at least one."""
     batch: list[int] = []
     for place in sorted(range(len(sizes)), key=lambda place: (sizes[place], place)):

@@ -32,7 +32,7 @@ class Meteor(MeanMetric):
             InputError: if WordNet is asked for and not installed.
         """
         self._synonyms = synonyms
-        names = f"wordnet-{_wordnet_version()}" if synonyms == "wordnet" else "none"
+        names = f"wordnet-{wordnet_version()}" if synonyms == "wordnet" else "none"
         self.signature = signature_line(
             alpha=0.9, beta=3, gamma=0.5, case="lower", tok="wordpunct", stem="porter", synonyms=names, version=metadata.version("nltk")
         )
@@ -68,7 +68,12 @@ def _word(text: str) -> tuple[str, ...]:
 
 
 @cache
-def _wordnet_version() -> str:
+def wordnet_version() -> str:
+    """The version of the WordNet that nltk finds.
+
+    Raises:
+        InputError: if there is none.
+    """
     try:
         return str(wordnet.get_version())
     except LookupError as error:

@@ -1,4 +1,4 @@
-"""The dataset card, the Croissant metadata and the changelog of a release, from templates and real numbers."""
+"""The dataset card and the changelog of a release, from templates and real numbers."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ def manifest_text(manifest: dict[str, Any]) -> str:
     return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
 
 
-def _facts(
+def manifest_facts(
     header: dict[str, Any], version: str, date: str | None, selection: Selection, counts: dict[str, dict[str, int]]
 ) -> dict[str, Any]:
     """The manifest without the hashes of files."""
@@ -57,7 +57,7 @@ def _versions() -> dict[str, str]:
     return found
 
 
-def _hashes(folder: Path) -> dict[str, str]:
+def file_hashes(folder: Path) -> dict[str, str]:
     """SHA-256 by relative path of every file of the release but the manifest itself."""
     files = sorted(path for path in folder.rglob("*") if path.is_file())
     return {path.relative_to(folder).as_posix(): digest_file(path) for path in files}

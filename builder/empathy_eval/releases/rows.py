@@ -1,4 +1,4 @@
-"""The rows of a release: the columns of each config and how an accepted item becomes them."""
+"""The rows of a release: what an accepted item becomes in each config, in its provenance and among its candidates."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ class Selection:
     spares: int
 
 
-def _select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
+def select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
+    """The selection from a build with this header, without the dialogues that reviews removed."""
     hashes = hashes_of(
         (one.dialogue_id, [turn.text for turn in one.dialogue.turns])
         for one in accepted(build_dir)

@@ -20,9 +20,9 @@ from empathy_eval.generation.build_folder import accepted, read_build
 from empathy_eval.raters.review.record import content_hash, review_facts
 from empathy_eval.releases.card import write_card, write_changelog
 from empathy_eval.releases.croissant import write_croissant
-from empathy_eval.releases.manifest import VERSION, _facts, _hashes, manifest_text, sealed
+from empathy_eval.releases.manifest import VERSION, file_hashes, manifest_facts, manifest_text, sealed
 from empathy_eval.releases.rows import candidate_rows, provenance_rows, rows
-from empathy_eval.releases.selection import Selection, _select
+from empathy_eval.releases.selection import Selection, select
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -58,18 +58,18 @@ def release(
         raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
     found = own_metrics(header["configuration"]["report"])
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
-    selection = _select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
+    selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
         raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
-        facts = {**_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
+        facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         report = write_report(folder, folder / "report", facts, found, progress=progress)
         write_card(folder, facts, report)
         write_changelog(folder, facts)
         write_croissant(folder, facts)
         shutil.copyfile(data_folder("release") / "DATA_LICENSE", folder / "LICENSE")
-        manifest = sealed({**facts, "files": _hashes(folder)})
+        manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
     return Released(manifest, report)
 

@@ -21,7 +21,7 @@ def read_table(path: Path) -> Table:
     Other columns are passed over; an empty rating is a missing one; a byte order mark does no harm.
 
     Raises:
-        InputError: if the file cannot be read, is not UTF-8 or not CSV, or holds a row that breaks ``schemas/ratings_row``, a rating
+        InputError: if the file cannot be read, is not UTF-8 or not CSV, or holds a row that breaks the schema ``ratings_row``, a rating
             given twice, or no rating; all problems at once with their lines.
     """
     gathered = Gathering(str(path), "line")

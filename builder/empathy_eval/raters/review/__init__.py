@@ -1,1 +1,1 @@
-"""Review by people: a seeded, blind sample is sent out; what comes back is checked, merged and recorded. A leaf: only verbs use it."""
+"""Review by people: a seeded, blind sample is sent out; what comes back is checked, merged and recorded."""

@@ -1,4 +1,4 @@
-"""The page on which a rater works: one self-contained file, made from the data folder ``review``."""
+"""The page on which a rater works: one self-contained file, made from the data folder ``review/page`` and the guidance beside it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def page(sheet: dict[str, Any]) -> str:
         **told,
         style=(folder / "page.css").read_text(encoding="utf-8"),
         script="\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
-        data=_embedded({"sheet": sheet, "training": told["training"]}),
+        data=embedded_json({"sheet": sheet, "training": told["training"]}),
     )
 
 
@@ -53,7 +53,7 @@ def _csp(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
-def _embedded(value: Any) -> str:
+def embedded_json(value: Any) -> str:
     """JSON that nothing in a page can read as markup: ``<``, ``>``, ``&`` and all that is not ASCII are escaped."""
     text = json.dumps(value)
     for sign in "<>&":

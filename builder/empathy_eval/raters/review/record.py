@@ -179,7 +179,7 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
                 **{name: getattr(one, name) for name in ("value", "low", "high", "items", "why", "signature")},
                 "paper": paper["kappa"][criterion],
             }
-            for criterion, one in _kappa(record, resamples, seed).items()
+            for criterion, one in fleiss_kappas(record, resamples, seed).items()
         },
         "signature": signature_line(
             mean="ratings", interval="percentile", level=LEVEL, resamples=resamples, seed=seed, unit="pair", numpy=np.__version__
@@ -223,7 +223,7 @@ def _mean(ratings: list[tuple[str, int]], resamples: int, parts: tuple[object, .
     return {"mean": mean, "low": low, "high": high, "items": len(sums), "ratings": len(ratings)}
 
 
-def _kappa(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Measure]:
+def fleiss_kappas(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Measure]:
     """Fleiss' kappa of each criterion over the two variants, as in the paper, with its interval; none where nothing was rated."""
     rated = rating_rows({**record, "judgements": _of_sample(record, "pairs")})
     rows = [(one["item"], one["rater"], one["rating"], one["criterion"]) for one in rated]
