@@ -14,12 +14,13 @@ from typing import IO, Any
 from empathy_eval.base.errors import InputError, JobError, Problem, job_error
 from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import SCHEME
-from empathy_eval.base.parsing import Refused, json_value
+from empathy_eval.base.parsing import Refused
 from empathy_eval.base.schemas import violations
 from empathy_eval.completions.ledger import INSERT, Entry, Ledger, row_of
 from empathy_eval.completions.models.chat_completion import NoCompletion, completion_of, said
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL
 from empathy_eval.completions.pending import ANSWERED, Noted, wanted
+from empathy_eval.completions.requests import Usage
 from empathy_eval.design.configuration import Configuration, ModelConfig
 
 # What is stored in one commit: answers, and the bytes of the lines they came in.
@@ -37,6 +38,8 @@ class Taken:
     refused: dict[str, str] = field(default_factory=dict)
     unanswered: Counter[str] = field(default_factory=Counter)
     problems: list[Problem] = field(default_factory=list)
+    # The worst cases of requests that came back with nothing that is an answer: they may have been paid for.
+    paid: dict[str, tuple[str, Usage]] = field(default_factory=dict)
 
 
 def custom_id(key: str) -> str:
@@ -86,11 +89,14 @@ def _take(ledger: Ledger, where: str, line: bytes, delivery: str, entries: dict[
     try:
         if len(line) > LONGEST:
             raise Refused(f"is longer than {LONGEST:,} bytes")
-        value = json_value(line.decode("utf-8-sig"), signs=False)
+        # As the body of a live endpoint: what was paid for is not refused for a number beyond 64 bits beside it.
+        value = json.loads(line.decode("utf-8-sig"))
         broken = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(value, "batch_answer")]
-    except (Refused, UnicodeDecodeError) as error:
-        what = str(error) if isinstance(error, Refused) else f"is not JSON: {error}"
-        broken = [Problem(where, what, "take the file as the provider gave it")]
+    except Refused as error:
+        broken = [Problem(where, str(error), "take the file as the provider gave it")]
+    except (ValueError, RecursionError) as error:
+        what = "it is nested without end" if isinstance(error, RecursionError) else error
+        broken = [Problem(where, f"is not JSON: {what}", "take the file as the provider gave it")]
     try:
         if not broken:
             _judge(ledger, where, value, delivery, entries, taken)
@@ -121,6 +127,7 @@ def _judge(ledger: Ledger, where: str, value: Any, delivery: str, entries: dict[
         try:
             entries[key] = Entry(key, about, completion_of(value["response"]["body"], model, worst), delivery)
         except NoCompletion as error:
+            taken.paid[key] = (model, worst)
             taken.problems.append(Problem(where, str(error), "have the request answered again"))
 
 

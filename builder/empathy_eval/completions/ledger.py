@@ -27,6 +27,7 @@ GROUP BY model, delivery ORDER BY model, delivery
 ANSWER = "SELECT body, finish, model, input_tokens, cached_tokens, output_tokens FROM sound_completions WHERE key = ?"
 # All but what is in the bodies.
 LOOKED = f"SELECT {', '.join(NAMES['completions'][:-2])}, iif(typeof(body) = 'blob', x'', NULL), place FROM sound_completions"  # noqa: S608
+RELEASE = "DELETE FROM reservations WHERE token = ?"
 INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
@@ -56,6 +57,8 @@ class Ledger:
             JobError: if the file is damaged, or cannot be opened.
         """
         self.path = path
+        # Reservations that are over, until the next commit.
+        self._released = list[tuple[str]]()
         with ExitStack() as kept:
             self._connection = opened(path, kept, create=create, write=write)
             self._kept = kept.pop_all()
@@ -142,9 +145,10 @@ class Ledger:
         """
         try:
             self._connection.execute("BEGIN")
-            for sql, rows in statements:
+            for sql, rows in (*statements, (RELEASE, self._released)):
                 self._connection.executemany(sql, rows)
             self._connection.execute("COMMIT")
+            self._released = []
         except BaseException as error:
             if self._connection.in_transaction:
                 self._connection.execute("ROLLBACK")
@@ -155,14 +159,16 @@ class Ledger:
 
     def reserve(self, token: str, model: str, worst: Usage) -> None:
         """Notes the worst case of a request that is about to be sent."""
-        self.write(("INSERT INTO reservations VALUES (?, ?, ?, ?)", [(token, model, worst.input_tokens, worst.output_tokens)]))
+        self.write(("INSERT OR IGNORE INTO reservations VALUES (?, ?, ?, ?)", [(token, model, worst.input_tokens, worst.output_tokens)]))
 
     def release(self, token: str) -> None:
-        """Takes a reservation back whose outcome is known."""
-        self.write(("DELETE FROM reservations WHERE token = ?", [(token,)]))
+        """Takes a reservation back whose outcome is known: in one commit with what is written next, which is its answer if there is one."""
+        self._released.append((token,))
 
     def reserved(self) -> list[tuple[str, str, Usage]]:
         """The open reservations and the worst cases of what is under way in batches, by model and delivery."""
+        if self._released:
+            self.write()
         return [(model, delivery, Usage(read, 0, written)) for model, delivery, read, written in self.query(RESERVED)]
 
     def spent(self) -> list[tuple[str, str, Usage]]:
@@ -185,6 +191,8 @@ class Ledger:
 
     def close(self) -> None:
         """Closes the file; every answer is in it already."""
+        if self._released:
+            self.write()
         self._kept.close()
 
     def __enter__(self) -> Ledger:

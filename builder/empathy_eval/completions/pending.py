@@ -66,6 +66,12 @@ def named(ledger: Ledger, batch: Batch, name: str) -> Batch:
     return replace(batch, id=name)
 
 
+def still_counted(ledger: Ledger, batch: Batch) -> None:
+    """Keeps the worst cases of a batch's unanswered requests set aside: its answers are gone, and may have been paid for."""
+    for row in list(ledger.table("noted", "file = ?", (batch.file,))):
+        ledger.reserve(f"{batch.id} {row['key']}", row["model"], Usage(row["input"], 0, row["output"]))
+
+
 def ended(ledger: Ledger, batch: Batch) -> None:
     """Notes that a batch brings nothing more; one that never had a name is forgotten.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -185,6 +186,10 @@ def _contradictions(configuration: Configuration, path: Path) -> list[Problem]:
     for role, one in configuration.models.items():
         faults = url_faults(one.base_url) if one.base_url else ()
         found += [Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in faults]
+    for model in sorted({one.model for one in configuration.models.values()}):
+        if len({one.prices for one in configuration.models.values() if one.model == model and one.prices}) > 1:
+            what = f'"{model}" has two prices, and a ledger tells answers apart by the model alone'
+            found.append(Problem(f"{path}: models", what, "give it one price, the dearer one, in all its places"))
     for label in sorted({one.endpoint for one in configuration.models.values()}):
         ways = {canonical_json([getattr(one, name) for name in LINE]) for one in configuration.models.values() if one.endpoint == label}
         if len(ways) > 1:
@@ -201,7 +206,9 @@ def url_faults(url: str) -> Iterator[tuple[str, str]]:
     except ValueError as error:
         yield f"is no address: {error}", "write http://… or https://…"
         return
-    if parts.username is not None or parts.password is not None:
+    if re.search(r"[^!-~]", url):
+        yield "holds a blank or a sign that no address has", "write http://HOST:PORT/v1 or https://HOST/v1"
+    elif parts.username is not None or parts.password is not None:
         yield "holds credentials", "take them out of the address; api_key_env or headers name the variable that holds them"
     elif parts.query or parts.fragment:
         yield "holds more than a path", "write what follows the ? under query"

@@ -21,7 +21,7 @@ from empathy_eval.completions.budget import make_budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.batch_api import Batches, State
 from empathy_eval.completions.models.recorder import Notes
-from empathy_eval.completions.pending import Batch, ended, named, next_round, note, taken_ids, under_way
+from empathy_eval.completions.pending import Batch, ended, named, next_round, note, still_counted, taken_ids, under_way
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import Catalogue
@@ -90,6 +90,7 @@ class Rounds:
                 path = Path(folder) / "answers.jsonl"
                 if not self._desks[batch.endpoint].fetch(file, path):
                     self.reasons[f"{file} of {batch.id} is gone"] += 1
+                    still_counted(ledger, batch)
                     continue
                 with path.open("rb") as stream:
                     taken = take(ledger, f"{batch.id} {file}", bounded_lines(stream), "batch")
@@ -97,9 +98,11 @@ class Rounds:
                     first = taken.problems[0]
                     broken.append(Problem(first.where, first.what, "run the same command to fetch it again; nothing was asked for again"))
                     continue
+                for key, (model, worst) in taken.paid.items():
+                    ledger.reserve(f"{batch.id} {key}", model, worst)
                 self.brought += taken.stored + taken.already
                 self.refused.update(taken.refused)
-                self.reasons.update(taken.unanswered)
+                self.reasons.update({self._desks[batch.endpoint].plain(reason): count for reason, count in taken.unanswered.items()})
                 self.reasons.update(problem.what for problem in taken.problems)
         if broken:
             return broken

@@ -54,6 +54,8 @@ async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WIND
     running: deque[asyncio.Task[Outcome]] = deque()
     try:
         for plan in items:
+            if workshop.asker.stopped:  # what is in the ledger is heard of at once, so a replay would not notice
+                raise workshop.asker.stopped
             running.append(asyncio.create_task(workshop.item(plan)))
             if len(running) >= window:
                 yield await running.popleft()

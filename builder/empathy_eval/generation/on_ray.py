@@ -52,11 +52,16 @@ class _SliceLedger(Ledger):
         self.ray, self.keeper = ray, keeper
         self.room = asyncio.Semaphore(SENT)
         self._asker: Asker | None = None
+        # What the keeper is to settle once the answer is stored.
+        self.owed = list[tuple[int, str, Usage | None, bool]]()
 
     async def store(self, *entries: Entry) -> None:
         rows = [row_of(entry) for entry in entries]
+        owed, self.owed = self.owed, []
         async with self.room:
             self._heed(await heard(self.ray, self.keeper.put.remote(rows)))
+        for call in owed:
+            self.keeper.settle.remote(*call)
         self.write((INSERT, rows))
 
     @contextmanager
@@ -96,8 +101,13 @@ class _SliceBudget(Budget):
             await heard(self._slice.ray, self._slice.keeper.reserve.remote(self._number, token, model, worst))
 
     def settle(self, token: str, model: str, worst: Usage, used: Usage | None, *, known: bool = True) -> None:
-        if self._kept:
-            self._slice.keeper.settle.remote(self._number, token, used, known)
+        if not self._kept:
+            return
+        call = (self._number, token, used, known)
+        if used and used.output_tokens:  # an answer, which is stored next: until then its reservation stands
+            self._slice.owed.append(call)
+        else:
+            self._slice.keeper.settle.remote(*call)
 
 
 def fill(work: Work, number: int, keeper: Any) -> dict[str, str]:

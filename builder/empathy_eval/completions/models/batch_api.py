@@ -21,7 +21,7 @@ from empathy_eval.completions.models.batch_replies import count, mark, read, sta
 from empathy_eval.completions.models.chat_completion import said
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT
 from empathy_eval.completions.models.refusals import Refused, meaning, words_of
-from empathy_eval.completions.models.transport import check_access, filled, key_of, masked
+from empathy_eval.completions.models.transport import BoundedSyncClient, check_access, filled, key_of, masked, secrets_of
 from empathy_eval.design.configuration import ModelConfig
 
 T = TypeVar("T")
@@ -69,6 +69,7 @@ class Batches:
             default_query=filled(config.query),
             max_retries=0,
             timeout=config.timeout_seconds,
+            http_client=BoundedSyncClient(tuple(secret.encode() for secret in secrets_of(config)), config.timeout_seconds),
         )
         # By the hash of a file the name it was uploaded under; names that were found and are not taken; when odd states were first seen.
         self._uploaded: dict[str, str] = {}
@@ -167,7 +168,7 @@ class Batches:
                 raise
             # It may be the file that was found: the provider lists it still, and takes it no more.
             self._spoilt.add(self._uploaded.pop(file))
-            raise Refused(f"the file {uploaded} is not taken: {masked(words_of(error.response), self._config)}") from error
+            raise Refused(f"the file {uploaded} is not taken: {words_of(error.response, self._config)}") from error
         batch = read(made.content, "batch_state")
         return Submitted(batch["id"], mark(batch) == file)
 
@@ -206,7 +207,7 @@ class Batches:
             try:
                 return call()
             except openai.NotFoundError as error:
-                said_of_it = masked(words_of(error.response), self._config)
+                said_of_it = words_of(error.response, self._config)
                 what = f"the endpoint has no batches, or none of this name for this key (404: {said_of_it})"
                 fix = "use the key and base_url it was submitted with; where there are no batches, build with --requests-to"
                 raise self._stop(what, fix) from error
@@ -219,17 +220,21 @@ class Batches:
             except Refused as refusal:
                 reason, asked = str(refusal), None
             except (openai.APIConnectionError, httpx2.HTTPError) as error:
-                reason, asked = f"no answer: {masked(str(error), self._config)}", None
+                reason, asked = f"no answer: {error}", None
             left = give_up - time.monotonic()
             # What the endpoint asks for is given, but nothing that would outlast patience.
-            wait = max(asked, FIRST_WAIT) if asked is not None and asked <= left else min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)
+            wait = max(asked, FIRST_WAIT) if asked is not None and asked <= left else min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
             if wait > left or attempt + 1 == tries:
                 raise self._stop(reason, "run the same command to go on: what was submitted is found again")
             attempt += 1
             time.sleep(wait)
 
+    def plain(self, reason: str) -> str:
+        """Words of the endpoint without its secrets."""
+        return masked(reason, self._config)
+
     def _stop(self, what: str, fix: str) -> EmpathyEvalError:
-        return job_error(f"batches of endpoint {self._config.endpoint}", what, fix)
+        return job_error(f"batches of endpoint {self._config.endpoint}", masked(what, self._config), fix)
 
 
 def _is_upload(one: dict[str, Any], file: str, size: int | None) -> bool:

@@ -8,9 +8,11 @@ import random
 import time
 import uuid
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
+import aiohttp
 import httpx2
 import openai
 
@@ -102,7 +104,9 @@ class OpenAIEndpoint:
                 return await self._once(request.content)
             except Refused as refusal:
                 # Waits grow and are spread, so that those refused together do not come back together.
-                wait = refusal.wait if refusal.wait is not None else min(LONGEST_WAIT, FIRST_WAIT * 2**attempt)
+                own = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
+                # Who asks for no wait at all gets a tenth of ours.
+                wait = max(refusal.wait, own / 10) if refusal.wait is not None else own
                 wait *= random.uniform(1.0, 1.25) if refusal.wait is not None else random.uniform(0.5, 1.0)
                 if time.monotonic() + wait > give_up:
                     asked = f"; it asks to wait {refusal.wait:,.0f} s" if refusal.wait else ""
@@ -145,22 +149,23 @@ class OpenAIEndpoint:
                 self._line.client.post("/chat/completions", cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}),
             )
             self._pace.heed(response.headers.raw)
-            completion = completion_of(json.loads(response.content), self.name, worst)
+            completion = completion_of(_parsed(response.content), self.name, worst)
         except openai.APIStatusError as error:
             self._pace.heed(error.response.headers.raw)
             raise self._received(meaning(error, self._config)) from error
-        except (TimeoutError, openai.APITimeoutError) as error:
+        except TimeoutError as error:
             raise Refused(f"no answer within {self._config.timeout_seconds:g} s", pace=True, known=False) from error
-        except (NoCompletion, RecursionError) as error:
+        except NoCompletion as error:
             raise self._received(Refused(masked(str(error), self._config), known=False, failing=True)) from error
         except EmpathyEvalError:
             raise
-        except ValueError as error:
-            raise Refused(f"the endpoint's answer is no JSON: {error}", known=False) from error
         except Exception as error:  # the libraries beneath raise anything on what is no HTTP
-            raise Refused(f"no answer: {masked(_cause(error), self._config)}", known=False) from error
+            cause = error.__cause__ or error
+            # Where there was no connection, nothing was asked.
+            unsent = isinstance(cause.__cause__ or cause, aiohttp.ClientConnectorError)
+            raise Refused(f"no answer: {masked(_said_by(cause), self._config)[:200]}", known=unsent) from error
         self._line.reception.heard()
-        return completion
+        return replace(completion, text=masked(completion.text, self._config))
 
     def _received(self, found: Refused | NoAnswer | EmpathyEvalError) -> Exception:
         """What was found in a status; or the error that gives the endpoint up."""
@@ -191,6 +196,19 @@ async def within(length: float, work: Coroutine[Any, Any, T]) -> T:
             await asyncio.gather(task, return_exceptions=True)
 
 
-def _cause(error: Exception) -> str:
-    cause = error.__cause__ or error
-    return f"{type(cause).__name__} {' '.join(str(cause).split())[:200]}".strip()
+def _parsed(content: bytes) -> Any:
+    """The value of a body.
+
+    Raises:
+        NoCompletion: if it is no JSON.
+    """
+    try:
+        return json.loads(content)
+    except RecursionError:
+        raise NoCompletion("the endpoint's answer is nested without end") from None
+    except ValueError as error:
+        raise NoCompletion(f"the endpoint's answer is no JSON: {error}") from error
+
+
+def _said_by(cause: BaseException) -> str:
+    return f"{type(cause).__name__} {' '.join(str(cause).split())}".strip()

@@ -15,7 +15,7 @@ from empathy_eval.base.errors import EmpathyEvalError, job_error
 from empathy_eval.completions.models.chat_completion import said
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.models.rate_limit import seconds
-from empathy_eval.completions.models.transport import masked
+from empathy_eval.completions.models.transport import masked, masked_value
 from empathy_eval.design.configuration import ModelConfig
 
 QUOTA = re.compile(
@@ -25,6 +25,8 @@ NO_MODEL = re.compile(
     r"model_not_found|(?:invalid|unknown) model|model .{0,200}(?:not found|not exist|not supported|unknown)", re.IGNORECASE
 )
 LATER, CONGESTED = (408, 409, 425, 429), (408, 429, 504)
+# Bytes of a refusal that are looked at for its words.
+MOST_WORDS = 8192
 # An endpoint that has never answered is given up after so many refusals of one kind in a row, or so many seconds of nothing but 5xx.
 ALIKE, FAILING_SECONDS = 20, 60.0
 
@@ -45,7 +47,7 @@ class Refused(Exception):
 def meaning(error: openai.APIStatusError, config: ModelConfig) -> Refused | NoAnswer | EmpathyEvalError:
     """What a status means: come back later, not this request, or not at all."""
     status, key = error.status_code, config.api_key_env
-    words = masked(words_of(error.response), config)
+    words = words_of(error.response, config)
     shown = f"{status}: {words}" if words else str(status)
     if status == 402 or (400 <= status < 500 and QUOTA.search(words)):
         return giving_up(config, f"the quota is used up ({shown})", "add to the account's balance")
@@ -56,7 +58,7 @@ def meaning(error: openai.APIStatusError, config: ModelConfig) -> Refused | NoAn
     if status == 404 or (status in (400, 422) and NO_MODEL.search(words)):
         return giving_up(config, f'the endpoint does not have this ({shown}), model "{config.model}"', "mend the model's name or base_url")
     if status < 400:
-        where = masked(said(error.response.headers.get("location")), config)
+        where = said(masked(error.response.headers.get("location", "").partition("?")[0], config))
         return Refused(f'{shown}: sends requests on to "{where}", which base_url could name', failing=True)
     if status in LATER or status >= 500:
         wait = seconds(error.response.headers.get("retry-after"))
@@ -69,13 +71,13 @@ def giving_up(config: ModelConfig, what: str, how: str) -> EmpathyEvalError:
     return job_error(f"models: {config.model}", what, f"{how}, then run the same command to go on; every answer is in the ledger")
 
 
-def words_of(response: Any) -> str:
-    """The server's own words in the body of a response, in one short line; never a header, so never a key."""
+def words_of(response: Any, config: ModelConfig) -> str:
+    """The server's own words in the body of a response, in one short line without secrets; never a header, so never a key."""
+    text = masked(response.content[:MOST_WORDS].decode("utf-8", "replace"), config)
     try:
-        return said(json.loads(response.content[:65536]))
+        return said(masked_value(json.loads(text), config))
     except (ValueError, RecursionError):
-        text = response.content[:65536].decode("utf-8", "replace")
-        return said(re.sub(r"<[^>]*>", " ", text))
+        return said(re.sub(r"<[^<>]{0,200}>", " ", text))
 
 
 @dataclass
@@ -98,8 +100,10 @@ class Reception:
         reason, failing, now = str(refusal), isinstance(refusal, Refused) and refusal.failing, self.clock()
         if self.answered:
             return None
-        self._alike = self._alike + 1 if reason == self._last and isinstance(refusal, NoAnswer) else 1
-        self._last = reason
+        # The status alone: gateways put numbers of requests and times into their words.
+        status = reason.partition(":")[0]
+        self._alike = self._alike + 1 if status == self._last and isinstance(refusal, NoAnswer) else 1
+        self._last = status
         self._failing_since = (self._failing_since or now) if failing else None
         if isinstance(refusal, NoAnswer) and self._alike >= ALIKE:
             return giving_up(self.config, f"the endpoint has refused the first {ALIKE} requests alike: {reason}", "mend what it names")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import time
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import quote, quote_plus
 
 import httpx2
 import openai
@@ -42,16 +45,52 @@ class BoundedClient(openai.DefaultAioHttpClient):
         body = bytearray()
         try:
             async for chunk in response.aiter_bytes():
-                body += chunk
-                if len(body) > LARGEST:
-                    raise TooLarge(f"an answer of more than {LARGEST:,} bytes")
+                _add(body, chunk)
         finally:
             await response.aclose()
-        headers = [(name, value) for name, value in response.headers.raw if name.lower() not in (b"content-encoding", b"content-length")]
-        content = bytes(body)
-        for secret in self._secrets:
-            content = content.replace(secret, b"***")
-        return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+        return _whole(response, request, bytes(body), self._secrets)
+
+
+class BoundedSyncClient(openai.DefaultHttpxClient):
+    """The same for the calls of batches, each within so many seconds; a file that is fetched goes through as it comes."""
+
+    def __init__(self, secrets: tuple[bytes, ...], seconds: float) -> None:
+        super().__init__(follow_redirects=False, timeout=seconds)
+        self._secrets, self._seconds = secrets, seconds
+
+    def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
+        """Sends a request and reads its answer whole, unless it is to be streamed.
+
+        Raises:
+            TooLarge, ReadTimeout: if the answer is too large, or takes too long.
+        """
+        if settings.get("stream"):
+            return super().send(request, **settings)
+        give_up = time.monotonic() + self._seconds
+        response = super().send(request, **{**settings, "stream": True})
+        body = bytearray()
+        try:
+            for chunk in response.iter_bytes():
+                _add(body, chunk)
+                if time.monotonic() > give_up:
+                    raise httpx2.ReadTimeout(f"no whole answer within {self._seconds:g} s", request=request)
+        finally:
+            response.close()
+        return _whole(response, request, bytes(body), self._secrets)
+
+
+def _add(body: bytearray, chunk: bytes) -> None:
+    body += chunk
+    if len(body) > LARGEST:
+        raise TooLarge(f"an answer of more than {LARGEST:,} bytes")
+
+
+def _whole(response: httpx2.Response, request: httpx2.Request, content: bytes, secrets: tuple[bytes, ...]) -> httpx2.Response:
+    """A response that was read, unpacked and without secrets."""
+    headers = [(name, value) for name, value in response.headers.raw if name.lower() not in (b"content-encoding", b"content-length")]
+    for secret in secrets:
+        content = content.replace(secret, b"***")
+    return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
 
 
 def filled(values: Mapping[str, str]) -> dict[str, str]:
@@ -74,10 +113,20 @@ def secrets_of(config: ModelConfig) -> tuple[str, ...]:
 
 
 def masked(text: str, config: ModelConfig) -> str:
-    """A text without the secrets of an endpoint."""
+    """A text without the secrets of an endpoint, also as JSON and addresses write them."""
     for secret in secrets_of(config):
-        text = text.replace(secret, "***")
+        for form in (secret, json.dumps(secret)[1:-1], secret.replace("/", "\\/"), quote(secret, safe=""), quote_plus(secret)):
+            text = text.replace(form, "***")
     return text
+
+
+def masked_value(value: Any, config: ModelConfig) -> Any:
+    """A JSON value whose texts are without secrets, however their signs were written."""
+    if isinstance(value, str):
+        return masked(value, config)
+    if isinstance(value, list):
+        return [masked_value(one, config) for one in value]
+    return {name: masked_value(one, config) for name, one in value.items()} if isinstance(value, dict) else value
 
 
 def check_access(config: ModelConfig) -> None:
@@ -89,8 +138,13 @@ def check_access(config: ModelConfig) -> None:
     if config.kind != "openai":
         return
     where, problems = f"models: {config.model}", list[Problem]()
-    if config.base_url is None and (address := os.environ.get(ADDRESS)):  # where the client then looks
-        problems += [Problem(f"{where}: the environment variable {ADDRESS}", what, fix) for what, fix in url_faults(address)]
+    place, address = ("base_url", config.base_url) if config.base_url else (f"the environment variable {ADDRESS}", os.environ.get(ADDRESS))
+    if address:  # without base_url the client looks there
+        problems += [Problem(f"{where}: {place}", what, fix) for what, fix in url_faults(address)]
+        try:
+            httpx2.URL(address)
+        except httpx2.InvalidURL:
+            problems = problems or [Problem(f"{where}: {place}", "is no address", "write http://HOST:PORT/v1 or https://HOST/v1")]
     if not re.fullmatch("[!-~]+", key_of(config)):
         what = f"the key in {config.api_key_env} holds something that no header can, such as a blank, a line end or a curly quote"
         problems.append(Problem(where, what, f"set {config.api_key_env} anew"))
