@@ -252,7 +252,8 @@ def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
     number: int,
 ) -> None:
     rng = random.Random(number)
-    by_hand, slow, loaded = number % 2, number // 2 % 2, (number + 1) // 2 % 2
+    # Each way with each other way, eight in all; of the first four one is under load, which takes long.
+    by_hand, slow, loaded = number % 2, number // 2 % 2, number % 8 in (1, 4, 6, 7)
     if slow:
         monkeypatch.setattr(engine, "Keeper", Slow)
     server, moment = OnceOutOfQuota(Behaviour(latency=rng.uniform(0.05, 0.5))), rng.randint(1, 120)
