@@ -28,8 +28,7 @@ T = TypeVar("T")
 ENDED = ("completed", "failed", "expired", "cancelled")
 GOING_ON = ("validating", "queued", "pending", "running", "in_progress", "finalizing", "cancelling")
 GIVEN_UP = ("failed", "cancelling", "cancelled")
-# How often a list of files that fails is asked for, until the endpoint counts as one without.
-LOOKS = 5
+LOOKS = 5  # times that a list of files is asked for, until the endpoint counts as one without
 
 
 @dataclass(frozen=True)
@@ -234,7 +233,7 @@ class Batches:
         return masked(reason, self._config)
 
     def _stop(self, what: str, fix: str) -> EmpathyEvalError:
-        return job_error(f"batches of endpoint {self._config.endpoint}", masked(what, self._config), fix)
+        return job_error(f"batches of endpoint {self._config.endpoint}", self.plain(what), fix)
 
 
 def _is_upload(one: dict[str, Any], file: str, size: int | None) -> bool:
