@@ -37,6 +37,24 @@ def test_the_first_answer_of_a_request_stays(tmp_path: Path) -> None:
         assert ledger.get("s1-a") == ANSWER
 
 
+def test_a_reservation_falls_in_one_commit_with_its_answer(tmp_path: Path) -> None:
+    def open_ones() -> int:
+        return int(sqlite3.connect(tmp_path / "l").execute("SELECT count(*) FROM reservations").fetchone()[0])
+
+    with Ledger(tmp_path / "l") as ledger:
+        ledger.reserve("t", "m", Usage(9, 0, 9))
+        ledger.release("t")
+        killed_now = tmp_path / "copy"
+        killed_now.mkdir()
+        for path in tmp_path.glob("l*"):
+            (killed_now / path.name).write_bytes(path.read_bytes())
+        ledger.put(Entry("s1-a", ABOUT, ANSWER))
+        assert ledger.reserved() == []
+    assert open_ones() == 0
+    with Ledger(killed_now / "l") as ledger:
+        assert [usage for _, _, usage in ledger.reserved()] == [Usage(9, 0, 9)] and len(ledger) == 0
+
+
 def _put_and_die(path: Path) -> None:
     Ledger(path).put(Entry("s1-a", ABOUT, ANSWER))
     os.kill(os.getpid(), signal.SIGKILL)

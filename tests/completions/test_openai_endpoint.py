@@ -233,8 +233,25 @@ def test_a_request_that_waits_for_its_turn_when_the_run_is_stopped_is_not_sent_a
 def test_a_server_that_is_gone_leaves_items_missing_when_patience_ends(bench: Bench) -> None:
     with running() as server:
         config = bench.config(server, {"patience_seconds": 0.2})
-    summary = bench.build("b", config)
-    assert summary.status["missing"] == DIALOGUES and "no answer" in summary.missing[0]
+    summary = bench.build("b", config, budget_tokens=10_000_000)
+    assert summary.status["missing"] == DIALOGUES and "no answer: ClientConnectorError" in summary.missing[0]
+    with Ledger(bench.folder / "b" / "ledger.sqlite", create=False) as ledger:
+        assert ledger.reserved() == [], "where there is no connection nothing is asked"
+
+
+def test_a_server_that_asks_for_no_wait_at_all_is_not_stormed(bench: Bench) -> None:
+    with running(Behaviour(faults={"429": 1.0}, retry_after=0)) as server:
+        bench.build("b", bench.config(server, {"patience_seconds": 2}, dialogues=1))
+        assert 3 <= server.seen.total() <= 20
+
+
+def test_a_stop_is_heard_while_all_answers_come_from_the_ledger(bench: Bench) -> None:
+    with running() as server:
+        config = bench.config(server)
+        bench.build("b", config)
+    for offline in (True, False):
+        with pytest.raises(JobError, match="stopped by Ctrl-C"):
+            bench.build("b", config, offline=offline, window=2, progress=lambda summary: os.kill(os.getpid(), signal.SIGINT))
 
 
 def _build(world: Path, config: Path, out: Path) -> None:

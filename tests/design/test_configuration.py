@@ -51,6 +51,12 @@ def test_bounds_that_cross_are_refused(tmp_path: Path) -> None:
     assert "min 20 is above max 12" in refused(demo_file(tmp_path, turns={"min": 20, "max": 12}))
 
 
+def test_two_prices_of_one_model_are_refused(tmp_path: Path) -> None:
+    model = {"kind": "openai", "model": "m", "endpoint": "e", "max_tokens": 9}
+    models = {role: {**model, "prices": {"input": price, "output": 1}} for role, price in (("self_chat", 10), ("near", 10), ("far", 0.1))}
+    assert '"m" has two prices' in refused(demo_file(tmp_path, plan="drawn", dialogues=60, surplus=0, controls=1, models=models))
+
+
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     assert "nowhere.yaml: cannot be read" in refused(tmp_path / "nowhere.yaml")
 

@@ -155,6 +155,8 @@ def test_answers_that_the_provider_has_no_more_are_asked_for_again(office: Offic
     office.server.hook = lose
     handed = office.build()
     assert dict(handed.reasons) == {"batch-0-output of batch-0 is gone": 1}
+    with Ledger(office.folder / "b" / "ledger.sqlite") as ledger:
+        assert ledger.reserved(), "what is gone may have been paid for"
     assert office.bytes() == plain[0]
 
 

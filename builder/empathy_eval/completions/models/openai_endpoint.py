@@ -160,10 +160,11 @@ class OpenAIEndpoint:
         except EmpathyEvalError:
             raise
         except Exception as error:  # the libraries beneath raise anything on what is no HTTP
-            cause = error.__cause__ or error
+            causes = _causes(error)
             # Where there was no connection, nothing was asked.
-            unsent = isinstance(cause.__cause__ or cause, aiohttp.ClientConnectorError)
-            raise Refused(f"no answer: {masked(_said_by(cause), self._config)[:200]}", known=unsent) from error
+            unsent = next((one for one in causes if isinstance(one, aiohttp.ClientConnectorError)), None)
+            reason = masked(_said_by(unsent or causes[min(1, len(causes) - 1)]), self._config)[:200]
+            raise Refused(f"no answer: {reason}", known=unsent is not None) from error
         self._line.reception.heard()
         return replace(completion, text=masked(completion.text, self._config))
 
@@ -208,6 +209,14 @@ def _parsed(content: bytes) -> Any:
         raise NoCompletion("the endpoint's answer is nested without end") from None
     except ValueError as error:
         raise NoCompletion(f"the endpoint's answer is no JSON: {error}") from error
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error and what caused it, one after the other."""
+    found = [error]
+    while (cause := found[-1].__cause__) and len(found) < 10:
+        found.append(cause)
+    return found
 
 
 def _said_by(cause: BaseException) -> str:
