@@ -13,9 +13,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.base import tabular
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.cli import main
-from empathy_eval.evaluation import corpus
 from empathy_eval.evaluation.report import report
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.publish import publish
@@ -140,7 +140,7 @@ def test_files_that_are_no_text_are_told(copy: Path) -> None:
 def test_a_group_of_rows_that_memory_cannot_hold_is_told(
     copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(corpus, "MOST_ROWS", 3)
+    monkeypatch.setattr(tabular, "MOST_ROWS", 3)
     assert "data/pairs/train.parquet: group 0 has" in said(copy, fast=True)
     assert main(["report", str(copy), "--out", str(tmp_path / "r"), "--no-cache"]) == 2
     assert "a group has at most 3 rows" in capsys.readouterr().err
