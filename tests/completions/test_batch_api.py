@@ -13,7 +13,7 @@ from empathy_eval.completions.models import transport
 from empathy_eval.completions.models.batch_api import Batches
 from empathy_eval.design.configuration import ModelConfig
 
-from tests.doubles.raw_server import body_drop_by_drop, body_without_end, http, raw_server, refusal, spaces_for_ever
+from tests.doubles.raw_server import body_without_end, http, raw_server, refusal, spaces_for_ever
 
 SECRET = "sk-a/secret+of-mine"
 
@@ -27,7 +27,7 @@ def told(script: Callable[..., Any]) -> tuple[str, float]:
         return str(caught.value), time.monotonic() - begin
 
 
-@pytest.mark.parametrize("script", [body_drop_by_drop, spaces_for_ever, body_without_end])
+@pytest.mark.parametrize("script", [spaces_for_ever, body_without_end])
 def test_a_call_ends_in_time_and_memory_whatever_comes(script: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(transport, "LARGEST", 2**20)
     said, seconds = told(lambda _, request: script(request))
