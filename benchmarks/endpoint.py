@@ -39,6 +39,7 @@ def whole_build(url: str, bodies: Path, dialogues: int, in_flight: int) -> int:
     from empathy_eval.completions.requests import Completion, Request
     from empathy_eval.design.configuration import load_configuration
     from empathy_eval.design.prompts import load_prompts
+    from empathy_eval.design.recipe import Recipe
     from empathy_eval.design.scenarios import load_catalogue
     from empathy_eval.generation.build import build
 
@@ -55,10 +56,10 @@ def whole_build(url: str, bodies: Path, dialogues: int, in_flight: int) -> int:
         catalogue, prompts = load_catalogue(), load_prompts()
         # spaCy, scikit-learn and the scorer's weights load once a process, whatever its size.
         warm = load_configuration(configuration(Path(folder), 3, in_flight), base_url=url)
-        build(warm, Path(folder) / "warm", catalogue, prompts)
+        build(Recipe(warm, catalogue, prompts), Path(folder) / "warm")
         sent.clear()
         begin = clock()
-        build(config, Path(folder) / "build", catalogue, prompts)
+        build(Recipe(config, catalogue, prompts), Path(folder) / "build")
         report(begin, len(sent))
     if not bodies.exists():
         bodies.write_bytes(b"\n".join(sent))

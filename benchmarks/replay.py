@@ -21,6 +21,7 @@ from empathy_eval.completions.models.openai_endpoint import OpenAIEndpoint
 from empathy_eval.completions.requests import Completion, Request, Usage
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import Run, build
 
@@ -39,7 +40,7 @@ def fill(folder: Path, dialogues: int) -> None:
         return completion_of(server._answer(request.body, name, None), self.name, Usage())
 
     OpenAIEndpoint.complete = answer  # type: ignore[method-assign]
-    build(load_configuration(configuration(folder, dialogues, 256)), folder / "build", load_catalogue(), load_prompts())
+    build(Recipe(load_configuration(configuration(folder, dialogues, 256)), load_catalogue(), load_prompts()), folder / "build")
 
 
 def replay(folder: Path) -> None:
@@ -47,7 +48,7 @@ def replay(folder: Path) -> None:
     config, catalogue, prompts = load_configuration(folder / "config.yaml"), load_catalogue(), load_prompts()
     ledger = folder / "build" / "ledger.sqlite"
     begin = time.perf_counter()
-    summary = build(config, folder / "again", catalogue, prompts, Run(ledger=ledger, offline=True))
+    summary = build(Recipe(config, catalogue, prompts), folder / "again", Run(ledger=ledger, offline=True))
     took = time.perf_counter() - begin
     answers = sum(row["requests"] for row in summary.usage.values())
     same = (folder / "again" / "outcomes.jsonl").read_bytes() == (folder / "build" / "outcomes.jsonl").read_bytes()

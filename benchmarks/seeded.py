@@ -21,6 +21,7 @@ from empathy_eval.base.text import WORD, edit_ratio, overlap
 from empathy_eval.design.configuration import identity_of, load_configuration
 from empathy_eval.design.planning import apportion
 from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
@@ -64,7 +65,7 @@ class SeededServer(Server):
 def write_build(folder: Path, dialogues: int) -> None:
     """A finished build of so many dialogues: the seeds' outcomes over and over, each time with other words replaced."""
     catalogue = load_catalogue()
-    build(load_configuration(data_folder("release") / "demo.yaml"), folder / "demo", catalogue, load_prompts())
+    build(Recipe(load_configuration(data_folder("release") / "demo.yaml"), catalogue, load_prompts()), folder / "demo")
     seeds = {value["scenario_id"]: value for value in map(json.loads, (folder / "demo" / OUTCOMES).open(encoding="utf-8"))}
     quotas = dict(zip(seeds, apportion(dialogues, [catalogue[number].share for number in seeds]), strict=True))
     pairs = 0

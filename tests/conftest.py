@@ -13,6 +13,7 @@ import yaml
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.generation.build import build
@@ -86,7 +87,7 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory, demo: Configuration, catalogue: Catalogue, prompts: Prompts) -> Path:
     folder = tmp_path_factory.mktemp("built") / "build"
-    build(demo, folder, catalogue, prompts)
+    build(Recipe(demo, catalogue, prompts), folder)
     return folder
 
 

@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 from empathy_eval import __version__
 from empathy_eval.base.errors import EmpathyEvalError
@@ -40,6 +41,8 @@ def make_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit status; errors that a user can mend are printed without a traceback."""
     options = make_parser().parse_args(arguments)
+    # A metric, a check or a model of one's own lies where the command is run.
+    sys.path += [here] if (here := str(Path.cwd())) not in sys.path else []
     try:
         return int(options.run(options))
     except EmpathyEvalError as error:

@@ -30,7 +30,7 @@ async def kind(value: Any) -> str | list[Flaw]:
 
 async def ask(ledger: Ledger, prompts: Prompts, model: Scripted, trail: Trail, *, offline: bool = False) -> Any:
     asker = Asker(ledger, {"far": model}, prompts, samples=2, repairs=1, offline=offline)
-    return await asker.ask("far", ABOUT, MESSAGES, "variant_answer", kind, trail)
+    return await asker.ask(ABOUT, MESSAGES, kind, trail)
 
 
 async def test_a_good_answer_is_taken_and_not_asked_for_again(ledger: Ledger, prompts: Prompts) -> None:

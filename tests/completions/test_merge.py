@@ -21,6 +21,7 @@ from empathy_eval.completions.merge import completion_hash, merge
 from empathy_eval.completions.requests import About, Completion, Usage
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
 from hypothesis import given, settings
@@ -146,9 +147,9 @@ def test_parts_merged_in_any_order_replay_to_the_bytes_of_the_whole_build(
     demo: Configuration, built: Path, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
     for number in (3, 1, 2):
-        build(demo, tmp_path / f"b{number}", catalogue, prompts, Run(part=(number, 3)))
+        build(Recipe(demo, catalogue, prompts), tmp_path / f"b{number}", Run(part=(number, 3)))
     into = merged(tmp_path, "l", *(tmp_path / f"b{number}" / "ledger.sqlite" for number in (2, 3, 1)))
-    build(demo, tmp_path / "b", catalogue, prompts, Run(ledger=into, offline=True))
+    build(Recipe(demo, catalogue, prompts), tmp_path / "b", Run(ledger=into, offline=True))
     for name in ("outcomes.jsonl", "build.json", "configuration.json"):
         assert (tmp_path / "b" / name).read_bytes() == (built / name).read_bytes()
 

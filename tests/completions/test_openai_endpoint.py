@@ -22,11 +22,13 @@ from empathy_eval.base.errors import InputError, JobError, job_error
 from empathy_eval.cli import main
 from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.design.configuration import Configuration, load_configuration
+from empathy_eval.design.kinds import rewritings
 from empathy_eval.design.planning import PlannedTurn
 from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.generation import rewriting, self_chat
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.checks.toxicity import Toxicity
 from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.rewriting import messages, scenes
 from empathy_eval.generation.summary import Summary
@@ -72,7 +74,7 @@ class Bench:
         return load_configuration(config_file(self.folder, server.url, model, **changes))
 
     def build(self, name: str, config: Configuration, **run: Any) -> Summary:
-        return build(config, self.folder / name, self.catalogue, self.prompts, Run(**run))
+        return build(Recipe(config, self.catalogue, self.prompts), self.folder / name, Run(**run))
 
     def outcomes(self, name: str) -> bytes:
         return (self.folder / name / "outcomes.jsonl").read_bytes()
@@ -213,7 +215,8 @@ def test_after_an_error_in_a_check_nothing_more_is_asked(bench: Bench, monkeypat
     async def broken(*_: object) -> float:
         raise job_error("checks", "are broken", "mend them")
 
-    monkeypatch.setattr(Toxicity, "score", broken)
+    monkeypatch.setattr(rewriting, "toxicity", broken)
+    monkeypatch.setattr(self_chat, "toxicity", broken)
     with running(Behaviour(latency=0.05)) as server:
         with pytest.raises(JobError, match="are broken"):
             bench.build("b", bench.config(server, {"in_flight": 4, "timeout_seconds": 20}))
@@ -260,7 +263,7 @@ def test_a_stop_is_heard_while_all_answers_come_from_the_ledger(bench: Bench) ->
 
 
 def _build(world: Path, config: Path, out: Path) -> None:
-    build(load_configuration(config), out, load_catalogue(world), load_prompts())
+    build(Recipe(load_configuration(config), load_catalogue(world), load_prompts()), out)
 
 
 def test_a_hundred_kills_pay_for_nothing_twice_but_what_was_in_flight(tmp_path: Path, plain: tuple[bytes, int]) -> None:
@@ -362,7 +365,9 @@ def test_structure_by_instruction_sends_no_schema_and_by_schema_does(bench: Benc
     with running() as server, Ledger(bench.folder / "l") as ledger:
         for structure in ("schema", "instruction"):
             config = bench.config(server, {"structure": structure})
-            body = make_models(config, bench.catalogue, make_budget(config, ledger, None, None))["far"].body([], "variant_answer")
+            body = make_models(Recipe(config, bench.catalogue, bench.prompts), make_budget(config, ledger, None, None))["far"].body(
+                [], "variant_answer"
+            )
             assert ("response_format" in body) == (structure == "schema")
 
 
@@ -402,7 +407,7 @@ def test_preview_shows_exact_requests_estimates_and_sends_nothing(bench: Bench, 
         assert main(["preview", str(path), "-n", "2", "--scenarios", str(world), "--json"]) == 0
         assumed = json.loads(capsys.readouterr().out)
         assert server.seen.total() == 0
-        build(load_configuration(path), bench.folder / "b", load_catalogue(world), bench.prompts)
+        build(Recipe(load_configuration(path), load_catalogue(world), bench.prompts), bench.folder / "b")
         answered = server.answered.total()
         assert (
             main(
@@ -460,8 +465,8 @@ def test_uncached_tokens_are_at_most_half_of_the_whole_dialogue_each_time(
         dialogue = Outcome.from_json(json.loads(line)).dialogue
         for scene in scenes(dialogue, tuple(PlannedTurn("helper", "RS", "Cla") for _ in dialogue.turns)) if dialogue else ():
             whole = replace(scene, context=dialogue.turns if dialogue else ())
-            for kind in ("near_apathetic", "far_empathetic"):
-                plain += len(json.dumps(messages(bench.prompts, bench.catalogue, config, kind, whole))) // 4
+            for kind in rewritings(controls=False):
+                plain += len(json.dumps(messages(Recipe(config, bench.catalogue, bench.prompts), kind, whole))) // 4
     record_property("uncached_tokens_a_pair", round(uncached / summary.pairs))
     record_property("plain_tokens_a_pair", round(plain / summary.pairs))
     assert uncached <= 0.5 * plain

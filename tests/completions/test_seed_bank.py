@@ -5,7 +5,7 @@ import json
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.completions.models.seed_bank import SeedBank
-from empathy_eval.completions.requests import About, Kind, Request
+from empathy_eval.completions.requests import About, Request
 from empathy_eval.design.scenarios import Catalogue
 
 
@@ -20,7 +20,7 @@ async def test_it_answers_from_the_seed_that_the_request_is_about(catalogue: Cat
     seed = catalogue[17].seed
     assert seed is not None
     place = next(place for place, turn in enumerate(seed.turns) if turn.role == "helper")
-    kinds: dict[Kind, str | None] = {"near_apathetic": seed.turns[place].apathetic, "far_empathetic": seed.turns[place].empathetic}
+    kinds: dict[str, str | None] = {"near_apathetic": seed.turns[place].apathetic, "far_empathetic": seed.turns[place].empathetic}
     for kind, text in kinds.items():
         assert await answer(catalogue, About("017-seed", kind, place)) == {"text": text}
     assert (await answer(catalogue, About("017-seed", "self_chat")))["description"] == seed.description

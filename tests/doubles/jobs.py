@@ -18,6 +18,7 @@ from empathy_eval.commands import build as verb
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
 
@@ -116,7 +117,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory, small_world: Path, prompts: 
     folder = tmp_path_factory.mktemp("plain")
     with raw_server() as server:
         config = config_file(folder, server.url, HASTE, **SMALL)
-        build(load_configuration(config), folder / "b", load_catalogue(small_world), prompts)
+        build(Recipe(load_configuration(config), load_catalogue(small_world), prompts), folder / "b")
     outcomes = without_usage((folder / "b" / "outcomes.jsonl").read_bytes())
     assert [(one["status"], one["failures"]) for one in outcomes] == [("accepted", [])]
     return outcomes

@@ -10,9 +10,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.completions.asker import Asker
+from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.seed_bank import SeedBank
+from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
 from empathy_eval.completions.requests import Completion, Request
-from empathy_eval.design.prompts import Message
+from empathy_eval.design.configuration import ToxicityConfig
+from empathy_eval.design.prompts import Message, load_prompts
 from empathy_eval.design.scenarios import Catalogue
 
 
@@ -68,6 +72,11 @@ class Scripted:
 def said(value: Any, finish: str = "stop") -> Completion:
     """A completion that holds a value as JSON, or a text as it is."""
     return Completion(value if isinstance(value, str) else json.dumps(value), finish, "scripted")
+
+
+def scoring(config: ToxicityConfig, ledger: Ledger, *, offline: bool = False) -> Asker:
+    """An asker that has nothing but the toxicity scorer of a configuration."""
+    return Asker(ledger, {"toxicity": ToxicityScorer(config)}, load_prompts(), offline=offline)
 
 
 def asked_twice(log: Path) -> int:

@@ -17,8 +17,8 @@ import pytest
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
-from empathy_eval.generation import build as build_module
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import CONFIGURATION
 
@@ -34,7 +34,7 @@ def bytes_of(folder: Path) -> dict[str, bytes]:
 
 
 def test_every_item_is_counted_once(demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
-    summary = build(demo, tmp_path / "b", catalogue, prompts)
+    summary = build(Recipe(demo, catalogue, prompts), tmp_path / "b")
     assert dict(summary.status) == {"accepted": 3} and summary.total == 3
     assert summary.controls >= 6 and summary.pairs > 15
 
@@ -43,7 +43,7 @@ def test_window_and_a_second_run_change_nothing(
     demo: Configuration, built: Path, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
     for _ in range(2):
-        build(demo, tmp_path / "b", catalogue, prompts, Run(window=1))
+        build(Recipe(demo, catalogue, prompts), tmp_path / "b", Run(window=1))
         assert bytes_of(tmp_path / "b") == bytes_of(built)
 
 
@@ -68,7 +68,7 @@ def test_the_hash_seed_of_the_interpreter_changes_nothing(built: Path, tmp_path:
 def test_a_rebuild_from_the_ledger_alone_gives_the_same_bytes(
     demo: Configuration, built: Path, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
-    build(demo, tmp_path / "b", catalogue, prompts, Run(ledger=built / "ledger.sqlite", offline=True))
+    build(Recipe(demo, catalogue, prompts), tmp_path / "b", Run(ledger=built / "ledger.sqlite", offline=True))
     assert bytes_of(tmp_path / "b") == bytes_of(built)
 
 
@@ -76,7 +76,7 @@ def test_a_rebuild_from_the_ledger_alone_gives_the_same_bytes(
 def test_an_offline_build_that_lacks_a_row_names_the_request(
     kind: str, demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
-    build(demo, tmp_path / "b", catalogue, prompts)
+    build(Recipe(demo, catalogue, prompts), tmp_path / "b")
     ledger = sqlite3.connect(tmp_path / "b" / "ledger.sqlite")
     key, dialogue = ledger.execute("SELECT key, dialogue_id FROM completions WHERE kind = ? LIMIT 1", (kind,)).fetchone()
     ledger.execute("DELETE FROM completions WHERE key = ?", (key,))
@@ -84,7 +84,7 @@ def test_an_offline_build_that_lacks_a_row_names_the_request(
     ledger.close()
     before = bytes_of(tmp_path / "b")
     with pytest.raises(JobError) as caught:
-        build(demo, tmp_path / "b", catalogue, prompts, Run(offline=True))
+        build(Recipe(demo, catalogue, prompts), tmp_path / "b", Run(offline=True))
     assert key in str(caught.value) and dialogue in str(caught.value) and caught.value.exit_code == 1
     assert bytes_of(tmp_path / "b") == before
 
@@ -92,36 +92,35 @@ def test_an_offline_build_that_lacks_a_row_names_the_request(
 def test_a_folder_of_another_configuration_is_refused_and_left_alone(
     demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
-    build(demo, tmp_path / "b", catalogue, prompts)
+    build(Recipe(demo, catalogue, prompts), tmp_path / "b")
     before = bytes_of(tmp_path / "b")
     other = load_configuration(demo_file(tmp_path, seed=9))
     with pytest.raises(InputError, match="holds the build of another configuration"):
-        build(other, tmp_path / "b", catalogue, prompts)
+        build(Recipe(other, catalogue, prompts), tmp_path / "b")
     assert bytes_of(tmp_path / "b") == before
     (tmp_path / "b" / CONFIGURATION).write_text("{")
     with pytest.raises(InputError, match=f"{CONFIGURATION}: is not JSON"):
-        build(demo, tmp_path / "b", catalogue, prompts)
+        build(Recipe(demo, catalogue, prompts), tmp_path / "b")
 
 
 def test_a_folder_of_something_else_is_refused(demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "photos" / "cat.jpg").touch()
     with pytest.raises(InputError, match="is not empty and holds no build"):
-        build(demo, tmp_path / "photos", catalogue, prompts)
+        build(Recipe(demo, catalogue, prompts), tmp_path / "photos")
     assert [path.name for path in (tmp_path / "photos").iterdir()] == ["cat.jpg"]
 
 
 def test_a_rejected_dialogue_has_its_reasons_counted(demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
     strict = dataclasses.replace(demo, checks=dataclasses.replace(demo.checks, helper_words_at_least=1000))
-    summary = build(strict, tmp_path / "b", catalogue, prompts)
+    summary = build(Recipe(strict, catalogue, prompts), tmp_path / "b")
     assert summary.status["rejected"] == 3 and summary.reasons == {"too_short": 3} and summary.pairs == 0
 
 
 def _slow_build(world: Path, out: Path, log: Path) -> None:
     catalogue = load_catalogue(world)
-    model = Slow(catalogue, log, 0.02)
-    setattr(build_module, "make_models", lambda *inputs: dict.fromkeys(("self_chat", "near", "far"), model))  # noqa: B010
-    build(load_configuration(demo_file(world.parent)), out, catalogue, load_prompts(), Run(window=WINDOW))
+    models = dict.fromkeys(("self_chat", "near", "far"), Slow(catalogue, log, 0.02))
+    build(Recipe(load_configuration(demo_file(world.parent)), catalogue, load_prompts(), models), out, Run(window=WINDOW))
 
 
 def test_twenty_kills_lose_nothing_and_ask_again_only_for_what_was_in_flight(built: Path, tmp_path: Path) -> None:

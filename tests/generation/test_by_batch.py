@@ -20,6 +20,7 @@ from empathy_eval.completions.models import batch_api as batches
 from empathy_eval.completions.pending import under_way
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation import by_batch as batching
 from empathy_eval.generation.build import Run, build
@@ -49,7 +50,7 @@ class Office:
 
     def build(self, config: Configuration | None = None, wait: bool = True, name: str = "b", **run: Any) -> Handed:
         config = config or self.config()
-        return build_by_batch(config, self.folder / name, self.catalogue, self.prompts, Run(**run), wait=wait, poll=POLL)
+        return build_by_batch(Recipe(config, self.catalogue, self.prompts), self.folder / name, Run(**run), wait=wait, poll=POLL)
 
     def bytes(self, name: str = "b") -> tuple[bytes, ...]:
         return tuple((self.folder / name / one).read_bytes() for one in ("outcomes.jsonl", "build.json", "configuration.json"))
@@ -71,7 +72,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompt
     """The files of the plain build, and the number of requests it takes."""
     office = Office(tmp_path_factory.mktemp("plain"), catalogue, prompts)
     with running(server=office.server):
-        build(office.config(), office.folder / "b", catalogue, prompts)
+        build(Recipe(office.config(), catalogue, prompts), office.folder / "b")
         return office.bytes(), office.server.answered.total()
 
 
@@ -120,7 +121,7 @@ def test_bad_answers_are_stored_repaired_and_sampled_again_as_in_a_live_build(of
     office.build()
     assert office.asked_twice() == 0
     office.server.seen.clear()
-    build(office.config(), office.folder / "live", office.catalogue, office.prompts)
+    build(Recipe(office.config(), office.catalogue, office.prompts), office.folder / "live")
     assert office.bytes() == office.bytes("live")
 
 
@@ -180,9 +181,9 @@ def test_a_live_build_or_one_by_hand_does_not_ask_for_what_is_under_way(office: 
     office.build(wait=False)
     before = office.server.seen.total()
     with pytest.raises(InputError, match="1 batches of this build are under way"):
-        build(office.config(), office.folder / "b", office.catalogue, office.prompts)
+        build(Recipe(office.config(), office.catalogue, office.prompts), office.folder / "b")
     with pytest.raises(InputError, match="1 batches of this build are under way"):
-        hand_out(office.config(), office.folder / "b", office.catalogue, office.prompts, office.folder / "r.jsonl")
+        hand_out(Recipe(office.config(), office.catalogue, office.prompts), office.folder / "b", office.folder / "r.jsonl")
     assert office.server.seen.total() == before
 
 
@@ -193,7 +194,7 @@ def test_another_build_over_the_same_ledger_does_not_ask_for_what_is_under_way(o
     for live in (True, False):
         with pytest.raises(InputError, match=f'1 batches of the build "{identity}" are under way'):
             if live:
-                build(other, office.folder / "other", office.catalogue, office.prompts, Run(ledger=shared))
+                build(Recipe(other, office.catalogue, office.prompts), office.folder / "other", Run(ledger=shared))
             office.build(other, name="other", ledger=shared)
     assert len(office.server.batches) == 1
     office.build()
@@ -243,7 +244,9 @@ def test_parts_in_batches_merge_to_the_bytes_of_the_whole(office: Office, plain:
     (office.folder / "b").mkdir()
     assert main(["ledger", "merge", str(office.folder / "l.sqlite"), *ledgers]) == 0
     (office.folder / "b").rmdir()
-    build(office.config(), office.folder / "b", office.catalogue, office.prompts, Run(ledger=office.folder / "l.sqlite", offline=True))
+    build(
+        Recipe(office.config(), office.catalogue, office.prompts), office.folder / "b", Run(ledger=office.folder / "l.sqlite", offline=True)
+    )
     assert office.bytes() == plain[0] and office.server.answered.total() == plain[1]
 
 
@@ -272,7 +275,7 @@ def test_an_endpoint_without_batches_is_told_with_the_other_way(office: Office) 
     office.server.batches["batch-0"] = {}
     with pytest.raises(JobError, match="build with --requests-to"):
         config = load_configuration(config_file(office.folder, office.server.url.replace("/v1", "/v2"), **SIZE))
-        build_by_batch(config, office.folder / "b", office.catalogue, office.prompts)
+        build_by_batch(Recipe(config, office.catalogue, office.prompts), office.folder / "b")
 
 
 KILLS = [f"{when} {step}" for step in STEPS for when in ("before", "after")] + ["amid fetch"]
@@ -292,7 +295,7 @@ def _run(world: Path, config: Path, out: Path, at: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
         setattr(batching, name, dying)
-    build_by_batch(load_configuration(config), out, load_catalogue(world), load_prompts(), poll=POLL)
+    build_by_batch(Recipe(load_configuration(config), load_catalogue(world), load_prompts()), out, poll=POLL)
 
 
 def killed(office: Office, at: str) -> None:

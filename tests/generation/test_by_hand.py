@@ -21,6 +21,7 @@ from empathy_eval.completions.pending import Batch, Noted, ended, note
 from empathy_eval.completions.requests import About, Request, Usage
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.by_hand import hand_out
@@ -50,7 +51,7 @@ class Hands:
 
     def write(self, config: Configuration, number: int, **run: Any) -> Handed:
         path = self.folder / f"round{number}.jsonl"
-        return hand_out(config, self.folder / "b", self.catalogue, self.prompts, path, Run(**run))
+        return hand_out(Recipe(config, self.catalogue, self.prompts), self.folder / "b", path, Run(**run))
 
     def answer(self, file: Path) -> Path:
         """Answers a file as a provider does, in another order."""
@@ -93,7 +94,7 @@ def test_a_build_by_hand_has_the_bytes_of_the_plain_one_and_asks_nothing_twice(h
     assert rounds >= 3 and len(hands.seen) == len(set(hands.seen))
     with running(Behaviour(faults=faults)) as server:
         plain = load_configuration(config_file(hands.folder, server.url, dialogues=12, controls=4))
-        build(plain, hands.folder / "plain", hands.catalogue, hands.prompts)
+        build(Recipe(plain, hands.catalogue, hands.prompts), hands.folder / "plain")
         assert server.answered.total() == len(hands.seen)
     for name in ("outcomes.jsonl", "build.json", "configuration.json"):
         assert (hands.folder / "b" / name).read_bytes() == (hands.folder / "plain" / name).read_bytes()

@@ -7,13 +7,16 @@ from pathlib import Path
 import pytest
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.design.configuration import Configuration, Limits, ToxicityConfig
 from empathy_eval.design.planning import Plan, PlannedTurn
 from empathy_eval.generation.checks import contrast, safety
 from empathy_eval.generation.checks.dialogue import description, follows_plan, says_enough
-from empathy_eval.generation.checks.toxicity import Toxicity
+from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
 from empathy_eval.generation.outcomes import Turn
+
+from tests.doubles.models import scoring
 
 PLAN = Plan("001-00000", 1, 0, (PlannedTurn("seeker"), PlannedTurn("helper", "RS", "Cla")))
 ABOUT = About("001-00000", "score", 1)
@@ -119,25 +122,26 @@ def test_far_variants_keep_away_and_change_the_strategy(demo: Configuration) -> 
 
 async def test_toxicity_goes_through_the_ledger_and_is_rounded(demo: Configuration, ledger: Ledger) -> None:
     config = demo.checks.toxicity
-    first = await Toxicity(config, ledger).score("You are a stupid idiot.", ABOUT)
+    first = await toxicity(scoring(config, ledger), "You are a stupid idiot.", ABOUT)
     assert first == round(first, 4) > config.at_most
-    assert reasons(Toxicity(config, ledger).flaws(first)) == ["toxic"]
-    assert await Toxicity(config, ledger, offline=True).score("You are a stupid idiot.", ABOUT) == first
-    with pytest.raises(NoAnswer, match="toxicity of 001-00000 score turn 1"):
-        await Toxicity(config, ledger, offline=True).score("Never seen.", ABOUT)
+    assert reasons(too_toxic(first, config)) == ["toxic"]
+    offline = scoring(config, ledger, offline=True)
+    assert await toxicity(offline, "You are a stupid idiot.", About("002-00000", "self_chat", 7)) == first, "wherever the text stands"
+    with pytest.raises(NoAnswer, match="not in the ledger: 001-00000 score turn 1"):
+        await toxicity(offline, "Never seen.", ABOUT)
 
 
 async def test_scores_in_a_batch_are_those_of_the_scorer_itself(demo: Configuration, ledger: Ledger) -> None:
     from profanity_check import predict_prob
 
     texts = [f"This is text number {number}, damn it." for number in range(20)]
-    toxicity = Toxicity(demo.checks.toxicity, ledger)
-    scores = await asyncio.gather(*(toxicity.score(text, ABOUT) for text in texts))
+    asker = scoring(demo.checks.toxicity, ledger)
+    scores = await asyncio.gather(*(toxicity(asker, text, ABOUT) for text in texts))
     assert scores == [round(float(value), 4) for value in predict_prob(texts)]
 
 
-def test_a_checkpoint_that_is_not_there_is_named(ledger: Ledger) -> None:
+def test_a_checkpoint_that_is_not_there_is_named() -> None:
     from empathy_eval.base.errors import InputError
 
     with pytest.raises(InputError, match="nowhere.ckpt: the configured Detoxify checkpoint is not there"):
-        Toxicity(ToxicityConfig("detoxify", 0.5, checkpoint="nowhere.ckpt"), ledger)
+        ToxicityScorer(ToxicityConfig("detoxify", 0.5, checkpoint="nowhere.ckpt"))

@@ -27,6 +27,7 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import About, Usage
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import on_ray as engine
 from empathy_eval.generation.build import Run, build
@@ -63,7 +64,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompt
     """The bytes of the build without Ray."""
     folder = tmp_path_factory.mktemp("plain")
     with running() as server:
-        build(load_configuration(config(folder, server)), folder / "b", catalogue, prompts)
+        build(Recipe(load_configuration(config(folder, server)), catalogue, prompts), folder / "b")
     return bytes_of(folder / "b")
 
 
@@ -119,7 +120,7 @@ def test_a_killed_workers_slice_is_done_again_and_what_was_answered_is_not_asked
     with running(Behaviour(latency=0.1)) as server:
         killer = threading.Thread(target=kill, daemon=True)
         killer.start()
-        build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
+        build_on_ray(Recipe(load_configuration(config(tmp_path, server)), catalogue, prompts), tmp_path / "b")
         killer.join(1)
     assert killed and bytes_of(tmp_path / "b") == plain
     # One worker has half of what may be in flight.
@@ -153,9 +154,9 @@ def test_a_budget_is_never_exceeded_and_the_next_run_goes_on(
     with running() as server:
         configuration = load_configuration(config(tmp_path, server))
         with pytest.raises(JobError, match=f"the budget of {budget} tokens has no room"):
-            build_on_ray(configuration, tmp_path / "b", catalogue, prompts, Run(budget_tokens=budget))
+            build_on_ray(Recipe(configuration, catalogue, prompts), tmp_path / "b", Run(budget_tokens=budget))
         assert 0 < server.tokens["input"] + server.tokens["output"] <= budget
-        build(configuration, tmp_path / "b", catalogue, prompts)
+        build(Recipe(configuration, catalogue, prompts), tmp_path / "b")
         assert bytes_of(tmp_path / "b") == plain and asked_again(server) == 0
 
 
@@ -164,14 +165,14 @@ def test_what_is_refused_with_a_400_is_missing_with_its_reason_and_not_asked_aga
 ) -> None:
     with running(Behaviour(faults={"400": 0.05})) as server:
         configuration = load_configuration(config(tmp_path, server))
-        summary = build_on_ray(configuration, tmp_path / "b", catalogue, prompts)
+        summary = build_on_ray(Recipe(configuration, catalogue, prompts), tmp_path / "b")
         assert summary.missing and all("refused with 400: fault 400" in one for one in summary.missing)
         assert summary.status.total() == DIALOGUES and asked_again(server) == 0
 
 
 def test_a_refused_key_ends_the_run_with_its_error(cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
     with running(Behaviour(key="secret")) as server, pytest.raises(JobError, match="refuses the key in OPENAI_API_KEY") as caught:
-        build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
+        build_on_ray(Recipe(load_configuration(config(tmp_path, server)), catalogue, prompts), tmp_path / "b")
     assert len(caught.value.problems) == 1
 
 
@@ -198,7 +199,7 @@ def test_what_a_slice_was_paid_for_is_stored_after_the_error_of_another(
     monkeypatch.setattr(engine, "Keeper", Slow)
     with running(server=OnceOutOfQuota(Behaviour(latency=0.3))) as server:
         with pytest.raises(JobError, match="the quota is used up"):
-            build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
+            build_on_ray(Recipe(load_configuration(config(tmp_path, server)), catalogue, prompts), tmp_path / "b")
         answered = server.answered.total()
     with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:
         assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(answered,)]
@@ -265,11 +266,11 @@ def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
             after(server, moment, interrupt if by_hand else lambda: None),
             pytest.raises(JobError, match="stopped by Ctrl-C" if by_hand else "the quota is used up"),
         ):
-            build_on_ray(configuration, tmp_path / "b", catalogue, prompts)
+            build_on_ray(Recipe(configuration, catalogue, prompts), tmp_path / "b")
         with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:
             assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(server.answered.total(),)]
         server.behaviour.latency = 0
-        build(configuration, tmp_path / "b", catalogue, prompts)
+        build(Recipe(configuration, catalogue, prompts), tmp_path / "b")
     assert bytes_of(tmp_path / "b") == plain and max(server.answered.values()) == 1
 
 
@@ -277,7 +278,7 @@ def test_slices_that_only_wait_hear_of_a_stop(cluster: Any, tmp_path: Path, cata
     with running(Behaviour(faults={"429": 1}, retry_after=0.5)) as server, after(server, 40, interrupt):
         began = time.monotonic()
         with pytest.raises(JobError, match="stopped by Ctrl-C"):
-            build_on_ray(load_configuration(config(tmp_path, server)), tmp_path / "b", catalogue, prompts)
+            build_on_ray(Recipe(load_configuration(config(tmp_path, server)), catalogue, prompts), tmp_path / "b")
         # Their patience is 60 seconds.
         assert time.monotonic() - began < 20 and not server.answered
 
@@ -360,7 +361,7 @@ def test_a_slice_whose_answers_cannot_be_stored_sends_nothing_more(
     monkeypatch.setattr(engine, "Keeper", Full)
     with running(Behaviour(latency=0.2)) as server:
         with pytest.raises(JobError, match="disk full"):
-            build_on_ray(load_configuration(config(tmp_path, server, in_flight=4)), tmp_path / "b", catalogue, prompts)
+            build_on_ray(Recipe(load_configuration(config(tmp_path, server, in_flight=4)), catalogue, prompts), tmp_path / "b")
         # Two workers have two under way each; unheard, they would go on to the end of their slices, with 70 requests and more.
         assert server.seen.total() <= 20
 

@@ -5,12 +5,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import pytest
 from empathy_eval.completions.requests import Completion, Request
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, Seed
-from empathy_eval.generation import build as build_module
 from empathy_eval.generation.build import build
 
 from tests.doubles.models import Recorder
@@ -18,12 +17,9 @@ from tests.doubles.models import Recorder
 Alter = Callable[[Request, Completion], Completion]
 
 
-def requests(
-    config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch, alter: Alter | None = None
-) -> list[Request]:
+def requests(config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, alter: Alter | None = None) -> list[Request]:
     model = Recorder(catalogue, alter) if alter else Recorder(catalogue)
-    monkeypatch.setattr(build_module, "make_models", lambda *inputs: dict.fromkeys(("self_chat", "near", "far"), model))
-    build(config, out, catalogue, prompts)
+    build(Recipe(config, catalogue, prompts, dict.fromkeys(("self_chat", "near", "far"), model)), out)
     return model.requests
 
 
@@ -38,9 +34,9 @@ def seed_of(catalogue: Catalogue, request: Request) -> Seed:
 
 
 def test_a_far_request_sees_the_turns_before_and_nothing_else(
-    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
-    far = [one for one in requests(demo, tmp_path / "b", catalogue, prompts, monkeypatch) if one.about.kind.startswith("far")]
+    far = [one for one in requests(demo, tmp_path / "b", catalogue, prompts) if one.about.kind.startswith("far")]
     assert len(far) > 20
     for request in far:
         seed, place, shown = seed_of(catalogue, request), request.about.turn or 0, text_of(request)
@@ -53,9 +49,9 @@ def test_a_far_request_sees_the_turns_before_and_nothing_else(
 
 
 def test_a_near_request_sees_the_turns_before_and_the_reference_and_nothing_else(
-    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
-    near = [one for one in requests(demo, tmp_path / "b", catalogue, prompts, monkeypatch) if one.about.kind.startswith("near")]
+    near = [one for one in requests(demo, tmp_path / "b", catalogue, prompts) if one.about.kind.startswith("near")]
     assert len(near) > 20
     for request in near:
         seed, place, shown = seed_of(catalogue, request), request.about.turn or 0, text_of(request)
@@ -68,7 +64,7 @@ def test_a_near_request_sees_the_turns_before_and_the_reference_and_nothing_else
 
 
 def test_the_requests_of_an_item_do_not_change_when_anothers_answers_do(
-    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
     def other_answer(request: Request, answer: Completion) -> Completion:
         if request.about.dialogue_id == "003-seed":
@@ -76,7 +72,7 @@ def test_the_requests_of_an_item_do_not_change_when_anothers_answers_do(
         return answer
 
     def keys(name: str, alter: Alter | None = None) -> list[tuple[str, str]]:
-        found = requests(demo, tmp_path / name, catalogue, prompts, monkeypatch, alter)
+        found = requests(demo, tmp_path / name, catalogue, prompts, alter)
         return sorted((one.about.dialogue_id, one.key) for one in found)
 
     plain, altered = keys("a"), keys("b", other_answer)
@@ -84,10 +80,8 @@ def test_the_requests_of_an_item_do_not_change_when_anothers_answers_do(
     assert [one for one in plain if one[0] != "003-seed"] == [one for one in altered if one[0] != "003-seed"]
 
 
-def test_the_exemplar_is_of_another_scenario(
-    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    chats = [one for one in requests(demo, tmp_path / "b", catalogue, prompts, monkeypatch) if one.about.kind == "self_chat"]
+def test_the_exemplar_is_of_another_scenario(demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
+    chats = [one for one in requests(demo, tmp_path / "b", catalogue, prompts) if one.about.kind == "self_chat"]
     for request in chats:
         own = seed_of(catalogue, request).turns[0].text
         shown = text_of(request)
@@ -96,13 +90,13 @@ def test_the_exemplar_is_of_another_scenario(
 
 
 def test_a_pair_one_of_whose_variants_fails_is_left_out_and_its_dialogue_stays(
-    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
     def spoil(request: Request, answer: Completion) -> Completion:
         spoiled = request.about.kind == "near_apathetic" and request.about.dialogue_id == "017-seed" and request.about.turn == 1
         return Completion(json.dumps({"text": "Nothing of it is left in this reply at all, sorry."}), "stop", "m") if spoiled else answer
 
-    requests(demo, tmp_path / "b", catalogue, prompts, monkeypatch, spoil)
+    requests(demo, tmp_path / "b", catalogue, prompts, spoil)
     outcome = next(one for one in build_outcomes(tmp_path / "b") if one["dialogue_id"] == "017-seed")
     assert outcome["status"] == "accepted" and outcome["dialogue"]["turns"]
     assert 1 not in [pair["turn"] for pair in outcome["pairs"]]
@@ -110,12 +104,12 @@ def test_a_pair_one_of_whose_variants_fails_is_left_out_and_its_dialogue_stays(
 
 
 def test_a_control_that_fails_leaves_the_pair_out_of_the_controls_only(
-    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+    demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
     def spoil(request: Request, answer: Completion) -> Completion:
         return Completion("{}", "stop", "m") if request.about.kind == "far_apathetic" else answer
 
-    requests(demo, tmp_path / "b", catalogue, prompts, monkeypatch, spoil)
+    requests(demo, tmp_path / "b", catalogue, prompts, spoil)
     pairs = [pair for one in build_outcomes(tmp_path / "b") for pair in one["pairs"]]
     assert pairs and all(pair["near_empathetic"] is None and pair["far_apathetic"] is None for pair in pairs)
 

@@ -13,6 +13,7 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.planning import part_of
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
 from hypothesis import given
@@ -27,7 +28,7 @@ def test_a_part_fills_its_ledger_and_writes_no_outcomes(
     seen: Counter[str] = Counter()
     for number in (1, 2):
         out = tmp_path / f"b{number}"
-        summary = build(demo, out, catalogue, prompts, Run(part=(number, 2)))
+        summary = build(Recipe(demo, catalogue, prompts), out, Run(part=(number, 2)))
         assert summary.total == summary.status["accepted"] == 3 - number
         assert sorted(path.name for path in out.iterdir()) == ["configuration.json", "ledger.sqlite"]
         with Ledger(out / "ledger.sqlite", create=False) as ledger:
@@ -38,9 +39,9 @@ def test_a_part_fills_its_ledger_and_writes_no_outcomes(
 def test_a_part_leaves_an_earlier_build_in_its_folder_as_it_was(
     demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
-    build(demo, tmp_path / "b", catalogue, prompts)
+    build(Recipe(demo, catalogue, prompts), tmp_path / "b")
     before = {path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()}
-    build(demo, tmp_path / "b", catalogue, prompts, Run(part=(1, 2)))
+    build(Recipe(demo, catalogue, prompts), tmp_path / "b", Run(part=(1, 2)))
     assert {path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()} == before
 
 

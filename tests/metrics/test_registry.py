@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from empathy_eval import cli
 from empathy_eval.base.errors import InputError
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.metrics.registry import BUILT_IN, default_names, find, known
@@ -84,6 +85,7 @@ def test_a_module_under_development_is_found_where_the_command_runs(tmp_path: Pa
     (tmp_path / "my_warmth.py").write_text(METRIC.format(label="mine"))
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
+    cli.main(["ledger", "show", "nowhere"])  # the command line looks there, a call from Python changes no path
     (metric,) = find(["my_warmth:Warmth"], {}).metrics
     assert metric.name == "mine" and metric.statistics(Segments(["warm"], ["r"])).tolist() == [[1, 1]]
 

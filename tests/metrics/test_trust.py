@@ -17,6 +17,7 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.cli import main
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.evaluation.score import score
 from empathy_eval.generation.build import build
@@ -42,7 +43,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts
     folder = tmp_path_factory.mktemp("trust")
     (folder / "beside_the_release.py").write_text(OWN.format(place=str(folder / "ran"), label="Warmth"))
     report = {"metrics": ["bleu", NAME, "dist-1"], "bootstrap": 10}
-    build(load_configuration(demo_file(folder, report=report)), folder / "build", catalogue, prompts)
+    build(Recipe(load_configuration(demo_file(folder, report=report)), catalogue, prompts), folder / "build")
     there, path = Path.cwd(), list(sys.path)
     os.chdir(folder)
     try:

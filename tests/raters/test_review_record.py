@@ -19,6 +19,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.dataset import split_of
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
@@ -167,12 +168,8 @@ REMOVED = {"017-seed": 3, "025-seed": 2, "040-seed": 1}
 def builds(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> tuple[Path, Path]:
     """A build of all seeds, and its release."""
     folder = tmp_path_factory.mktemp("round")
-    build(
-        load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 200})),
-        folder / "build",
-        load_catalogue(),
-        prompts,
-    )
+    config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 200}))
+    build(Recipe(config, load_catalogue(), prompts), folder / "build")
     release(folder / "build", folder / "release", "0.1.0")
     return folder / "build", folder / "release"
 
@@ -306,9 +303,8 @@ def test_where_the_one_of_two_duplicates_that_stays_is_removed_the_other_one_tak
     opening = replace(seed.turns[0], text=seed.turns[0].text.replace("Fifty-two", "Fifty-three"))
     other = replace(seed, turns=(opening, *seed.turns[1:]))
     doubled = replace(catalogue, scenarios=(*catalogue.scenarios, replace(catalogue[17], number=19, slug="other", seed=other)))
-    build(
-        load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10})), tmp_path / "b", doubled, prompts
-    )
+    config = load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}))
+    build(Recipe(config, doubled, prompts), tmp_path / "b")
     content = content_hash({"role": turn.role, "text": turn.text} for turn in other.turns)
     source = "0" * 64
     review = f"s1-{source}"

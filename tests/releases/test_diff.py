@@ -12,6 +12,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.dataset import split_of
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.releases.diff import diff
@@ -29,7 +30,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, pro
     folder = tmp_path_factory.mktemp("releases")
     for version, changes in (("0.1.0", {}), ("0.2.0", {"withdrawn": WITHDRAWN})):
         config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}, **changes))
-        build(config, folder / "b", catalogue, prompts)
+        build(Recipe(config, catalogue, prompts), folder / "b")
         release(folder / "b", folder / version, version)
     return folder / "0.1.0", folder / "0.2.0"
 
@@ -60,7 +61,8 @@ def test_added_and_changed_dialogues_and_settings_are_named(
     edited = dataclasses.replace(catalogue[17], seed=dataclasses.replace(seed, turns=turns))
     others = tuple(edited if one.number == 17 else one for one in catalogue.scenarios)
     new = dataclasses.replace(catalogue, scenarios=others, seed_hash="s1-other")
-    build(load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 20})), tmp_path / "b3", new, prompts)
+    config = load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 20}))
+    build(Recipe(config, new, prompts), tmp_path / "b3")
     release(tmp_path / "b3", tmp_path / "0.3.0", "0.3.0")
     found = diff(releases[1], tmp_path / "0.3.0")
     # the bank's name changes with the seeds, and so does the model of every row

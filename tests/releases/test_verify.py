@@ -15,6 +15,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.evaluation.page import number as shown
 from empathy_eval.generation.build import build
@@ -29,12 +30,8 @@ from tests.conftest import demo_file
 def original(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
     """All seeds, lexical metrics only."""
     folder = tmp_path_factory.mktemp("verify")
-    build(
-        load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10})),
-        folder / "build",
-        load_catalogue(),
-        prompts,
-    )
+    config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}))
+    build(Recipe(config, load_catalogue(), prompts), folder / "build")
     release(folder / "build", folder / "release", "0.1.0")
     return folder / "release"
 

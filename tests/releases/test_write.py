@@ -18,6 +18,7 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.dataset import SPLITS, split_of
 from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.releases.write import Released, release
@@ -66,7 +67,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
     """A release of all seeds, without the metric that takes long."""
     folder = tmp_path_factory.mktemp("whole")
     config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}))
-    build(config, folder / "build", load_catalogue(), prompts)
+    build(Recipe(config, load_catalogue(), prompts), folder / "build")
     release(folder / "build", folder / "release", "0.1.0")
     return folder / "release"
 
@@ -196,9 +197,8 @@ def test_a_near_duplicate_is_left_out_and_counted(catalogue: Catalogue, prompts:
     other = dataclasses.replace(seed, turns=(opening, *seed.turns[1:]))
     copy = dataclasses.replace(catalogue[17], number=19, slug="other", seed=other)
     doubled = dataclasses.replace(catalogue, scenarios=(*catalogue.scenarios, copy))
-    build(
-        load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10})), tmp_path / "b", doubled, prompts
-    )
+    config = load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}))
+    build(Recipe(config, doubled, prompts), tmp_path / "b")
     made = release(tmp_path / "b", tmp_path / "r", "0.1.0")
     assert (split_of("017-seed"), split_of("019-seed")) == ("train", "test")
     assert made.manifest["duplicates"] == {"017-seed": "019-seed"}

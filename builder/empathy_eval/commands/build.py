@@ -15,9 +15,7 @@ from tqdm import tqdm
 from empathy_eval.base.errors import input_error
 from empathy_eval.commands.engines import add_engine, check_engine
 from empathy_eval.commands.inputs import add_inputs
-from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.prompts import load_prompts
-from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.design.recipe import load_recipe
 
 if TYPE_CHECKING:
     from empathy_eval.generation.summary import Handed, Summary
@@ -94,8 +92,9 @@ def run(options: argparse.Namespace) -> int:
 
 def _built(options: argparse.Namespace) -> Handed:
     """Builds in the way that is asked for."""
-    config = load_configuration(options.config, model=options.model, base_url=options.base_url)
-    inputs = (config, options.out, load_catalogue(options.scenarios), load_prompts(options.templates))
+    recipe = load_recipe(
+        options.config, model=options.model, base_url=options.base_url, scenarios=options.scenarios, templates=options.templates
+    )
     from empathy_eval.generation.build import Run, build
     from empathy_eval.generation.summary import Handed
 
@@ -121,16 +120,16 @@ def _built(options: argparse.Namespace) -> Handed:
 
             if options.batch or options.requests_to:
                 raise only_whole()
-            return Handed(build_on_ray(*inputs, run, address=options.ray_address), {})
+            return Handed(build_on_ray(recipe, options.out, run, address=options.ray_address), {})
         if options.requests_to:
             from empathy_eval.generation.by_hand import hand_out
 
-            return hand_out(*inputs, options.requests_to, run)
+            return hand_out(recipe, options.out, options.requests_to, run)
         if options.batch:
             from empathy_eval.generation.by_batch import build_by_batch
 
-            return build_by_batch(*inputs, run, wait=not options.no_wait, watch=watch)
-        return Handed(build(*inputs, run), {})
+            return build_by_batch(recipe, options.out, run, wait=not options.no_wait, watch=watch)
+        return Handed(build(recipe, options.out, run), {})
 
 
 def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 def add_inputs(verb: argparse.ArgumentParser) -> None:
     """Adds the configuration, and what may stand in for parts of it."""
-    verb.add_argument("config", type=Path, metavar="CONFIG", help="a build configuration, such as release/demo.yaml")
+    verb.add_argument("config", metavar="CONFIG", help="a build configuration: a file, or the name of a packaged one (demo, full)")
     verb.add_argument("--model", metavar="NAME", help="use this model for everything, instead of the configured ones")
     verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
     verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own")

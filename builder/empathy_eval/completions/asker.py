@@ -15,6 +15,7 @@ from empathy_eval.completions.answer_text import value_of
 from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import About, Completion, Failure, Flaw, Request
+from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.prompts import Message, Prompts
 
 T = TypeVar("T")
@@ -83,24 +84,23 @@ class Asker:
         # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
         self.stopped: EmpathyEvalError | None = None
 
-    async def ask(
-        self, role: str, about: About, messages: list[Message], answer_schema: str, judge: Judge[T], trail: Trail
-    ) -> Answer[T] | None:
-        """The first good sample, or None when samples are used up; every sample not taken is in the trail.
+    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail) -> Answer[T] | None:
+        """The first good sample of the model for that kind, or None when samples are used up; every sample not taken is in the trail.
 
         Raises:
             NoAnswer: if a request was not answered, or is not in the ledger of an offline build.
         """
-        model = self.models[role]
+        kind = KINDS[about.kind]
+        model = self.models[kind.role]
         attempts = self.samples * (1 + self.repairs)
         attempt = 0
         for sample in range(self.samples):
             said = messages
             for _ in range(1 + self.repairs):
-                request = Request(model.body(said, answer_schema), model.endpoint, about, sample)
+                request = Request(model.body(said, kind.answer), model.endpoint, about, sample)
                 completion = await self.complete(model, request)
                 trail.used(completion)
-                verdict = await judged(completion, answer_schema, judge)
+                verdict = await judged(completion, kind.answer, judge)
                 if not isinstance(verdict, list):
                     return Answer(verdict, completion.model, request.key)
                 attempt += 1
@@ -122,7 +122,8 @@ class Asker:
         start = time.monotonic()
         try:
             completion = await model.complete(request)
-            await self.ledger.store(Entry(request.key, request.about, completion, seconds=time.monotonic() - start))
+            delivery = KINDS[request.about.kind].delivery
+            await self.ledger.store(Entry(request.key, request.about, completion, delivery, time.monotonic() - start))
         except EmpathyEvalError as error:
             self.stopped = self.stopped or error
             raise

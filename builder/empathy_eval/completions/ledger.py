@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
@@ -59,6 +60,8 @@ class Ledger:
         self.path = path
         # Reservations that are over, until the next commit.
         self._released = list[tuple[str]]()
+        # What is to be stored in the next commit.
+        self._gathered = list[Entry]()
         with ExitStack() as kept:
             self._connection = opened(path, kept, create=create, write=write)
             self._kept = kept.pop_all()
@@ -133,9 +136,21 @@ class Ledger:
         """
         self.write((INSERT, map(row_of, entries)))
 
-    async def store(self, *entries: Entry) -> None:
-        """:meth:`put`, as those call it who ask a model: a ledger that passes entries on to another process waits for it here."""
-        self.put(*entries)
+    async def store(self, entry: Entry) -> None:
+        """:meth:`put`, as those call it who ask a model: what comes in one turn of the event loop is one commit."""
+        self._gathered.append(entry)
+        if len(self._gathered) == 1:
+            self._storing = asyncio.ensure_future(self._store())
+        await asyncio.shield(self._storing)
+
+    async def _store(self) -> None:
+        await asyncio.sleep(0)
+        entries, self._gathered = self._gathered, []
+        await self.commit([row_of(entry) for entry in entries])
+
+    async def commit(self, rows: list[tuple[object, ...]]) -> None:
+        """Stores rows; a ledger that passes them on to another process waits for it here."""
+        self.write((INSERT, rows))
 
     def write(self, *statements: tuple[str, Iterable[Sequence[object]]]) -> None:
         """Runs statements, each over its rows, in one commit.

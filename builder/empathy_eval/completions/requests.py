@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any
 
 from empathy_eval.base.hashing import SCHEME, canonical_json, digest_bytes
-
-Kind = Literal["self_chat", "near_apathetic", "far_empathetic", "near_empathetic", "far_apathetic", "score"]
 
 
 @dataclass(frozen=True)
 class About:
-    """What a request is about. It travels beside the request: unsent, and outside its key."""
+    """What a request is about; ``kind`` names a row of :data:`empathy_eval.design.kinds.KINDS`. Unsent, and outside the request's key."""
 
     dialogue_id: str
-    kind: Kind
+    kind: str
     turn: int | None = None
 
     def __str__(self) -> str:
@@ -76,7 +74,7 @@ class Flaw:
 class Failure:
     """A sample that was asked for and not taken, with the reasons; ``final`` if it was the last."""
 
-    kind: Kind
+    kind: str
     turn: int | None
     reasons: tuple[str, ...]
     request_key: str | None = None

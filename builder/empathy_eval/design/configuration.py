@@ -49,7 +49,10 @@ class Prices:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """One model: ``kind`` is ``seed-bank`` or ``openai``; the rest is for the latter."""
+    """One model: ``kind`` is ``seed-bank``, ``openai``, ``given`` (handed in from Python) or the name of one's own.
+
+    All but ``parameters`` is for ``openai``; of a given model ``model`` and ``endpoint`` are what it calls itself.
+    """
 
     kind: str
     model: str = "seed-bank"
@@ -110,6 +113,8 @@ class Configuration:
     dialogues: int = 0
     surplus: float = 0.0
     controls: int = 0
+    # Checks of one's own by name, each with its settings.
+    own_checks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     @property
     def identity(self) -> str:
@@ -138,9 +143,18 @@ def load_configuration(path: Path, *, model: str | None = None, base_url: str | 
     raw = read_yaml(path, "configuration")
     for role in ROLES if model or base_url else ():
         raw["models"][role] = _overridden(raw["models"][role], model, base_url)
-    check(raw, "configuration", path)
+    return checked(raw, path)
+
+
+def checked(raw: dict[str, Any], where: object) -> Configuration:
+    """The configuration of raw values.
+
+    Raises:
+        InputError: if they are not valid or contradict each other, with all problems at once.
+    """
+    check(raw, "configuration", where)
     configuration = _configuration(raw)
-    problems = _contradictions(configuration, path)
+    problems = _contradictions(configuration, where)
     if problems:
         raise InputError(problems)
     return configuration
@@ -156,7 +170,7 @@ def _overridden(raw: dict[str, Any], model: str | None, base_url: str | None) ->
 
 def _configuration(raw: dict[str, Any]) -> Configuration:
     checks = dict(raw["checks"])
-    checks["toxicity"] = ToxicityConfig(**checks["toxicity"])
+    checks["toxicity"], own = ToxicityConfig(**checks["toxicity"]), checks.pop("own", {})
     models = {role: ModelConfig(**raw["models"][role]) for role in ROLES}
     models = {role: replace(one, prices=Prices(**one.prices)) if isinstance(one.prices, dict) else one for role, one in models.items()}
     plain = ("name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls")
@@ -166,10 +180,11 @@ def _configuration(raw: dict[str, Any]) -> Configuration:
         models=models,
         checks=Limits(**checks),
         raw=raw,
+        own_checks={name: settings or {} for name, settings in own.items()},
     )
 
 
-def _contradictions(configuration: Configuration, path: Path) -> list[Problem]:
+def _contradictions(configuration: Configuration, path: object) -> list[Problem]:
     """What no schema can say: bounds that cross, models that do not fit the plan."""
     found = []
     if configuration.rules.min_turns > configuration.rules.max_turns:
@@ -180,9 +195,9 @@ def _contradictions(configuration: Configuration, path: Path) -> list[Problem]:
     if configuration.plan == "drawn" and banks:
         what = f'the seed bank ({", ".join(banks)}) holds no dialogue for "plan: drawn"'
         found.append(Problem(f"{path}: models", what, 'name a model with --model, or write "plan: seeds"'))
-    if 0 < len(banks) < len(ROLES):
-        what = f"the seed bank answers only for its own dialogues ({', '.join(banks)}), beside a model"
-        found.append(Problem(f"{path}: models", what, "use the seed bank for all three or for none"))
+    if banks and configuration.models["self_chat"].kind != "seed-bank":
+        what = f"the seed bank answers only for its own dialogues ({', '.join(banks)}), beside a model that writes others"
+        found.append(Problem(f"{path}: models", what, "use the seed bank for self_chat too, or for none"))
     for role, one in configuration.models.items():
         faults = url_faults(one.base_url) if one.base_url else ()
         found += [Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in faults]

@@ -13,16 +13,10 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.templates import environment, refusal, rendered
+from empathy_eval.design.kinds import KINDS
 
 # What each template may use. A template that asks for anything else is refused when it is read.
-VARIABLES = {
-    "self_chat": {"taxonomy", "scenario", "plan", "index", "exemplar", "rules", "limits"},
-    "near_apathetic": {"taxonomy", "exemplar", "context", "reference", "strategy", "limits"},
-    "near_empathetic": {"taxonomy", "exemplar", "context", "reference", "strategy", "limits"},
-    "far_empathetic": {"taxonomy", "exemplar", "context", "strategy", "limits"},
-    "far_apathetic": {"taxonomy", "exemplar", "context", "strategy", "limits"},
-    "repair": {"violations"},
-}
+VARIABLES = {**{one.name: one.reads for one in KINDS.values() if one.reads}, "repair": frozenset({"violations"})}
 Message = dict[str, str]
 
 
@@ -95,7 +89,7 @@ def _compiled(sources: dict[str, str], hashes: dict[str, str]) -> Prompts:
     return Prompts({kind: compiler.from_string(source) for kind, source in sources.items()}, hashes, sources)
 
 
-def _unknown_variables(path: Path, parsed: jinja2.nodes.Template, source: str, allowed: set[str]) -> list[Problem]:
+def _unknown_variables(path: Path, parsed: jinja2.nodes.Template, source: str, allowed: frozenset[str]) -> list[Problem]:
     unknown = sorted(meta.find_undeclared_variables(parsed) - allowed)
     lines = source.splitlines()
     return [

@@ -22,10 +22,9 @@ from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.pending import under_way
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.planning import part_of, planned, plans
-from empathy_eval.design.prompts import Prompts
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, provenance
-from empathy_eval.generation.checks.toxicity import Toxicity
+from empathy_eval.generation.checks.own import own_checks
 from empathy_eval.generation.items import WINDOW, Workshop, outcomes
 from empathy_eval.generation.summary import Summary
 
@@ -52,7 +51,7 @@ class _OnlyFilled(Exception):
     """The ledger was filled, and the outcomes are not all of the build's: they are not kept."""
 
 
-def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run | None = None) -> Summary:
+def build(recipe: Recipe, out: Path, run: Run | None = None) -> Summary:
     """Builds into a folder: asks for what the ledger does not have, and writes the outcomes whole or not at all.
 
     With a ``part`` of the plan only the ledger is filled: no outcomes are written. With ``notes`` nothing is sent.
@@ -63,8 +62,8 @@ def build(config: Configuration, out: Path, catalogue: Catalogue, prompts: Promp
             budget is used up.
     """
     run = run or Run()
-    with opened(config, out, run) as (ledger, budget):
-        return asyncio.run(work_through(config, out, catalogue, prompts, run, ledger, budget))
+    with opened(recipe.config, out, run) as (ledger, budget):
+        return asyncio.run(work_through(recipe, out, run, ledger, budget))
 
 
 @contextlib.contextmanager
@@ -89,23 +88,23 @@ def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger,
 
 
 async def work_through(
-    config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run, ledger: Ledger, budget: Budget,
+    recipe: Recipe, out: Path, run: Run, ledger: Ledger, budget: Budget,
     stopping: Callable[[Asker], contextlib.AbstractContextManager[None]] | None = None,
 ) -> Summary:  # fmt: skip
     """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder.
 
     Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
     """
-    models = make_models(config, catalogue, budget, lambda: asker.stopped)
+    config, checks = recipe.config, own_checks(recipe)
+    models = make_models(recipe, budget, lambda: asker.stopped)
     models = run.notes.stand_ins(models, config) if run.notes is not None else models
-    toxicity = Toxicity(config.checks.toxicity, ledger, offline=run.offline)
-    asker = Asker(ledger, models, prompts, samples=config.samples, repairs=config.repairs, offline=run.offline, left=run.left)
+    asker = Asker(ledger, models, recipe.prompts, samples=config.samples, repairs=config.repairs, offline=run.offline, left=run.left)
     part = run.part or (1, 1)
-    items = part_of(plans(config, catalogue), *part)
-    summary = Summary(len(list(part_of(range(planned(config, catalogue)), *part))), budget)
+    items = part_of(plans(config, recipe.catalogue), *part)
+    summary = Summary(len(list(part_of(range(planned(config, recipe.catalogue)), *part))), budget)
     try:
         with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_signals)(asker), whole_file(out / OUTCOMES) as partial:
-            made = outcomes(Workshop(config, catalogue, asker, toxicity), items, run.window)
+            made = outcomes(Workshop(recipe, asker, checks), items, run.window)
             async with contextlib.aclosing(made):
                 with partial.open("wb") as stream:
                     async for outcome in made:
@@ -122,7 +121,7 @@ async def work_through(
             await model.close()
     if run.part or run.notes:
         return summary
-    header = {**provenance(config, catalogue, prompts, toxicity), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
+    header = {**provenance(recipe, checks), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
     write_whole(out / BUILD, json.dumps(header, indent=2, ensure_ascii=False) + "\n")
     return summary
 

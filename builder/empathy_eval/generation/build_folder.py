@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +12,15 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.base.schemas import check, read_json, schema
+from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.design.configuration import Configuration, identity_of
+from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.planning import quotas
-from empathy_eval.design.prompts import Prompts
-from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.generation.checks.toxicity import Toxicity
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.outcomes import Outcome
 
 OUTCOMES, BUILD, CONFIGURATION, LEDGER = "outcomes.jsonl", "build.json", "configuration.json", "ledger.sqlite"
-
-
-ANSWER_SCHEMAS = ("dialogue_answer", "variant_answer", "score_answer")
 
 
 def claim_folder(out: Path, config: Configuration) -> None:
@@ -42,18 +40,20 @@ def claim_folder(out: Path, config: Configuration) -> None:
         raise input_error(out, "is not empty and holds no build", "name another folder with --out")
 
 
-def provenance(config: Configuration, catalogue: Catalogue, prompts: Prompts, toxicity: Toxicity) -> dict[str, Any]:
-    """All that a build is a function of, beside the ledger."""
+def provenance(recipe: Recipe, checks: Sequence[Check]) -> dict[str, Any]:
+    """All that a build is a function of, beside the ledger; ``checks`` are those of one's own."""
+    config, catalogue = recipe.config, recipe.catalogue
     wanted = quotas(config, catalogue)
     return {
         "configuration": config.published,
         "identity": config.identity,
-        "templates": dict(sorted(prompts.hashes.items())),
+        "templates": dict(sorted(recipe.prompts.hashes.items())),
         "rules": {path.name: digest_file(path) for path in sorted(data_folder("rules").glob("*.yaml"))},
-        "schemas": {name: digest(schema(name)) for name in ANSWER_SCHEMAS},
+        "schemas": {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in KINDS.values())},
         "seeds": catalogue.seed_hash,
         "scenarios": {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in wanted.items()},
-        "toxicity_weights": toxicity.weights,
+        "toxicity_weights": weights_of(config.checks.toxicity),
+        **({"checks": {one.name: one.signature for one in checks}} if checks else {}),
         "builder": __version__,
     }
 

@@ -23,8 +23,7 @@ from empathy_eval.completions.models.batch_api import Batches, State
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.pending import Batch, ended, named, next_round, note, still_counted, taken_ids, under_way
 from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.prompts import Prompts
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.summary import Handed
@@ -139,10 +138,8 @@ class Rounds:
 
 
 def build_by_batch(
-    config: Configuration,
+    recipe: Recipe,
     out: Path,
-    catalogue: Catalogue,
-    prompts: Prompts,
     run: Run | None = None,
     *,
     wait: bool = True,
@@ -157,14 +154,14 @@ def build_by_batch(
         InputError, JobError: as :func:`empathy_eval.generation.build.build` does; and a JobError for a round that brought no answer.
     """
     run = run or Run()
-    rounds = Rounds(config, run.ledger or out / LEDGER, run, poll, watch)
+    rounds = Rounds(recipe.config, run.ledger or out / LEDGER, run, poll, watch)
     before = None
     while True:
         open_ones = rounds.settle(wait) if rounds.ledger.exists() else {}
         if open_ones:
             return Handed(None, open_ones, rounds.reasons)
         notes = Notes(rounds.refused)
-        summary = build(config, out, catalogue, prompts, replace(run, notes=notes))
+        summary = build(recipe, out, replace(run, notes=notes))
         if not notes:
             return Handed(summary, {}, rounds.reasons)
         progress = (rounds.brought, len(rounds.refused))

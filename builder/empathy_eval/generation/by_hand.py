@@ -11,15 +11,13 @@ from empathy_eval.completions.batch_files import numbered, request_files
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.pending import note
-from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.prompts import Prompts
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.summary import Handed
 
 
-def hand_out(config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, path: Path, run: Run | None = None) -> Handed:
+def hand_out(recipe: Recipe, out: Path, path: Path, run: Run | None = None) -> Handed:
     """Replays, and writes the requests that can be known now and are not answered yet in the providers' batch form.
 
     More than one file is needed for more than one model and above a provider's limits: ``FILE``, ``FILE-2`` and so on.
@@ -37,10 +35,10 @@ def hand_out(config: Configuration, out: Path, catalogue: Catalogue, prompts: Pr
     if problems:
         raise InputError(problems)
     notes = Notes()
-    summary = build(config, out, catalogue, prompts, replace(run, notes=notes))
+    summary = build(recipe, out, replace(run, notes=notes))
     written = {}
     with Ledger(run.ledger or out / LEDGER, create=False) as ledger:
-        for number, file in enumerate(request_files(notes, config, lambda number: numbered(path, number)), 1):
+        for number, file in enumerate(request_files(notes, recipe.config, lambda number: numbered(path, number)), 1):
             note(ledger, file.digest, file.requests)
             written[str(numbered(path, number))] = len(file.requests)
     return Handed(summary, written)

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from empathy_eval.base.errors import job_error
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.planning import Plan
-from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.generation.checks.toxicity import Toxicity
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.outcomes import ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
@@ -26,22 +25,20 @@ WINDOW = 256
 class Workshop:
     """Everything an item needs to be worked on."""
 
-    config: Configuration
-    catalogue: Catalogue
+    recipe: Recipe
     asker: Asker
-    toxicity: Toxicity
+    checks: tuple[Check, ...] = ()
 
     async def item(self, plan: Plan) -> Outcome:
         """One planned dialogue with all its rewrites, ask by ask, to its outcome."""
         trail = ItemTrail()
         identity = (plan.dialogue_id, plan.scenario_id)
         try:
-            dialogue = await generate(self.asker, self.catalogue, self.config, self.toxicity, plan, trail)
+            dialogue = await generate(self.asker, self.recipe, self.checks, plan, trail)
             if dialogue is None:
                 reasons = tuple(sorted({reason for _, failure in trail.failures for reason in failure.reasons}))
                 return Outcome(*identity, "rejected", reasons, failures=trail.sorted_failures(), usage=trail.plain_usage())
-            rewriter = Rewriter(self.asker, self.catalogue, self.config, self.toxicity)
-            pairs = await rewriter.pairs(dialogue, plan.turns, trail)
+            pairs = await Rewriter(self.asker, self.recipe, self.checks, trail).pairs(dialogue, plan.turns)
         except NoAnswer as error:
             return Outcome(*identity, "missing", (str(error),))
         return Outcome(

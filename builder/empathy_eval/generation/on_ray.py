@@ -16,12 +16,11 @@ from empathy_eval.base.ray_cluster import AGAIN, heard, joined, plain_errors, wo
 from empathy_eval.base.stopping import stopped_by_signals
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
-from empathy_eval.completions.ledger import INSERT, Entry, Ledger, row_of
+from empathy_eval.completions.ledger import INSERT, Ledger
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.planning import part_of, plans
-from empathy_eval.design.prompts import Prompts
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build, work_through
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.keeper import Keeper, stopped
@@ -35,11 +34,9 @@ SENT = 16
 
 @dataclass(frozen=True)
 class Work:
-    """What all slices have in common: ``config`` has their share of the pace, ``slices`` is their number."""
+    """What all slices have in common: the recipe has their share of the pace, ``slices`` is their number."""
 
-    config: Configuration
-    catalogue: Catalogue
-    prompts: Prompts
+    recipe: Recipe
     slices: int
     limited: bool = False
 
@@ -55,8 +52,7 @@ class _SliceLedger(Ledger):
         # What the keeper is to settle once the answer is stored.
         self.owed = list[tuple[int, str, Usage | None, bool]]()
 
-    async def store(self, *entries: Entry) -> None:
-        rows = [row_of(entry) for entry in entries]
+    async def commit(self, rows: list[tuple[object, ...]]) -> None:
         owed, self.owed = self.owed, []
         async with self.room:
             self._heed(await heard(self.ray, self.keeper.put.remote(rows)))
@@ -118,25 +114,23 @@ def fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
 async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
     import ray
 
-    part = (number, work.slices)
-    dialogues = [plan.dialogue_id for plan in part_of(plans(work.config, work.catalogue), *part)]
-    if any(one.requests_per_minute or one.tokens_per_minute for one in work.config.models.values()):
+    part, config = (number, work.slices), work.recipe.config
+    dialogues = [plan.dialogue_id for plan in part_of(plans(config, work.recipe.catalogue), *part)]
+    if any(one.requests_per_minute or one.tokens_per_minute for one in config.models.values()):
         # The slice before may have used a second's worth at once, as a pace allows: this one begins when that is over.
         await asyncio.sleep(1)
     with tempfile.TemporaryDirectory() as folder, closing(_SliceLedger(Path(folder) / LEDGER, ray, keeper)) as ledger:
         ledger.write((INSERT, await heard(ray, keeper.begin.remote(number, dialogues))))
         run = Run(part=part, progress=lambda summary: keeper.tell.remote(number, summary.status))
-        inputs = (work.config, Path(folder), work.catalogue, work.prompts)
+        budget = _SliceBudget(ledger, number, work.limited)
         try:
-            summary = await work_through(*inputs, run, ledger, _SliceBudget(ledger, number, work.limited), ledger.stopping)
+            summary = await work_through(work.recipe, Path(folder), run, ledger, budget, ledger.stopping)
         finally:
             await heard(ray, keeper.end.remote(number))
     return dict(one.split(": ", 1) for one in summary.missing)
 
 
-def build_on_ray(
-    config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run | None = None, *, address: str | None = None
-) -> Summary:
+def build_on_ray(recipe: Recipe, out: Path, run: Run | None = None, *, address: str | None = None) -> Summary:
     """:func:`empathy_eval.generation.build.build`, with the asking and the checks done by Ray tasks; it gives the same bytes.
 
     Raises:
@@ -147,9 +141,9 @@ def build_on_ray(
     if run.offline or run.part or run.notes:
         raise only_whole()
     with joined(address, deaf=True) as ray, plain_errors(ray):
-        left = asyncio.run(_filled(ray, config, out.absolute(), catalogue, prompts, run))
+        left = asyncio.run(_filled(ray, recipe, out.absolute(), run))
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
-    return build(config, out, catalogue, prompts, replace(run, left=left))
+    return build(recipe, out, replace(run, left=left))
 
 
 def only_whole() -> InputError:
@@ -157,16 +151,17 @@ def only_whole() -> InputError:
     return input_error("--engine ray", "only builds a whole plan live", "leave out --offline, --slice, --batch and --requests-to")
 
 
-async def _filled(ray: Any, config: Configuration, out: Path, catalogue: Catalogue, prompts: Prompts, run: Run) -> dict[str, str]:
+async def _filled(ray: Any, recipe: Recipe, out: Path, run: Run) -> dict[str, str]:
     """Fills the ledger; returns by dialogue why items are missing."""
-    items = sum(1 for _ in plans(config, catalogue))
+    config = recipe.config
+    items = sum(1 for _ in plans(config, recipe.catalogue))
     lanes = min(workers_of(ray), items, *(one.in_flight for one in config.models.values()))
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     keeper = ray.remote(Keeper).options(num_cpus=0, max_concurrency=100_000, scheduling_strategy=here).remote()
     kept = Run(run.ledger and run.ledger.absolute(), False, run.budget_dollars, run.budget_tokens)
     limited = await heard(ray, keeper.open.remote(config, out, kept))
     try:
-        work = Work(divided(config, lanes), catalogue, prompts, min(items, SLICES_A_LANE * lanes), limited)
+        work = Work(replace(recipe, config=divided(config, lanes)), min(items, SLICES_A_LANE * lanes), limited)
 
         async def watch() -> None:
             run.progress(Summary(items, None, await heard(ray, keeper.told.remote())))

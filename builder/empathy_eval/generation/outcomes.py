@@ -7,8 +7,10 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 from empathy_eval.completions.asker import Trail
-from empathy_eval.completions.requests import Failure, Flaw, Kind
+from empathy_eval.completions.requests import About, Failure, Flaw
+from empathy_eval.design.kinds import KINDS, Kind
 from empathy_eval.design.phases import Role
+from empathy_eval.design.planning import PlannedTurn
 
 Status = Literal["accepted", "rejected", "missing"]
 
@@ -34,6 +36,31 @@ class Dialogue:
     source: str
     model: str
     request_key: str
+
+
+@dataclass(frozen=True)
+class Scene:
+    """One helper turn in its place: the dialogue's id, the turns before, the turn itself, what is planned, the flags."""
+
+    dialogue_id: str
+    scenario_id: int
+    context: tuple[Turn, ...]
+    reference: Turn
+    planned: PlannedTurn
+    flags: tuple[str, ...]
+
+    @property
+    def place(self) -> int:
+        """The place of the turn in its dialogue, from 0."""
+        return len(self.context)
+
+    def strategy(self, kind: Kind) -> str:
+        """The strategy of a variant: near ones keep the reference's, far ones have the planned other one."""
+        return (self.reference.strategy if kind.near else self.planned.empathetic_strategy) or ""
+
+    def about(self, kind: Kind) -> About:
+        """What a request of that kind is about."""
+        return About(self.dialogue_id, kind.name, self.place)
 
 
 @dataclass(frozen=True)
@@ -67,7 +94,7 @@ class Pair:
 class Candidate:
     """A variant's text that reached the checks and is not released: refused for its reasons, or of a pair that is left out."""
 
-    kind: Kind
+    kind: str
     turn: int
     text: str
     reasons: tuple[str, ...]
@@ -124,13 +151,6 @@ def _pair(value: dict[str, Any]) -> Pair:
     return Pair(value["turn"], tuple(value["flags"]), value["reference_toxicity"], **variants)
 
 
-# The kind of request that makes each variant.
-MADE_BY: dict[str, Kind] = {
-    "apathetic": "near_apathetic",
-    "empathetic": "far_empathetic",
-    "near_empathetic": "near_empathetic",
-    "far_apathetic": "far_apathetic",
-}
 VARIANTS = tuple(one.name for one in fields(Pair) if "Variant" in str(one.type))
 
 
@@ -140,12 +160,12 @@ class ItemTrail(Trail):
 
     candidates: list[Candidate] = field(default_factory=list)
 
-    def judged(self, kind: Kind, turn: int, text: str, flaws: Sequence[Flaw]) -> None:
+    def judged(self, kind: str, turn: int, text: str, flaws: Sequence[Flaw]) -> None:
         """Notes a variant's text with the reasons against it, if any."""
         self.candidates.append(Candidate(kind, turn, text, tuple(sorted({flaw.reason for flaw in flaws}))))
 
     def candidates_beside(self, pairs: Sequence[Pair]) -> tuple[Candidate, ...]:
         """The judged texts that are not in these pairs, by turn and kind, those of one kind in the order they were judged."""
-        taken = {(pair.turn, kind) for pair in pairs for name, kind in MADE_BY.items() if getattr(pair, name)}
+        taken = {(pair.turn, kind) for pair in pairs for kind, row in KINDS.items() if row.variant and getattr(pair, row.variant)}
         left = [one for one in self.candidates if one.reasons or (one.turn, one.kind) not in taken]
         return tuple(sorted(left, key=lambda one: (one.turn, one.kind)))

@@ -13,14 +13,13 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.completions.budget import cost, make_budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
-from empathy_eval.completions.models.protocol import Model
-from empathy_eval.completions.requests import About, Kind, Request, Usage
+from empathy_eval.completions.requests import About, Request, Usage
 from empathy_eval.design.configuration import Configuration, ModelConfig
+from empathy_eval.design.kinds import NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
 from empathy_eval.design.planning import Plan, PlannedTurn, plans, seed_plan
-from empathy_eval.design.prompts import Message, Prompts
-from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.generation import rewriting
-from empathy_eval.generation import self_chat as generation
+from empathy_eval.design.prompts import Message
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.generation import rewriting, self_chat
 from empathy_eval.generation.outcomes import Dialogue, Turn
 
 # Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
@@ -35,7 +34,7 @@ RENDERED = 5
 class Estimate:
     """What one kind of request takes over a whole build; ``observed`` if the ledger's own answers say so, else it is assumed."""
 
-    kind: Kind
+    kind: str
     model: str
     requests: int
     usage: Usage
@@ -53,7 +52,7 @@ class Preview:
     estimates: tuple[Estimate, ...]
 
 
-def preview(config: Configuration, catalogue: Catalogue, prompts: Prompts, ledger_path: Path | None, count: int) -> Preview:
+def preview(recipe: Recipe, ledger_path: Path | None, count: int) -> Preview:
     """Renders the requests of the first ``count`` items, and estimates the build.
 
     A self-chat request is exactly the one a build sends. So are rewriting requests where the ledger holds the dialogue; elsewhere
@@ -63,8 +62,8 @@ def preview(config: Configuration, catalogue: Catalogue, prompts: Prompts, ledge
         InputError: if the ledger cannot be opened.
     """
     with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
-        items = Items(config, catalogue, prompts, ledger)
-        shown = [(plan, items.requests(plan)) for plan in itertools.islice(plans(config, catalogue), max(count, RENDERED))]
+        items = Items(recipe, ledger)
+        shown = [(plan, items.requests(plan)) for plan in itertools.islice(plans(recipe.config, recipe.catalogue), max(count, RENDERED))]
         estimates = tuple(items.estimates([request for _, requests in shown for request in requests]))
         first = [request for _, requests in shown[:count] for request in requests]
         stand_ins = tuple(plan.dialogue_id for plan, _ in shown[:count] if items.dialogue(plan) is None)
@@ -74,9 +73,10 @@ def preview(config: Configuration, catalogue: Catalogue, prompts: Prompts, ledge
 class Items:
     """Renders requests of items without asking for anything."""
 
-    def __init__(self, config: Configuration, catalogue: Catalogue, prompts: Prompts, ledger: Ledger) -> None:
-        self.config, self.catalogue, self.prompts, self.ledger = config, catalogue, prompts, ledger
-        self.models = make_models(config, catalogue, make_budget(config, ledger, None, None))
+    def __init__(self, recipe: Recipe, ledger: Ledger) -> None:
+        self.recipe, self.ledger = recipe, ledger
+        self.config, self.catalogue = recipe.config, recipe.catalogue
+        self.models = make_models(recipe, make_budget(recipe.config, ledger, None, None))
 
     def requests(self, plan: Plan) -> list[Request]:
         """All first-sample requests of an item."""
@@ -86,8 +86,7 @@ class Items:
         found = [self._self_chat(plan)]
         for scene in rewriting.scenes(dialogue, turns):
             for kind in _kinds_of(scene.planned, self.config):
-                messages = rewriting.messages(self.prompts, self.catalogue, self.config, kind, scene)
-                found.append(self._request(kind, messages, "variant_answer", About(plan.dialogue_id, kind, scene.place)))
+                found.append(self._request(kind, rewriting.messages(self.recipe, kind, scene), scene.about(kind)))
         return found
 
     def dialogue(self, plan: Plan) -> Dialogue | None:
@@ -113,30 +112,29 @@ class Items:
         return dialogue, seed_plan(scenario.number, seed).turns
 
     def _self_chat(self, plan: Plan) -> Request:
-        messages = generation.messages(self.prompts, self.catalogue, self.config, plan)
-        return self._request("self_chat", messages, "dialogue_answer", About(plan.dialogue_id, "self_chat"))
+        return self._request(SELF_CHAT, self_chat.messages(self.recipe, plan), About(plan.dialogue_id, SELF_CHAT.name))
 
-    def _request(self, kind: Kind, messages: list[Message], answer_schema: str, about: About) -> Request:
-        model: Model = self.models[_role(kind)]
-        return Request(model.body(messages, answer_schema), model.endpoint, about)
+    def _request(self, kind: Kind, messages: list[Message], about: About) -> Request:
+        model = self.models[kind.role]
+        return Request(model.body(messages, kind.answer), model.endpoint, about)
 
     def estimates(self, rendered: list[Request]) -> Iterator[Estimate]:
         """By kind: requests counted over the plan, tokens and time from the ledger's averages or from rendered requests."""
         counts: Counter[Kind] = Counter()
         for plan in plans(self.config, self.catalogue):
-            counts["self_chat"] += 1
+            counts[SELF_CHAT] += 1
             for turn in plan.turns:
                 counts.update(_kinds_of(turn, self.config))
         for kind, count in counts.items():
-            settings = self.config.models[_role(kind)]
-            sizes = [len(request.content) for request in rendered if request.about.kind == kind]
-            average, seconds, each, observed = self._observed(kind, settings.model) or self._assumed(kind, sizes)
+            settings = self.config.models[kind.role]
+            sizes = [len(request.content) for request in rendered if request.about.kind == kind.name]
+            average, seconds, each, observed = self._observed(kind.name, settings.model) or self._assumed(kind, sizes)
             requests = round(count * each)
             usage = Usage(*(round(requests * value) for value in average))
             dollars = cost(usage, settings.prices) if settings.prices else None
-            yield Estimate(kind, settings.model, requests, usage, dollars, _hours(settings, requests, usage, seconds), observed)
+            yield Estimate(kind.name, settings.model, requests, usage, dollars, _hours(settings, requests, usage, seconds), observed)
 
-    def _observed(self, kind: Kind, model: str) -> tuple[list[float], float, float, bool] | None:
+    def _observed(self, kind: str, model: str) -> tuple[list[float], float, float, bool] | None:
         """Averages of the ledger. Bad samples and repairs count as requests beyond one for each thing asked for."""
         query = (
             "SELECT count(*), count(DISTINCT dialogue_id || '/' || ifnull(turn, '')), avg(input_tokens), avg(cached_tokens),"
@@ -147,24 +145,15 @@ class Items:
 
     def _assumed(self, kind: Kind, sizes: list[int]) -> tuple[list[float], float, float, bool]:
         turns = (self.config.rules.min_turns + self.config.rules.max_turns) / 2
-        written = turns * TOKENS_A_TURN if kind == "self_chat" else TOKENS_A_VARIANT
+        written = TOKENS_A_VARIANT if kind.variant else turns * TOKENS_A_TURN
         read = sum(sizes) / len(sizes) / BYTES_A_TOKEN if sizes else 0.0
         return [read, 0.0, written], SECONDS_A_REQUEST + written * SECONDS_A_TOKEN, 1.0, False
 
 
-def _role(kind: Kind) -> str:
-    return kind if kind == "self_chat" else kind.split("_")[0]
-
-
 def _kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:
     """The kinds of rewriting requests of a turn; where rules go first, at most these."""
-    if turn.role == "helper":
-        if config.near_apathetic != "rules":
-            yield "near_apathetic"
-        yield "far_empathetic"
-        if turn.controls:
-            yield "near_empathetic"
-            yield "far_apathetic"
+    kinds = rewritings(turn.controls) if turn.role == "helper" else ()
+    yield from (one for one in kinds if one != NEAR_APATHETIC or config.near_apathetic != "rules")
 
 
 def _hours(settings: ModelConfig, requests: int, usage: Usage, seconds: float) -> float:

@@ -3,42 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from empathy_eval.base.text import edit_ratio, overlap, words
 from empathy_eval.completions.asker import Asker, settled
-from empathy_eval.completions.requests import About, Failure, Flaw, Kind
-from empathy_eval.design.configuration import Configuration
+from empathy_eval.completions.requests import Failure, Flaw
+from empathy_eval.design.contrasts import PAIR_VARIANTS
+from empathy_eval.design.kinds import NEAR_APATHETIC, Kind, rewritings
 from empathy_eval.design.planning import PlannedTurn
-from empathy_eval.design.prompts import Message, Prompts
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.prompts import Message
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks import contrast, safety
-from empathy_eval.generation.checks.toxicity import Toxicity
+from empathy_eval.generation.checks.own import Check, flaws_by
+from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
 from empathy_eval.generation.marker_edits import de_empathised
-from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Pair, Turn, Variant
-
-Closeness = Literal["near", "far"]
-
-
-@dataclass(frozen=True)
-class Scene:
-    """One helper turn in its place: the dialogue's id, the turns before, the turn itself, what is planned, the flags."""
-
-    dialogue_id: str
-    scenario_id: int
-    context: tuple[Turn, ...]
-    reference: Turn
-    planned: PlannedTurn
-    flags: tuple[str, ...]
-
-    @property
-    def place(self) -> int:
-        """The place of the turn in its dialogue, from 0."""
-        return len(self.context)
-
-    def strategy(self, closeness: Closeness) -> str:
-        """The strategy of a variant: near ones keep the reference's, far ones have the planned other one."""
-        return (self.reference.strategy if closeness == "near" else self.planned.empathetic_strategy) or ""
+from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Pair, Scene, Variant
 
 
 def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...]) -> list[Scene]:
@@ -52,101 +31,96 @@ def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...]) -> list[Scene]:
     return found
 
 
-def messages(prompts: Prompts, catalogue: Catalogue, config: Configuration, kind: Kind, scene: Scene) -> list[Message]:
+def messages(recipe: Recipe, kind: Kind, scene: Scene) -> list[Message]:
     """The messages of a rewriting request; what a far one may not see is not given to its template."""
-    exemplar = catalogue.exemplar(config.seed, scene.scenario_id)
-    seen: dict[str, Any] = {"taxonomy": catalogue.taxonomy, "exemplar": exemplar, "context": scene.context, "limits": config.checks}
-    if kind.startswith("near"):
-        return prompts.render(kind, **seen, reference=scene.reference.text, strategy=scene.strategy("near"))
-    return prompts.render(kind, **seen, strategy=scene.strategy("far"))
+    seen: dict[str, Any] = {
+        "taxonomy": recipe.catalogue.taxonomy,
+        "exemplar": recipe.catalogue.exemplar(recipe.config.seed, scene.scenario_id),
+        "context": scene.context,
+        "limits": recipe.config.checks,
+        "strategy": scene.strategy(kind),
+    }
+    return recipe.prompts.render(kind.name, **seen, **({"reference": scene.reference.text} if kind.near else {}))
 
 
+@dataclass(frozen=True)
 class Rewriter:
-    """Makes the pairs of a dialogue.
+    """Makes the pairs of a dialogue; what is not taken on the way is in the trail.
 
     A near request holds the turns before and the reference, a far one the turns before and the planned strategy. Neither
     holds a later turn, the description, or another variant.
     """
 
-    def __init__(self, asker: Asker, catalogue: Catalogue, config: Configuration, toxicity: Toxicity) -> None:
-        self.asker = asker
-        self.catalogue = catalogue
-        self.config = config
-        self.toxicity = toxicity
+    asker: Asker
+    recipe: Recipe
+    checks: tuple[Check, ...]
+    trail: ItemTrail
 
-    async def pairs(self, dialogue: Dialogue, plan: tuple[PlannedTurn, ...], trail: ItemTrail) -> tuple[Pair, ...]:
+    async def pairs(self, dialogue: Dialogue, plan: tuple[PlannedTurn, ...]) -> tuple[Pair, ...]:
         """The pairs of all helper turns whose two variants passed; where one control failed both are left out.
 
         Raises:
             NoAnswer: if a model did not answer; all other requests of the dialogue have been answered by then.
         """
-        made = await settled(*(self._pair(scene, trail) for scene in scenes(dialogue, plan)))
+        made = await settled(*(self._pair(scene) for scene in scenes(dialogue, plan)))
         return tuple(pair for pair in made if pair is not None)
 
-    async def _pair(self, scene: Scene, trail: ItemTrail) -> Pair | None:
-        asked = [self._near_apathetic(scene, trail), self._asked("far", "far_empathetic", scene, trail)]
-        if scene.planned.controls:
-            asked += [self._asked("near", "near_empathetic", scene, trail), self._asked("far", "far_apathetic", scene, trail)]
-        apathetic, empathetic, *controls = await settled(*asked)
+    async def _pair(self, scene: Scene) -> Pair | None:
+        kinds = rewritings(scene.planned.controls)
+        made = await settled(*(self._variant(kind, scene) for kind in kinds))
+        variants = {kind.variant or "": one for kind, one in zip(kinds, made, strict=True)}
+        apathetic, empathetic = (variants.pop(name) for name in PAIR_VARIANTS)
         if apathetic is None or empathetic is None:
             return None
-        score = await self.toxicity.score(scene.reference.text, self._about(scene, "score"))
-        near_empathetic, far_apathetic = controls if controls and None not in controls else (None, None)
-        return Pair(scene.place, scene.flags, score, apathetic, empathetic, near_empathetic, far_apathetic)
+        score = await toxicity(self.asker, scene.reference.text, scene.about(NEAR_APATHETIC))
+        controls = variants if None not in variants.values() else {}
+        return Pair(scene.place, scene.flags, score, apathetic, empathetic, **controls)
 
-    async def _near_apathetic(self, scene: Scene, trail: ItemTrail) -> Variant | None:
-        """By rules, by the model, or by the model where the rules do not reach."""
-        if self.config.near_apathetic == "model":
-            return await self._asked("near", "near_apathetic", scene, trail)
-        text = de_empathised(scene.reference.text, self.config.checks.edit_ratio_below)
-        judged = await self._judged("near", scene, text)
-        trail.judged("near_apathetic", scene.place, text, judged if isinstance(judged, list) else ())
+    async def _variant(self, kind: Kind, scene: Scene) -> Variant | None:
+        """One variant; the near-apathetic one by rules, by the model, or by the model where the rules do not reach."""
+        way = self.recipe.config.near_apathetic
+        if kind != NEAR_APATHETIC or way == "model":
+            return await self._asked(kind, scene)
+        text = de_empathised(scene.reference.text, self.recipe.config.checks.edit_ratio_below)
+        judged = await self._judged(kind, scene, text)
         if not isinstance(judged, list):
-            return _variant("near", scene, text, judged, "rules", "rules", None)
-        if self.config.near_apathetic == "rules-then-model":
-            return await self._asked("near", "near_apathetic", scene, trail)
+            return _made(kind, scene, (text, judged), ("rules", "rules", None))
+        if way == "rules-then-model":
+            return await self._asked(kind, scene)
         reasons = tuple(sorted({flaw.reason for flaw in judged}))
-        trail.failures.append((1, Failure("near_apathetic", scene.place, reasons, final=True)))
+        self.trail.failures.append((1, Failure(kind.name, scene.place, reasons, final=True)))
         return None
 
-    async def _asked(self, closeness: Closeness, kind: Kind, scene: Scene, trail: ItemTrail) -> Variant | None:
+    async def _asked(self, kind: Kind, scene: Scene) -> Variant | None:
         async def judge(value: Any) -> tuple[str, float] | list[Flaw]:
             text = value["text"].strip()
-            judged = await self._judged(closeness, scene, text)
-            trail.judged(kind, scene.place, text, judged if isinstance(judged, list) else ())
+            judged = await self._judged(kind, scene, text)
             return judged if isinstance(judged, list) else (text, judged)
 
-        answer = await self.asker.ask(
-            closeness,
-            self._about(scene, kind),
-            messages(self.asker.prompts, self.catalogue, self.config, kind, scene),
-            "variant_answer",
-            judge,
-            trail,
-        )
+        answer = await self.asker.ask(scene.about(kind), messages(self.recipe, kind, scene), judge, self.trail)
         if answer is None:
             return None
-        method = "seed" if self.config.models[closeness].kind == "seed-bank" else "model"
-        return _variant(closeness, scene, *answer.value, method, answer.model, answer.request_key)
+        method = "seed" if self.recipe.config.models[kind.role].kind == "seed-bank" else "model"
+        return _made(kind, scene, answer.value, (method, answer.model, answer.request_key))
 
-    async def _judged(self, closeness: Closeness, scene: Scene, text: str) -> float | list[Flaw]:
-        """The toxicity of a text that passes all checks of a variant, or its flaws."""
-        reference, limits = scene.reference, self.config.checks
-        if closeness == "near":
+    async def _judged(self, kind: Kind, scene: Scene, text: str) -> float | list[Flaw]:
+        """The toxicity of a text that passes all checks of a variant, or its flaws; either is in the trail."""
+        reference, limits = scene.reference, self.recipe.config.checks
+        if kind.near:
             found = contrast.near(reference.text, text, limits)
         else:
-            found = contrast.far(reference.text, text, limits) + contrast.strategy_changed(reference.strategy, scene.strategy("far"))
+            found = contrast.far(reference.text, text, limits) + contrast.strategy_changed(reference.strategy, scene.strategy(kind))
         if len(words(text)) < limits.helper_words_at_least:
             found.append(Flaw("too_short", f"the reply has {len(words(text))} words, at least {limits.helper_words_at_least} are needed"))
         found += safety.harmless(text) + safety.keeps_pointer(reference.text, text, scene.flags)
-        toxicity = await self.toxicity.score(text, self._about(scene, "score"))
-        return [*found, *self.toxicity.flaws(toxicity)] or toxicity
+        found += flaws_by(self.checks, lambda check: check.variant(kind.variant or "", text, scene))
+        score = await toxicity(self.asker, text, scene.about(kind))
+        found += too_toxic(score, limits.toxicity)
+        self.trail.judged(kind.name, scene.place, text, found)
+        return found or score
 
-    @staticmethod
-    def _about(scene: Scene, kind: Kind) -> About:
-        return About(scene.dialogue_id, kind, scene.place)
 
-
-def _variant(closeness: Closeness, scene: Scene, text: str, toxicity: float, method: str, model: str, key: str | None) -> Variant:
-    reference = scene.reference.text
-    return Variant(text, scene.strategy(closeness), method, model, edit_ratio(reference, text), overlap(reference, text), toxicity, key)
+def _made(kind: Kind, scene: Scene, judged: tuple[str, float], how: tuple[str, str, str | None]) -> Variant:
+    """The variant of a judged text; ``how`` is the method, the model and the key of the request."""
+    (text, score), (method, model, key), reference = judged, how, scene.reference.text
+    return Variant(text, scene.strategy(kind), method, model, edit_ratio(reference, text), overlap(reference, text), score, key)

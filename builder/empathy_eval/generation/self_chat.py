@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from empathy_eval.completions.asker import Asker, Trail, settled
 from empathy_eval.completions.requests import About, Flaw
-from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.kinds import SELF_CHAT
 from empathy_eval.design.planning import Plan
-from empathy_eval.design.prompts import Message, Prompts
-from empathy_eval.design.scenarios import Catalogue, Seed
+from empathy_eval.design.prompts import Message
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import Seed
 from empathy_eval.generation.checks import dialogue as dialogue_checks
 from empathy_eval.generation.checks import safety
-from empathy_eval.generation.checks.toxicity import Toxicity
+from empathy_eval.generation.checks.own import Check, flaws_by
+from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
 from empathy_eval.generation.outcomes import Dialogue, Turn
 
 
-def messages(prompts: Prompts, catalogue: Catalogue, config: Configuration, plan: Plan) -> list[Message]:
+def messages(recipe: Recipe, plan: Plan) -> list[Message]:
     """The self-chat request of a plan: the rules first, an exemplar of another scenario, then the plan."""
-    return prompts.render(
-        "self_chat",
+    catalogue, config = recipe.catalogue, recipe.config
+    return recipe.prompts.render(
+        SELF_CHAT.name,
         taxonomy=catalogue.taxonomy,
         scenario=catalogue[plan.scenario_id],
         plan=plan.turns,
@@ -38,9 +42,7 @@ def _as_answer(seed: Seed | None) -> str:
     return json.dumps({"description": seed.description, "turns": turns}, ensure_ascii=False, indent=1)
 
 
-async def generate(
-    asker: Asker, catalogue: Catalogue, config: Configuration, toxicity: Toxicity, plan: Plan, trail: Trail
-) -> Dialogue | None:
+async def generate(asker: Asker, recipe: Recipe, checks: Sequence[Check], plan: Plan, trail: Trail) -> Dialogue | None:
     """The dialogue of a plan, or None when all samples were refused.
 
     Raises:
@@ -50,30 +52,29 @@ async def generate(
     async def judge(value: Any) -> tuple[str, tuple[Turn, ...]] | list[Flaw]:
         turns = tuple(Turn(turn["role"], turn["text"].strip(), turn["strategy"]) for turn in value["turns"])
         told = value["description"].strip()
-        return await _flaws(turns, told, plan, catalogue, config, toxicity) or (told, turns)
+        flaws = await _flaws(asker, recipe, plan, told, turns)
+        return flaws + flaws_by(checks, lambda check: check.dialogue(told, turns)) or (told, turns)
 
-    about = About(plan.dialogue_id, "self_chat")
-    answer = await asker.ask("self_chat", about, messages(asker.prompts, catalogue, config, plan), "dialogue_answer", judge, trail)
+    answer = await asker.ask(About(plan.dialogue_id, SELF_CHAT.name), messages(recipe, plan), judge, trail)
     if answer is None:
         return None
     description, turns = answer.value
-    source = "seed" if config.models["self_chat"].kind == "seed-bank" else "model"
+    source = "seed" if recipe.config.models[SELF_CHAT.role].kind == "seed-bank" else "model"
     flags = safety.dialogue_flags(turns)
     return Dialogue(plan.dialogue_id, plan.scenario_id, description, turns, flags, source, answer.model, answer.request_key)
 
 
-async def _flaws(
-    turns: tuple[Turn, ...], told: str, plan: Plan, catalogue: Catalogue, config: Configuration, toxicity: Toxicity
-) -> list[Flaw]:
+async def _flaws(asker: Asker, recipe: Recipe, plan: Plan, told: str, turns: tuple[Turn, ...]) -> list[Flaw]:
+    config = recipe.config
     found = [
         *dialogue_checks.description(told),
         *dialogue_checks.follows_plan(turns, plan),
-        *dialogue_checks.keeps_phases(turns, catalogue.taxonomy, config.rules),
+        *dialogue_checks.keeps_phases(turns, recipe.catalogue.taxonomy, config.rules),
         *dialogue_checks.says_enough(turns, config.checks),
         *safety.answers_crisis(turns),
     ]
     helper = {place: turn.text for place, turn in enumerate(turns) if turn.role == "helper"}
-    scores = await settled(*(toxicity.score(text, About(plan.dialogue_id, "score", place)) for place, text in helper.items()))
+    scores = await settled(*(toxicity(asker, text, About(plan.dialogue_id, SELF_CHAT.name, place)) for place, text in helper.items()))
     for text, score in zip(helper.values(), scores, strict=True):
-        found += [*safety.harmless(text), *toxicity.flaws(score)]
+        found += [*safety.harmless(text), *too_toxic(score, config.checks.toxicity)]
     return found

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error
+from empathy_eval.base import plugins
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.schemas import violations
 from empathy_eval.metrics.protocol import Diversity, Metric
 
@@ -27,7 +25,6 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
     "dist-2": ("empathy_eval.metrics.distinct:Dist", {"order": 2}),
     "dist-4": ("empathy_eval.metrics.distinct:Dist", {"order": 4}),
 }
-OURS = "empathy-eval"
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
 DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}
@@ -49,14 +46,13 @@ def default_names(settings: Mapping[str, Any]) -> list[str]:
 
 def known() -> dict[str, list[str]]:
     """Every name, with the packages that offer it: more than one where they clash."""
-    names = {name: [OURS] for name in BUILT_IN}
-    for point in entry_points(group=GROUP):
-        names.setdefault(point.name, []).append(_package(point))
-    return names
+    return plugins.known(GROUP, BUILT_IN)
 
 
-def find(names: Sequence[str], settings: Mapping[str, Any], *, own: Collection[str] = ()) -> Found:
+def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[str] = ()) -> Found:
     """The metrics of those names, which the user typed, configured or trusts; ``settings`` is the part ``report`` of a configuration.
+
+    A metric of one's own may stand for itself among the names.
 
     The settings of the names in ``own`` are the user's own too. Those of the others are a manifest's, and must fit their schema.
 
@@ -65,11 +61,11 @@ def find(names: Sequence[str], settings: Mapping[str, Any], *, own: Collection[s
     """
     problems: list[Problem] = []
     made: list[Any] = []
-    for name in dict.fromkeys(names):
+    for name in [one for place, one in enumerate(names) if one not in names[:place]]:
         try:
-            if name not in own and (wrong := unfit(name, settings)):
+            if isinstance(name, str) and name not in own and (wrong := unfit(name, settings)):
                 raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
-            made.append(_checked(name, _made(name, settings)))
+            made.append(_checked(str(name), _made(name, settings) if isinstance(name, str) else name))
         except InputError as error:
             problems += error.problems
     twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
@@ -87,33 +83,8 @@ def unfit(name: str, settings: Mapping[str, Any]) -> str:
 
 
 def _made(name: str, settings: Mapping[str, Any]) -> Any:
-    """The object of that name: a class or a function is called with its settings, anything else is taken as it is."""
-    try:
-        thing, own = _loaded(name)
-        return thing(**own, **settings.get(name, {})) if callable(thing) else thing
-    except EmpathyEvalError:
-        raise
-    except Exception as error:  # a stranger's module may raise anything when imported or called
-        what = f'cannot be loaded: {type(error).__name__}: "{error}"'
-        raise input_error(f'metric "{name}"', what, "mend or install it, or leave it out") from error
-
-
-def _loaded(name: str) -> tuple[Any, dict[str, Any]]:
-    if ":" in name:
-        module, _, attribute = name.partition(":")
-        # A metric under development lies where the command is run.
-        sys.path += [here] if (here := str(Path.cwd())) not in sys.path else []
-        return EntryPoint(name, f"{module}:{attribute}", GROUP).load(), {}
-    offers = known().get(name, [])
-    if not offers:
-        raise input_error(f'metric "{name}"', "is not known", f"use one of {', '.join(sorted(known()))}, or module:name")
-    if len(offers) > 1:
-        raise input_error(f'metric "{name}"', f"is offered by {' and by '.join(offers)}", "uninstall one of them, or write module:name")
-    if name in BUILT_IN:
-        place, own = BUILT_IN[name]
-        return EntryPoint(name, place, GROUP).load(), own
-    (point,) = entry_points(group=GROUP, name=name)
-    return point.load(), {}
+    _, own = BUILT_IN.get(name, ("", {}))
+    return plugins.made(GROUP, name, {**own, **settings.get(name, {})}, {name: where for name, (where, _) in BUILT_IN.items()})
 
 
 def _checked(name: str, thing: Any) -> Any:
@@ -126,7 +97,3 @@ def _checked(name: str, thing: Any) -> Any:
         what = f"reads {', '.join(map(repr, unknown))}, which no pair has"
         raise input_error(where, what, "use reference, context or both; the text itself is always read")
     return thing
-
-
-def _package(point: EntryPoint) -> str:
-    return point.dist.name if point.dist else point.value

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from empathy_eval.base.tabular import Row
 from empathy_eval.design.dataset import pair_id
+from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.taxonomy import Taxonomy
-from empathy_eval.generation.outcomes import MADE_BY, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.generation.outcomes import VARIANTS, Dialogue, Outcome, Pair, Turn, Variant
 
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
@@ -121,7 +122,7 @@ def provenance_rows(outcome: Outcome) -> Iterator[Row]:
         "request_key": dialogue.request_key,
     }
     for pair in outcome.pairs:
-        for what in MADE_BY:
+        for what in VARIANTS:
             made: Variant | None = getattr(pair, what)
             if made:
                 identity = pair_id(dialogue.dialogue_id, pair.turn)
@@ -137,13 +138,12 @@ def provenance_rows(outcome: Outcome) -> Iterator[Row]:
 
 def candidate_rows(outcome: Outcome) -> Iterator[Row]:
     """The texts that reached the checks and are not released, numbered within their variant from 1 in the order they were judged."""
-    variant_of = {kind: name for name, kind in MADE_BY.items()}
     attempts: Counter[tuple[int, str]] = Counter()
     for one in outcome.candidates:
         attempts[one.turn, one.kind] += 1
         yield {
             "pair_id": pair_id(outcome.dialogue_id, one.turn),
-            "variant": variant_of[one.kind],
+            "variant": KINDS[one.kind].variant,
             "attempt": attempts[one.turn, one.kind],
             "text": one.text,
             "reasons": list(one.reasons),

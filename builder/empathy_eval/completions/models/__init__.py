@@ -1,4 +1,4 @@
-"""The models behind one protocol: a seed bank that needs nothing, and any OpenAI-compatible endpoint."""
+"""The models behind one protocol: a seed bank that needs nothing, any OpenAI-compatible endpoint, one's own, the toxicity scorer."""
 
 from __future__ import annotations
 
@@ -6,23 +6,36 @@ from collections.abc import Callable
 
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.completions.budget import Budget
+from empathy_eval.completions.models.own import own_model
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.seed_bank import SeedBank
-from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
+from empathy_eval.design.kinds import SCORE
+from empathy_eval.design.recipe import Recipe
 
 
-def make_models(
-    config: Configuration, catalogue: Catalogue, budget: Budget, stopped: Callable[[], EmpathyEvalError | None] = lambda: None
-) -> dict[str, Model]:
-    """The models of a configuration by what they are for: ``self_chat``, ``near``, ``far``.
+def make_models(recipe: Recipe, budget: Budget, stopped: Callable[[], EmpathyEvalError | None] = lambda: None) -> dict[str, Model]:
+    """The models of a recipe by what they are for: ``self_chat``, ``near``, ``far``, and ``toxicity``, which scores texts.
 
     Once ``stopped`` gives an error, a request that still waits for its turn raises it instead of being sent.
-    """
-    if all(one.kind == "seed-bank" for one in config.models.values()):
-        return dict.fromkeys(config.models, SeedBank(catalogue))
-    # openai takes half a second to import, which an offline build does not need.
-    from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
 
-    lines = {one.endpoint: Line(one, stopped) for one in config.models.values()}
-    return {role: OpenAIEndpoint(one, budget, lines[one.endpoint], stopped) for role, one in config.models.items()}
+    Raises:
+        InputError: if a model of one's own or the scorer cannot be had.
+    """
+    config, bank = recipe.config, SeedBank(recipe.catalogue)
+    made: dict[str, Model] = {SCORE.role: ToxicityScorer(config.checks.toxicity)}
+    sent = {}
+    for role, one in config.models.items():
+        if role in recipe.models or one.kind not in ("seed-bank", "openai"):
+            made[role] = own_model(role, one, recipe.models.get(role))
+        elif one.kind == "seed-bank":
+            made[role] = bank
+        else:
+            sent[role] = one
+    if sent:
+        # openai takes half a second to import, which an offline build does not need.
+        from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
+
+        lines = {one.endpoint: Line(one, stopped) for one in sent.values()}
+        made.update((role, OpenAIEndpoint(one, budget, lines[one.endpoint], stopped)) for role, one in sent.items())
+    return made

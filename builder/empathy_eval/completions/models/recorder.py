@@ -61,10 +61,8 @@ class Notes:
 
     def stand_ins(self, models: Mapping[str, Model], config: Configuration) -> dict[str, Model]:
         """Models that only note, in the place of those that a request is sent to."""
-        return {
-            role: model if config.models[role].kind == "seed-bank" else Noting(model, self, config.models[role].max_tokens)
-            for role, model in models.items()
-        }
+        tokens = {role: one.max_tokens for role, one in config.models.items() if one.kind == "openai"}
+        return {role: Noting(model, self, tokens[role]) if role in tokens else model for role, model in models.items()}
 
 
 @contextlib.contextmanager

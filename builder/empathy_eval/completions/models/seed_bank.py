@@ -7,6 +7,7 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.completions.requests import About, Completion, Request
+from empathy_eval.design.kinds import KINDS, SELF_CHAT
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.scenarios import Catalogue, Seed
 
@@ -39,7 +40,7 @@ class SeedBank:
         seed = self._seeds.get(about.dialogue_id)
         if seed is None:
             raise self._not_held(about)
-        if about.kind == "self_chat":
+        if about.kind == SELF_CHAT.name:
             turns = [{"role": turn.role, "strategy": turn.strategy, "text": turn.text} for turn in seed.turns]
             return {"description": seed.description, "turns": turns}
         text = _variant(seed, about)
@@ -56,11 +57,5 @@ class SeedBank:
 def _variant(seed: Seed, about: About) -> str | None:
     if about.turn is None or about.turn >= len(seed.turns):
         return None
-    turn = seed.turns[about.turn]
-    texts = {
-        "near_apathetic": turn.apathetic,
-        "far_empathetic": turn.empathetic,
-        "near_empathetic": turn.near_empathetic,
-        "far_apathetic": turn.far_apathetic,
-    }
-    return texts.get(about.kind)
+    text: str | None = getattr(seed.turns[about.turn], KINDS[about.kind].variant or "", None)
+    return text

@@ -11,11 +11,15 @@ import pytest
 import torch
 import transformers
 from empathy_eval.base.errors import InputError
+from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.requests import About
+from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer, load_scorer, weights_of
+from empathy_eval.completions.requests import About, Request
 from empathy_eval.design.configuration import ToxicityConfig
-from empathy_eval.generation.checks.toxicity import Toxicity, load_scorer, weights_of
+from empathy_eval.generation.checks.toxicity import toxicity
+
+from tests.doubles.models import scoring
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCABULARY = [*SPECIAL, "you", "are", "a", "kind", "stupid", "dog", "walked", "the", "round", "alone", "today", ".", ","]
@@ -90,12 +94,12 @@ def by_detoxify(config: ToxicityConfig, texts: list[str]) -> list[float]:
     return [round(model.predict(text)["toxicity"], 4) for text in texts]
 
 
-async def scored(toxicity: Toxicity, texts: list[str]) -> list[float]:
-    return await asyncio.gather(*(toxicity.score(text, ABOUT) for text in texts))
+async def scored(asker: Asker, texts: list[str]) -> list[float]:
+    return await asyncio.gather(*(toxicity(asker, text, ABOUT) for text in texts))
 
 
 async def test_scores_are_those_of_detoxify_rounded_to_four_places(config: ToxicityConfig, ledger: Ledger) -> None:
-    scores = await scored(Toxicity(config, ledger), TEXTS)
+    scores = await scored(scoring(config, ledger), TEXTS)
     assert scores == by_detoxify(config, TEXTS)
     assert len(set(scores)) == len(TEXTS), "the tiny model tells the texts apart"
     assert all(0 < score < 1 for score in scores)
@@ -103,47 +107,45 @@ async def test_scores_are_those_of_detoxify_rounded_to_four_places(config: Toxic
 
 @pytest.mark.parametrize("text", TEXTS)
 async def test_a_text_that_is_scored_alone_has_the_same_score(text: str, config: ToxicityConfig, ledger: Ledger) -> None:
-    assert await scored(Toxicity(config, ledger), [text]) == by_detoxify(config, [text])
+    assert await scored(scoring(config, ledger), [text]) == by_detoxify(config, [text])
 
 
 async def test_scores_lie_in_the_ledger_under_the_text_and_the_weights(config: ToxicityConfig, ledger: Ledger) -> None:
-    toxicity = Toxicity(config, ledger)
-    (score,) = await scored(toxicity, TEXTS[:1])
-    request = toxicity.request(TEXTS[0], ABOUT)
-    assert request.body == {"model": "detoxify", "weights": weights_of(config), "text": TEXTS[0]}
+    (score,) = await scored(scoring(config, ledger), TEXTS[:1])
+    body = ToxicityScorer(config).body([{"role": "user", "content": TEXTS[0]}], "score_answer")
+    assert body == {"model": "detoxify", "weights": weights_of(config), "text": TEXTS[0]}
+    request = Request(body, "local", ABOUT)
     stored = ledger.get(request.key)
     assert stored is not None and stored.text == f'{{"score": {score}}}'
-    # Where the text stands is no part of the key.
-    assert toxicity.request(TEXTS[0], About("002-00000", "score", 7)).key == request.key
 
 
 @pytest.mark.parametrize("offline", [False, True])
 async def test_a_second_run_takes_scores_from_the_ledger_and_loads_no_model(
     offline: bool, config: ToxicityConfig, ledger: Ledger, request: pytest.FixtureRequest
 ) -> None:
-    first = await scored(Toxicity(config, ledger), TEXTS)
+    first = await scored(scoring(config, ledger), TEXTS)
     request.getfixturevalue("unloadable")
-    assert await scored(Toxicity(config, ledger, offline=offline), TEXTS) == first
+    assert await scored(scoring(config, ledger, offline=offline), TEXTS) == first
 
 
 async def test_an_offline_run_asks_for_no_new_score(config: ToxicityConfig, ledger: Ledger, unloadable: pytest.MonkeyPatch) -> None:
-    with pytest.raises(NoAnswer, match="not in the ledger: toxicity of 001-00000 score turn 1"):
-        await Toxicity(config, ledger, offline=True).score(TEXTS[0], ABOUT)
+    with pytest.raises(NoAnswer, match="not in the ledger: 001-00000 score turn 1"):
+        await toxicity(scoring(config, ledger, offline=True), TEXTS[0], ABOUT)
 
 
 async def test_another_checkpoint_asks_anew(
     config: ToxicityConfig, other: ToxicityConfig, ledger: Ledger, unloadable: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(AssertionError, match="the model was loaded"):
-        await scored(Toxicity(config, ledger), TEXTS)
+        await scored(scoring(config, ledger), TEXTS)
     unloadable.undo()
     load_scorer.cache_clear()
-    first = await scored(Toxicity(config, ledger), TEXTS)
+    first = await scored(scoring(config, ledger), TEXTS)
     with pytest.raises(NoAnswer):
-        await scored(Toxicity(other, ledger, offline=True), TEXTS)
-    second = await scored(Toxicity(other, ledger), TEXTS)
+        await scored(scoring(other, ledger, offline=True), TEXTS)
+    second = await scored(scoring(other, ledger), TEXTS)
     assert second == by_detoxify(other, TEXTS) != first
-    assert await scored(Toxicity(config, ledger), TEXTS) == first, "both lie side by side"
+    assert await scored(scoring(config, ledger), TEXTS) == first, "both lie side by side"
 
 
 def test_the_weights_are_known_by_content_and_another_vocabulary_is_another_scorer(config: ToxicityConfig, tmp_path: Path) -> None:
@@ -155,6 +157,6 @@ def test_the_weights_are_known_by_content_and_another_vocabulary_is_another_scor
     assert weights_of(ToxicityConfig("detoxify", 0.5, config.checkpoint, str(swapped))) != weights_of(config)
 
 
-def test_a_folder_that_is_not_there_is_named(config: ToxicityConfig, ledger: Ledger) -> None:
+def test_a_folder_that_is_not_there_is_named(config: ToxicityConfig) -> None:
     with pytest.raises(InputError, match="nowhere: the configured folder of Detoxify's tokenizer is not there"):
-        Toxicity(ToxicityConfig("detoxify", 0.5, config.checkpoint, "nowhere"), ledger)
+        ToxicityScorer(ToxicityConfig("detoxify", 0.5, config.checkpoint, "nowhere"))

@@ -1,0 +1,52 @@
+"""The kinds of request, a row a kind: which model answers it, what its template reads, the shape of its answer, the variant it makes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from empathy_eval.design.contrasts import PAIR_VARIANTS
+
+REWRITING = frozenset({"taxonomy", "exemplar", "context", "strategy", "limits"})
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of request.
+
+    ``role`` is what its model is for, ``answer`` the schema of what it answers, ``reads`` the variables of its template (empty: it
+    has none), ``variant`` the variant of a helper turn that it makes, if it makes one, and ``delivery`` how its answers come.
+    """
+
+    name: str
+    role: str
+    answer: str
+    reads: frozenset[str] = frozenset()
+    variant: str | None = None
+    delivery: str = "live"
+
+    @property
+    def near(self) -> bool:
+        """Whether it sees the turn that it rewrites."""
+        return "reference" in self.reads
+
+    @property
+    def control(self) -> bool:
+        """Whether it makes a control, which only planned turns have."""
+        return self.variant is not None and self.variant not in PAIR_VARIANTS
+
+
+SELF_CHAT = Kind(
+    "self_chat", "self_chat", "dialogue_answer", frozenset({"taxonomy", "scenario", "plan", "index", "exemplar", "rules", "limits"})
+)
+NEAR_APATHETIC = Kind("near_apathetic", "near", "variant_answer", REWRITING | {"reference"}, "apathetic")
+FAR_EMPATHETIC = Kind("far_empathetic", "far", "variant_answer", REWRITING, "empathetic")
+NEAR_EMPATHETIC = Kind("near_empathetic", "near", "variant_answer", REWRITING | {"reference"}, "near_empathetic")
+FAR_APATHETIC = Kind("far_apathetic", "far", "variant_answer", REWRITING, "far_apathetic")
+SCORE = Kind("score", "toxicity", "score_answer", delivery="computed")
+
+KINDS = {one.name: one for one in (SELF_CHAT, NEAR_APATHETIC, FAR_EMPATHETIC, NEAR_EMPATHETIC, FAR_APATHETIC, SCORE)}
+
+
+def rewritings(controls: bool) -> tuple[Kind, ...]:
+    """The kinds that rewrite a helper turn; with or without those that make its controls."""
+    return tuple(one for one in KINDS.values() if one.variant and (controls or not one.control))

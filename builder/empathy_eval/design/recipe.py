@@ -1,0 +1,75 @@
+"""A recipe: what a build is made of, beside the ledger."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.design.configuration import Configuration, checked, load_configuration
+from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
+
+# The configurations of the project, which go by their names.
+PACKAGED = ("demo", "full")
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A configuration, the scenarios with their taxonomy and seeds, and the prompts; models and checks of one's own as objects."""
+
+    config: Configuration
+    catalogue: Catalogue
+    prompts: Prompts
+    models: Mapping[str, Any] = field(default_factory=dict)
+    checks: tuple[Any, ...] = ()
+
+    def with_own(self, models: Mapping[str, Any], checks: Sequence[Any] = ()) -> Recipe:
+        """This recipe with objects of one's own: models by what they are for, checks beside the others. The configuration names them.
+
+        Raises:
+            InputError: if the configuration is not valid with them, such as for a model that is for nothing.
+        """
+        if not models and not checks:
+            return self
+        named = {role: {"kind": "given", "model": one.name, "endpoint": one.endpoint} for role, one in models.items()}
+        own = {**self.config.own_checks, **{one.name: {"given": one.signature} for one in checks}}
+        raw = {**self.config.raw, "models": {**self.config.raw["models"], **named}}
+        raw["checks"] = {**raw["checks"], **({"own": own} if own else {})}
+        return replace(self, config=checked(raw, self.config.name), models={**self.models, **models}, checks=(*self.checks, *checks))
+
+
+def load_recipe(
+    config: str | Path, *, model: str | None = None, base_url: str | None = None, scenarios: str | Path | None = None,
+    templates: str | Path | None = None,
+) -> Recipe:  # fmt: skip
+    """Reads a recipe: a configuration, by the path of its file or by the name of a packaged one, such as ``demo``.
+
+    ``model`` puts that model in the place of all configured ones, ``base_url`` moves their endpoint; ``scenarios`` and ``templates`` are
+    folders of one's own in the place of the project's.
+
+    Raises:
+        InputError: for files that are missing or not valid, with all problems of a file at once.
+    """
+    configuration = load_configuration(configuration_file(config), model=model, base_url=base_url)
+    return Recipe(
+        configuration, load_catalogue(Path(scenarios) if scenarios else None), load_prompts(Path(templates) if templates else None)
+    )
+
+
+def configuration_file(config: str | Path) -> Path:
+    """The file of a configuration: a path stays what it is, a bare name that is no file stands for a packaged one.
+
+    Raises:
+        InputError: for a name that is neither.
+    """
+    path = Path(config)
+    if path.is_file() or path.suffix or path.name != str(config):
+        return path
+    if path.name in PACKAGED:
+        return data_folder("release") / f"{path.name}.yaml"
+    fix = f"name a file, or one of {', '.join(PACKAGED)}"
+    raise input_error(f'configuration "{config}"', "is no file, and none of that name is packaged", fix)
