@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import contextvars
 import signal
+import threading
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from empathy_eval.base.errors import JobError, job_error
 
+T = TypeVar("T")
 # By what a stop is called. A terminal that is closed and a batch system say theirs twice or more, so only Ctrl-C again is impatience.
 SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}
 
@@ -16,6 +22,8 @@ SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}
 @contextlib.contextmanager
 def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
     """The first of Ctrl-C, SIGTERM and SIGHUP calls ``stop`` with the error to end with; a Ctrl-C after it does not wait.
+
+    In a thread of :func:`beside_loops` it is the interrupt of the thread that waits for it.
 
     Raises:
         KeyboardInterrupt: out of the running event loop, at that Ctrl-C.
@@ -32,6 +40,8 @@ def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
 
     numbers = {name: getattr(signal, name) for name in SIGNALS if hasattr(signal, name)}
     with contextlib.ExitStack() as stack:
+        if ear := EAR.get():
+            stack.enter_context(ear.open(lambda: loop.call_soon_threadsafe(hear, "SIGINT")))
         for name, number in numbers.items():
             before = signal.getsignal(number)
             if before == signal.SIG_IGN:  # as nohup wants it, or a shell for what it runs in the background
@@ -42,3 +52,69 @@ def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
                     stack.callback(signal.signal, number, before)
                 stack.callback(loop.remove_signal_handler, number)
         yield
+
+
+class Ear:
+    """Hears interrupts for work in another thread, where no signal comes."""
+
+    def __init__(self) -> None:
+        self.interrupted = threading.Event()
+        self._lock, self._heard_by = threading.Lock(), list[Callable[[], object]]()
+
+    def interrupt(self) -> None:
+        """Tells the work to stop, now or as soon as it listens."""
+        with self._lock:
+            self.interrupted.set()
+            for hear in self._heard_by:
+                hear()
+
+    @contextlib.contextmanager
+    def open(self, hear: Callable[[], object]) -> Iterator[None]:
+        """Calls ``hear`` at each interrupt, and at once if there was one before."""
+        with self._lock:
+            self._heard_by.append(hear)
+            if self.interrupted.is_set():
+                hear()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._heard_by.remove(hear)
+
+
+EAR = contextvars.ContextVar[Ear | None]("EAR", default=None)
+
+
+def beside_loops(work: Callable[[], T]) -> T:
+    """The result of work that runs an event loop of its own, also where one is running already, as in a notebook.
+
+    There the work is done in a thread of its own, and an interrupt here is to it what Ctrl-C is to the command line.
+    """
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return work()
+    ear, context = Ear(), contextvars.copy_context()
+    context.run(EAR.set, ear)
+    with ThreadPoolExecutor(1, "empathy-eval") as pool:
+        future = pool.submit(context.run, work)
+        while True:
+            try:
+                return future.result()
+            except KeyboardInterrupt:
+                if future.done():  # it is the work's own
+                    raise
+                ear.interrupt()
+
+
+def pause(seconds: float) -> None:
+    """Waits; an interrupt ends it.
+
+    Raises:
+        KeyboardInterrupt: then.
+    """
+    ear = EAR.get()
+    if ear is None:
+        time.sleep(seconds)
+    elif ear.interrupted.wait(seconds):
+        raise KeyboardInterrupt

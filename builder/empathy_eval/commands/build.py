@@ -6,19 +6,81 @@ import argparse
 import gc
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.stopping import beside_loops
 from empathy_eval.commands.engines import add_engine, check_engine
-from empathy_eval.commands.inputs import add_inputs
-from empathy_eval.design.recipe import load_recipe
+from empathy_eval.commands.inputs import add_inputs, recipe_of
+from empathy_eval.design.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
+    from empathy_eval.generation.build import Run
     from empathy_eval.generation.summary import Handed, Summary
+
+
+def build(
+    recipe: Recipe | str | Path, out: str | Path, *, models: Mapping[str, Any] | None = None, checks: Sequence[Any] = (),
+    ledger: str | Path | None = None, offline: bool = False, requests_to: str | Path | None = None, batch: bool = False,
+    wait: bool = True, budget_usd: float | None = None, budget_tokens: int | None = None, part: tuple[int, int] | None = None,
+    engine: str = "local", ray_address: str | None = None, progress: Callable[[Summary], None] = lambda summary: None,
+    watch: Callable[[int, int], None] = lambda done, total: None,
+) -> Handed:  # fmt: skip
+    """Makes dialogues and their variants in the folder ``out``: asks for what the ledger does not have. The same call again resumes.
+
+    The recipe may be the path of a configuration or the name of a packaged one. ``models`` puts models of one's own in the place of
+    the configured ones, by what they are for (``self_chat``, ``near``, ``far``); ``checks`` adds checks of one's own. All else is as on
+    the command line, where ``part`` is ``--slice``: (3, 16) is the third of sixteen parts. ``progress`` is told after each item,
+    ``watch`` of the requests of batches that are done, and how many there are.
+
+    Works where an event loop is running too, as in a notebook: an interrupt sends nothing more and waits for what is under way.
+
+    Raises:
+        InputError: if something is wrong with what is given, or the folder holds another configuration's build.
+        JobError: if the job could not finish; every answer so far is in the ledger.
+    """
+    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+    recipe, folder = recipe.with_own(models or {}, checks), Path(out)
+    ways = {"offline": offline, "requests_to": requests_to is not None, "batch": batch}
+    if sum(ways.values()) > 1:
+        raise input_error("build", f"{' and '.join(name for name, asked in ways.items() if asked)} are asked for at once", "choose one way")
+    from empathy_eval.generation.build import Run
+
+    run = Run(Path(ledger) if ledger else None, offline, budget_usd, budget_tokens, part, progress=progress)
+    where = Path(requests_to) if requests_to else None
+    if engine == "ray":
+        return beside_loops(lambda: _over_ray(recipe, folder, run, ray_address, whole=not (batch or where)))
+    return beside_loops(lambda: _here(recipe, folder, run, where, batch=batch, wait=wait, watch=watch))
+
+
+def _over_ray(recipe: Recipe, folder: Path, run: Run, address: str | None, *, whole: bool) -> Handed:
+    from empathy_eval.generation.on_ray import build_on_ray, only_whole
+    from empathy_eval.generation.summary import Handed
+
+    if not whole:
+        raise only_whole()
+    return Handed(build_on_ray(recipe, folder, run, address=address), {})
+
+
+def _here(
+    recipe: Recipe, folder: Path, run: Run, requests_to: Path | None, *, batch: bool, wait: bool, watch: Callable[[int, int], None]
+) -> Handed:
+    if requests_to:
+        from empathy_eval.generation.by_hand import hand_out
+
+        return hand_out(recipe, folder, requests_to, run)
+    if batch:
+        from empathy_eval.generation.by_batch import build_by_batch
+
+        return build_by_batch(recipe, folder, run, wait=wait, watch=watch)
+    from empathy_eval.generation.build import build
+    from empathy_eval.generation.summary import Handed
+
+    return Handed(build(recipe, folder, run), {})
 
 
 def add(verbs: Any) -> None:
@@ -77,29 +139,6 @@ def run(options: argparse.Namespace) -> int:
     if options.no_wait and not options.batch:
         raise input_error("--no-wait", "belongs to --batch", "add --batch, or leave it out")
     check_engine(options)
-    handed = _built(options)
-    summary = handed.summary
-    if options.json:
-        print(json.dumps({**(summary.to_json() if summary else {}), "requests": handed.requests, "reasons": handed.reasons}, indent=2))
-    else:
-        for reason, count in sorted(handed.reasons.items()):
-            print(f"came back from batches without an answer: {reason} ({count:,})")
-        print(_next_step(options, handed.requests) if handed.requests else summary)
-        if options.slice and not handed.requests:
-            print("only the ledger was filled: bring the parts together with `ledger merge`, then build without --slice")
-    return 1 if summary and summary.missing and not handed.requests else 0
-
-
-def _built(options: argparse.Namespace) -> Handed:
-    """Builds in the way that is asked for."""
-    recipe = load_recipe(
-        options.config, model=options.model, base_url=options.base_url, scenarios=options.scenarios, templates=options.templates
-    )
-    from empathy_eval.generation.build import Run, build
-    from empathy_eval.generation.summary import Handed
-
-    # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
-    gc.freeze()
     with (
         tqdm(unit="item", desc="build", disable=None) as bar,
         tqdm(unit="request", desc="batch", disable=None if options.batch else True) as waiting,
@@ -114,22 +153,26 @@ def _built(options: argparse.Namespace) -> Handed:
             waiting.total, waiting.n = total, done
             waiting.refresh()
 
-        run = Run(options.ledger, options.offline, options.budget_usd, options.budget_tokens, options.slice, progress=show)
-        if options.engine == "ray":
-            from empathy_eval.generation.on_ray import build_on_ray, only_whole
+        recipe = recipe_of(options)
+        import empathy_eval.generation.build  # noqa: F401  # what a build loads
 
-            if options.batch or options.requests_to:
-                raise only_whole()
-            return Handed(build_on_ray(recipe, options.out, run, address=options.ray_address), {})
-        if options.requests_to:
-            from empathy_eval.generation.by_hand import hand_out
-
-            return hand_out(recipe, options.out, options.requests_to, run)
-        if options.batch:
-            from empathy_eval.generation.by_batch import build_by_batch
-
-            return build_by_batch(recipe, options.out, run, wait=not options.no_wait, watch=watch)
-        return Handed(build(recipe, options.out, run), {})
+        # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
+        gc.freeze()
+        handed = build(
+            recipe, options.out, ledger=options.ledger, offline=options.offline, requests_to=options.requests_to, batch=options.batch,
+            wait=not options.no_wait, budget_usd=options.budget_usd, budget_tokens=options.budget_tokens, part=options.slice,
+            engine=options.engine, ray_address=options.ray_address, progress=show, watch=watch,
+        )  # fmt: skip
+    summary = handed.summary
+    if options.json:
+        print(json.dumps(handed.to_json(), indent=2))
+    else:
+        for reason, count in sorted(handed.reasons.items()):
+            print(f"came back from batches without an answer: {reason} ({count:,})")
+        print(_next_step(options, handed.requests) if handed.requests else summary)
+        if options.slice and not handed.requests:
+            print("only the ledger was filled: bring the parts together with `ledger merge`, then build without --slice")
+    return 1 if summary and summary.missing and not handed.requests else 0
 
 
 def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:

@@ -7,7 +7,6 @@ metadata, the batch is known by its uploaded file, which has the hash in its nam
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from empathy_eval.base.errors import JobError, Problem, job_error
+from empathy_eval.base.stopping import pause
 from empathy_eval.completions.batch_files import bounded_lines, request_files, take
 from empathy_eval.completions.budget import make_budget
 from empathy_eval.completions.ledger import Ledger
@@ -66,7 +66,7 @@ class Rounds:
             self.watch(sum(one.done for one in states.values()), sum(one.total for one in states.values()))
             if not (wait and open_ones):
                 break
-            time.sleep(self.poll)
+            pause(self.poll)
         with Ledger(self.ledger) as ledger:
             broken = [one for batch, state in states.items() if state.ended for one in self._take_in(ledger, batch, state)]
         if broken:

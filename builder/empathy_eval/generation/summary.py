@@ -87,3 +87,7 @@ class Handed:
     summary: Summary | None
     requests: dict[str, int]
     reasons: Counter[str] = field(default_factory=Counter)
+
+    def to_json(self) -> dict[str, Any]:
+        """The summary, what is to be answered elsewhere, and why batches brought nothing, as JSON values."""
+        return {**(self.summary.to_json() if self.summary else {}), "requests": self.requests, "reasons": dict(self.reasons)}
