@@ -24,7 +24,7 @@ from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import find
 from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Pairs, statistics_of
+from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
 
 from benchmarks.memory import measured
 
@@ -127,9 +127,9 @@ def bertscore(count: int) -> dict[str, Any]:
         cache = ScoreCache(Path(folder) / "scores.sqlite")
         with clock() as own:
             metrics = find(["bertscore"], {}).metrics
-            found = ours(metrics, pairs, cache=cache)["BERTScore F1"]
+            found = ours(metrics, pairs, scoring=Scoring(cache))["BERTScore F1"]
         with clock() as again:
-            same = ours(metrics, pairs, cache=cache)["BERTScore F1"] == found
+            same = ours(metrics, pairs, scoring=Scoring(cache))["BERTScore F1"] == found
     difference = float(np.abs(np.subtract(found, np.concatenate(rows))).max())
     return {**beside(own[0], theirs[0], count, difference), "second_s": round(again[0], 1), "second_same": same}
 

@@ -26,6 +26,7 @@ from empathy_eval.design.dataset import CANDIDATES
 from empathy_eval.evaluation.corpus import before_contrast, read_corpus
 from empathy_eval.evaluation.results import Row
 from empathy_eval.evaluation.score import score, score_csv, score_table, tables
+from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.releases.write import Released
 
 from tests.metrics.test_registry import install
@@ -211,11 +212,11 @@ def test_a_second_score_asks_a_costly_metric_for_nothing(released: tuple[Path, R
         )
     )  # fmt: skip
     cache = ScoreCache(strange / "scores.sqlite")
-    first = score(released[0], ["costly:Letters"], cache=cache)
+    first = score(released[0], ["costly:Letters"], scoring=Scoring(cache))
     import costly  # type: ignore[import-not-found]
 
     asked = costly.Letters.asked
-    assert asked > 0 and score(released[0], ["costly:Letters"], cache=cache) == first and costly.Letters.asked == asked
+    assert asked > 0 and score(released[0], ["costly:Letters"], scoring=Scoring(cache)) == first and costly.Letters.asked == asked
 
 
 def with_a_test_split(folder: Path) -> Path:

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.commands.engines import add_engine, spread_of
-from empathy_eval.commands.scores import add_cache, cache_of, scoring_bar, told_of
+from empathy_eval.commands.engines import add_engine
+from empathy_eval.commands.scores import add_cache, scoring_of, told_of
 
 EXAMPLES = """\
 examples:
@@ -54,10 +54,10 @@ def run(options: argparse.Namespace) -> int:
 
     if not options.metric and not options.scores:
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both")
-    with spread_of(options) as spread, scoring_bar() as progress:
+    with scoring_of(options) as scoring:
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
-            strict=options.strict, cache=cache_of(options), spread=spread, progress=progress,
+            strict=options.strict, scoring=scoring,
         )  # fmt: skip
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.workers import Spread
 from empathy_eval.design.contrasts import Contrast
 from empathy_eval.design.dataset import GROUPINGS, SPLITS, column, read_manifest
 from empathy_eval.evaluation.corpus import Corpus
@@ -25,8 +24,7 @@ from empathy_eval.evaluation.stand import Matched, Stand
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.metrics.registry import Found, find
-from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Pairs
+from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring
 
 HEADER = (
     "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", "accuracy", "auc", "forced", "signature",
@@ -61,8 +59,7 @@ class StandRow(Row):
 
 def score(
     release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
-    strict: bool = False, cache: ScoreCache | None = None, spread: Spread | None = None,
-    progress: Callable[[int], None] = lambda texts: None,
+    strict: bool = False, scoring: Scoring = PLAIN,
 ) -> Measured:  # fmt: skip
     """Puts metrics, by name or ``module:name``, and files of scores on the stand of the report, over all splits or one.
 
@@ -77,7 +74,7 @@ def score(
     splits = SPLITS if split is None else (split,)
     found = find(names, configuration["report"]) if names else Found((), ())
     _named_apart([*(one.name for one in found.metrics), *(one.name for one in found.diversities)], scores)
-    stand = Stand(release_dir, found, chance, cache=cache, spread=spread, progress=progress, splits=splits)
+    stand = Stand(release_dir, found, chance, scoring, splits=splits)
     if not len(stand.pairs):
         raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
@@ -105,7 +102,7 @@ class _GivenStand(Stand):
 
     def __init__(self, stand: Stand, given: Given, strict: bool) -> None:
         self.folder, self.found, self.chance = stand.folder, Found((given,), ()), stand.chance
-        self.cache, self.spread, self.progress, self.splits = None, None, stand.progress, stand.splits
+        self.scoring, self.splits = stand.scoring, stand.splits
         self.pairs, self.controls = stand.pairs, stand.controls
         self.given, self.strict = given, strict
 

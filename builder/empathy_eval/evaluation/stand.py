@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.tabular import WHOLE
 from empathy_eval.base.text import words
-from empathy_eval.base.workers import Spread
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import GROUPINGS, SPLITS
 from empathy_eval.evaluation.corpus import Candidates, Corpus, before_contrast, read_corpus
@@ -23,8 +22,7 @@ from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.metrics.registry import Found
-from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Pairs, statistics_of
+from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
 
 # Two texts are of equal length if the longer has at most this share of its words more.
 LENGTH_WITHIN = 0.1
@@ -35,12 +33,9 @@ class Stand:
     """The texts of a release, and how they are scored; each text is scored once."""
 
     def __init__(
-        self, release_dir: Path, found: Found, chance: Chance, *, cache: ScoreCache | None = None,
-        spread: Spread | None = None, progress: Callable[[int], None] = lambda texts: None,
-        splits: Sequence[str] = SPLITS,
-    ) -> None:  # fmt: skip
-        self.folder, self.found, self.chance = release_dir, found, chance
-        self.cache, self.spread, self.progress, self.splits = cache, spread, progress, splits
+        self, release_dir: Path, found: Found, chance: Chance, scoring: Scoring = PLAIN, *, splits: Sequence[str] = SPLITS
+    ) -> None:
+        self.folder, self.found, self.chance, self.scoring, self.splits = release_dir, found, chance, scoring, splits
         contexts = any("context" in metric.reads for metric in found.metrics)
         self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=contexts, splits=splits)
         self.controls = read_corpus(release_dir, "controls", CELLS, contexts=contexts, splits=splits)
@@ -90,7 +85,7 @@ class Stand:
 
     def _scored(self, pairs: Pairs, metrics: Sequence[Metric] | None = None) -> dict[str, dict[str, Array] | MetricFault]:
         chosen = self.found.metrics if metrics is None else metrics
-        return statistics_of(chosen, pairs, cache=self.cache, spread=self.spread, progress=self.progress)
+        return statistics_of(chosen, pairs, self.scoring)
 
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast],
