@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.commands.scores import scoring_of, told_of
+from empathy_eval.commands.tables import inversion_table
 
 
 def add(verbs: Any) -> None:
@@ -30,7 +31,6 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.evaluation.report import inversion_table
     from empathy_eval.releases.write import release
 
     with scoring_of() as scoring:

@@ -10,6 +10,7 @@ from typing import Any
 
 from empathy_eval.commands.engines import add_engine
 from empathy_eval.commands.scores import add_cache, add_trust, scoring_of, told_of
+from empathy_eval.commands.tables import inversion_table
 
 
 def add(verbs: Any) -> None:
@@ -31,7 +32,7 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.evaluation.report import inversion_table, report
+    from empathy_eval.evaluation.report import report
 
     with scoring_of(options) as scoring:
         made = report(options.release, options.out, trusted=options.trust_metrics, scoring=scoring)

@@ -19,7 +19,7 @@ from empathy_eval.evaluation.descriptives import course, examples, lengths, maki
 from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_lengths
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.page import page
-from empathy_eval.evaluation.results import Estimate, Measured, Row
+from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.stand import LENGTH_WITHIN, Stand
 from empathy_eval.metrics.registry import Found, default_names, find
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -147,26 +147,3 @@ def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
     figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
     same = [one for one in figures if "model" not in one or (one["model"], one["layer"]) == (ours.get("model"), ours.get("layer"))]
     return {one["metric"]: {name: one[name] for name in PAIR_VARIANTS} for one in same}
-
-
-def inversion_table(report: Report) -> str:
-    """The inversion, and what is left of it at equal closeness, as lines of text for a terminal."""
-    stance = {row.metric: row for row in report.measured.controls}
-    lines = [f"{'metric':<14}{'apathetic':>11}{'empathetic':>12}  {'difference':<29}{'prefers':<22}at equal closeness"]
-    for row in report.measured.inversion:
-        difference = row.differences["empathetic - apathetic"]
-        scores = f"{row.scores['apathetic']:>11.4f}{row.scores['empathetic']:>12.4f}"
-        prefers, alone = difference.prefers + ", forced" * difference.forced, _alone(stance.get(row.metric))
-        lines.append(f"{row.metric:<14}{scores}  {_interval(difference):<29}{prefers:<22}{alone}".rstrip())
-    about = report.about
-    lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
-    return "\n".join(lines)
-
-
-def _alone(row: Row | None) -> str:
-    """The effect of stance within closeness, in few words."""
-    return f"{_interval(row.differences['stance']):<29}{row.differences['stance'].prefers}" if row else ""
-
-
-def _interval(one: Estimate) -> str:
-    return f"{one.value:+.4f}" + ("" if one.low is None else f" [{one.low:+.4f}, {one.high:+.4f}]")

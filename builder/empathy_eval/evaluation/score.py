@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -18,43 +15,13 @@ from empathy_eval.evaluation.corpus import Corpus
 from empathy_eval.evaluation.inversion import Chance, Statistics, accuracy_of
 from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.resampling import Clusters
-from empathy_eval.evaluation.results import Difference, Measured, Row
+from empathy_eval.evaluation.results import Measured, Row, StandRow
 from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.evaluation.stand import Matched, Stand
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.metrics.registry import Found, find
 from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring
-
-HEADER = (
-    "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", "accuracy", "auc", "forced", "signature",
-    "of", "left_out",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class StandRow(Row):
-    """A row beside the number of pairs it could have been measured over; ``strict`` if its accuracy is over all of them."""
-
-    of: int = 0
-    strict: bool = False
-
-    @property
-    def left_out(self) -> int:
-        """The pairs without a score."""
-        return self.of - self.pairs
-
-    @property
-    def coverage(self) -> str:
-        """How many pairs it is measured over, in words."""
-        if not self.left_out:
-            return f"{self.pairs} pairs"
-        return f"{self.pairs} of {self.of} pairs; {self.left_out} left out{', wrong in accuracy' if self.strict else ''}"
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        plain = {name: value for name, value in super().to_json().items() if name not in ("of", "strict")}
-        return plain | {"coverage": {"pairs": self.pairs, "of": self.of, "left_out": self.left_out}}
 
 
 def score(
@@ -142,7 +109,7 @@ def _joined(parts: Sequence[Measured]) -> Measured:
     """The rows of all. p-values stay corrected among the metrics, and for each file by itself: their pairs may differ."""
 
     def listed(rows: Iterable[Sequence[Row]]) -> list[Row]:
-        return [_on_stand(row) for some in rows for row in some]
+        return [StandRow.of_all(row) for some in rows for row in some]
 
     def merged(tables: Sequence[Mapping[str, Sequence[Row]]]) -> dict[str, list[Row]]:
         return {name: listed(one.get(name, ()) for one in tables) for name in dict.fromkeys(name for one in tables for name in one)}
@@ -156,50 +123,3 @@ def _joined(parts: Sequence[Measured]) -> Measured:
         parts[0].balance,
         [fault for one in parts for fault in one.faults],
     )
-
-
-def _on_stand(row: Row) -> StandRow:
-    """The row; one of a metric is measured over all of its pairs."""
-    return row if isinstance(row, StandRow) else StandRow(**vars(row), of=row.pairs)
-
-
-def tables(measured: Measured) -> Iterator[tuple[str, str, StandRow]]:
-    """(table, group, row) of everything that was measured."""
-    whole = {"pairs": measured.inversion, "2x2": measured.controls}
-    matched = [("equal length", name, rows) for name, rows in measured.matched.items()]
-    groups = [(name, group, rows) for name, found in measured.groups.items() for group, rows in found.items()]
-    found = [*((name, "", rows) for name, rows in whole.items()), *matched, ("before contrast checks", "", measured.candidates), *groups]
-    yield from ((table, group, _on_stand(row)) for table, group, rows in found for row in rows)
-
-
-def score_csv(measured: Measured) -> str:
-    """Everything that was measured, a line a contrast."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADER)
-    for table, group, row in tables(measured):
-        for name, one in row.differences.items():
-            ranked = [found.value if found else None for found in (one.accuracy, one.auc)]
-            numbers = [row.pairs, one.value, one.low, one.high, one.p, one.holm, *ranked, one.forced]
-            signature = f"{row.signature}|{row.interval_signature or ''}"
-            writer.writerow([table, group, row.metric, name, *numbers, signature, row.of, row.left_out])
-    return text.getvalue()
-
-
-def score_table(measured: Measured) -> str:
-    """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
-    head = f"{'':<24}{'difference':>11}  {'95 % interval':<21}{'p (Holm)':>9}{'accuracy':>10}{'AUC':>7}"
-    lines = [f"{row.metric}: {row.coverage}" for row in map(_on_stand, measured.inversion) if row.left_out]
-    for table, group, row in tables(measured):
-        if table in ("pairs", "2x2", "equal length", "before contrast checks"):
-            told = ", ".join(f"{name} {value:.4f}" for name, value in row.scores.items())
-            lines += ["", f"{row.metric}, {table}{f', {group}' if group else ''}, {row.coverage}: {told}", head]
-            lines += [f"  {name:<22}{_numbers(one)}" for name, one in row.differences.items()]
-    return "\n".join(lines).strip()
-
-
-def _numbers(one: Difference) -> str:
-    bounds = "" if one.low is None or one.high is None else f"[{one.low:+.4f}, {one.high:+.4f}]"
-    p = "" if one.holm is None else f"{one.holm:.4f}"
-    ranked = "".join(f"{found.value:>{width}.3f}" if found else " " * width for found, width in ((one.accuracy, 10), (one.auc, 7)))
-    return f"{one.value:>+11.4f}  {bounds:<21}{p:>9}{ranked}{'  forced by the checks' if one.forced else ''}"
