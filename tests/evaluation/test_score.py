@@ -24,7 +24,7 @@ from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import CANDIDATES
 from empathy_eval.evaluation.corpus import before_contrast, read_corpus
-from empathy_eval.evaluation.results import Row
+from empathy_eval.evaluation.results import MetricRow
 from empathy_eval.evaluation.score import score
 from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.releases.write import Released
@@ -86,7 +86,7 @@ def strange(released: tuple[Path, Released], tmp_path: Path, monkeypatch: pytest
     return tmp_path
 
 
-def row_of(rows: Sequence[Row], name: str) -> Row:
+def row_of(rows: Sequence[MetricRow], name: str) -> MetricRow:
     (found,) = (one for one in rows if one.metric == name)
     return found
 

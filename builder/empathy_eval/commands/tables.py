@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, RAW, STANCE
+
 if TYPE_CHECKING:
     from empathy_eval.evaluation.report import Report
-    from empathy_eval.evaluation.results import Estimate, Row
+    from empathy_eval.evaluation.results import Estimate, MetricRow
 
 
 def inversion_table(report: Report) -> str:
     """The inversion, and what is left of it at equal closeness, as lines of text for a terminal."""
     stance = {row.metric: row for row in report.measured.controls}
-    lines = [f"{'metric':<14}{'apathetic':>11}{'empathetic':>12}  {'difference':<29}{'prefers':<22}at equal closeness"]
+    lines = [f"{'metric':<14}{APATHETIC:>11}{EMPATHETIC:>12}  {'difference':<29}{'prefers':<22}at equal closeness"]
     for row in report.measured.inversion:
-        difference = row.differences["empathetic - apathetic"]
-        scores = f"{row.scores['apathetic']:>11.4f}{row.scores['empathetic']:>12.4f}"
+        difference = row.differences[RAW]
+        scores = f"{row.scores[APATHETIC]:>11.4f}{row.scores[EMPATHETIC]:>12.4f}"
         prefers, alone = difference.prefers + ", forced" * difference.forced, _alone(stance.get(row.metric))
         lines.append(f"{row.metric:<14}{scores}  {_interval(difference):<29}{prefers:<22}{alone}".rstrip())
     about = report.about
@@ -23,9 +25,9 @@ def inversion_table(report: Report) -> str:
     return "\n".join(lines)
 
 
-def _alone(row: Row | None) -> str:
+def _alone(row: MetricRow | None) -> str:
     """The effect of stance within closeness, in few words."""
-    return f"{_interval(row.differences['stance']):<29}{row.differences['stance'].prefers}" if row else ""
+    return f"{_interval(row.differences[STANCE]):<29}{row.differences[STANCE].prefers}" if row else ""
 
 
 def _interval(one: Estimate) -> str:

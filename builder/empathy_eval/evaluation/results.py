@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC
 from empathy_eval.metrics.faults import MetricFault
 
 PLACES = 6
@@ -50,7 +51,7 @@ class Difference(Estimate):
     def prefers(self) -> str:
         """Which of the two the metric points to, ``neither`` where the interval holds 0; no interval is said so."""
         up = self.value > 0 if self.higher_is_better is not False else self.value < 0
-        way = "empathetic" if up else "apathetic"
+        way = EMPATHETIC if up else APATHETIC
         way = f"more in {way}" if self.higher_is_better is None else way
         if self.low is None:
             return f"{way} (no interval)"
@@ -58,7 +59,7 @@ class Difference(Estimate):
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricRow:
     """One metric over one set of pairs: scores by variant, contrasts by name, and the settings of both."""
 
     metric: str
@@ -75,14 +76,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class StandRow(Row):
+class StandRow(MetricRow):
     """A row beside the number of pairs it could have been measured over; ``strict`` if its accuracy is over all of them."""
 
     of: int = 0
     strict: bool = False
 
     @classmethod
-    def of_all(cls, row: Row) -> StandRow:
+    def of_all(cls, row: MetricRow) -> StandRow:
         """The row as it is if it has these numbers; else one that is measured over all of its pairs."""
         return row if isinstance(row, StandRow) else cls(**vars(row), of=row.pairs)
 
@@ -108,12 +109,12 @@ class StandRow(Row):
 class Measured:
     """All tables of a release; ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy."""
 
-    inversion: list[Row]
-    controls: list[Row] = field(default_factory=list)
-    matched: dict[str, list[Row]] = field(default_factory=dict)
-    groups: dict[str, dict[str, list[Row]]] = field(default_factory=dict)
-    candidates: list[Row] = field(default_factory=list)
-    balance: list[Row] = field(default_factory=list)
+    inversion: list[MetricRow]
+    controls: list[MetricRow] = field(default_factory=list)
+    matched: dict[str, list[MetricRow]] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[MetricRow]]] = field(default_factory=dict)
+    candidates: list[MetricRow] = field(default_factory=list)
+    balance: list[MetricRow] = field(default_factory=list)
     faults: list[MetricFault] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:

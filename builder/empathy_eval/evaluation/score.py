@@ -15,7 +15,7 @@ from empathy_eval.evaluation.corpus import Corpus
 from empathy_eval.evaluation.inversion import Chance, Statistics, accuracy_of
 from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.resampling import Clusters
-from empathy_eval.evaluation.results import Measured, Row, StandRow
+from empathy_eval.evaluation.results import Measured, MetricRow, StandRow
 from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.evaluation.stand import Matched, Stand
 from empathy_eval.metrics.faults import MetricFault
@@ -79,7 +79,7 @@ class _GivenStand(Stand):
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast],
         chosen: Matched | None = None,
-    ) -> list[Row]:  # fmt: skip
+    ) -> list[MetricRow]:  # fmt: skip
         wanted = np.ones(len(corpus), dtype=bool) if chosen is None else chosen
         scores = {name: one[wanted] for name, one in statistics[self.given.name].items()}
         has = wanted.copy()
@@ -101,17 +101,17 @@ class _GivenStand(Stand):
     def _candidates(self) -> None:
         return None  # nobody scored them
 
-    def _balance(self) -> list[Row]:
+    def _balance(self) -> list[MetricRow]:
         return []  # it is the same for all
 
 
 def _joined(parts: Sequence[Measured]) -> Measured:
     """The rows of all. p-values stay corrected among the metrics, and for each file by itself: their pairs may differ."""
 
-    def listed(rows: Iterable[Sequence[Row]]) -> list[Row]:
+    def listed(rows: Iterable[Sequence[MetricRow]]) -> list[MetricRow]:
         return [StandRow.of_all(row) for some in rows for row in some]
 
-    def merged(tables: Sequence[Mapping[str, Sequence[Row]]]) -> dict[str, list[Row]]:
+    def merged(tables: Sequence[Mapping[str, Sequence[MetricRow]]]) -> dict[str, list[MetricRow]]:
         return {name: listed(one.get(name, ()) for one in tables) for name in dict.fromkeys(name for one in tables for name in one)}
 
     return Measured(
