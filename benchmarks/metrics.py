@@ -19,17 +19,17 @@ from typing import Any
 
 import numpy as np
 from empathy_eval.base.hashing import derived_random
+from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import find
 from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Pairs, statistics_of
+from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
 
 from benchmarks.memory import measured
 
 LEXICAL = ("bleu", "chrf", "rouge-l", "meteor", "vader")
-VARIANTS = ("apathetic", "empathetic")
 REPLACED = 0.2
 
 
@@ -45,7 +45,7 @@ def made(count: int) -> Pairs:
         other = {word: random.choice(words) for word in random.sample(own, int(len(own) * REPLACED))}
         rows.append([" ".join(other.get(word, word) for word in text.split()) for text in texts])
     references, *variants = (list(column) for column in zip(*rows, strict=True))
-    return Pairs([str(number) for number in range(count)], references, dict(zip(VARIANTS, variants, strict=True)))
+    return Pairs([str(number) for number in range(count)], references, dict(zip(PAIR_VARIANTS, variants, strict=True)))
 
 
 def plain() -> dict[str, Callable[[str, str], float]]:
@@ -93,7 +93,7 @@ def ours(metrics: tuple[Metric, ...], pairs: Pairs, **options: Any) -> dict[str,
     for one, found in zip(metrics, statistics_of(metrics, pairs, **options).values(), strict=True):
         if isinstance(found, MetricFault):
             raise SystemExit(str(found))
-        scores[one.name] = np.concatenate([one.scores(found[name]) for name in VARIANTS]).tolist()
+        scores[one.name] = np.concatenate([one.scores(found[name]) for name in PAIR_VARIANTS]).tolist()
     return scores
 
 
@@ -104,7 +104,7 @@ def lexical(count: int) -> dict[str, Any]:
     for name, call in plain().items():
         (metric,) = find([name], {}).metrics
         with clock() as theirs:
-            scores[metric.name] = [call(*row) for one in VARIANTS for row in zip(pairs.variants[one], pairs.references, strict=True)]
+            scores[metric.name] = [call(*row) for one in PAIR_VARIANTS for row in zip(pairs.variants[one], pairs.references, strict=True)]
         with clock() as own:
             found = ours((metric,), pairs, processes=1)[metric.name]
         total += theirs[0]
@@ -122,14 +122,15 @@ def bertscore(count: int) -> dict[str, Any]:
 
     pairs = made(count)
     with clock() as theirs:
-        rows = [bert_score.score(pairs.variants[name], pairs.references, model_type=str(MODEL_DIR), num_layers=6)[2] for name in VARIANTS]
+        texts = (pairs.variants[name] for name in PAIR_VARIANTS)
+        rows = [bert_score.score(one, pairs.references, model_type=str(MODEL_DIR), num_layers=6)[2] for one in texts]
     with tempfile.TemporaryDirectory() as folder:
         cache = ScoreCache(Path(folder) / "scores.sqlite")
         with clock() as own:
             metrics = find(["bertscore"], {}).metrics
-            found = ours(metrics, pairs, cache=cache)["BERTScore F1"]
+            found = ours(metrics, pairs, scoring=Scoring(cache))["BERTScore F1"]
         with clock() as again:
-            same = ours(metrics, pairs, cache=cache)["BERTScore F1"] == found
+            same = ours(metrics, pairs, scoring=Scoring(cache))["BERTScore F1"] == found
     difference = float(np.abs(np.subtract(found, np.concatenate(rows))).max())
     return {**beside(own[0], theirs[0], count, difference), "second_s": round(again[0], 1), "second_same": same}
 

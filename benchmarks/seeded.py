@@ -19,6 +19,7 @@ from empathy_eval.base.files import data_folder, whole_file, write_whole
 from empathy_eval.base.hashing import canonical_json, digest_file
 from empathy_eval.base.text import WORD, edit_ratio, overlap
 from empathy_eval.design.configuration import identity_of, load_configuration
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.planning import apportion
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
@@ -32,9 +33,9 @@ from tests.doubles.server import WORDS, Behaviour, Server, good_answer, main
 
 # The share of words that are replaced: two texts made of one have few runs of words in common, as two of one topic have.
 REPLACED = 0.4
-VARIANTS = ("apathetic", "empathetic", "near_empathetic", "far_apathetic")
+VARIANTS = (*PAIR_VARIANTS, *CONTROLS)
 # The share of pairs with a refused candidate, and of pairs with controls in a full-size plan.
-REFUSED, CONTROLS = 0.1, 2000 / 261_000
+REFUSED, WITH_CONTROLS = 0.1, 2000 / 261_000
 
 
 class SeededServer(Server):
@@ -95,7 +96,7 @@ def _other_words(outcome: dict[str, Any], dialogue_id: str) -> dict[str, Any]:
 
     dialogue = {**outcome["dialogue"], "dialogue_id": dialogue_id, "description": new(outcome["dialogue"]["description"])}
     dialogue["turns"] = [{**turn, "text": new(turn["text"])} for turn in dialogue["turns"]]
-    pairs = [_pair(pair, dialogue["turns"][pair["turn"]]["text"], new, rng.random() < CONTROLS) for pair in outcome["pairs"]]
+    pairs = [_pair(pair, dialogue["turns"][pair["turn"]]["text"], new, rng.random() < WITH_CONTROLS) for pair in outcome["pairs"]]
     refused = [pair for pair in pairs if rng.random() < REFUSED]
     candidates = [
         {"kind": "far_empathetic", "turn": pair["turn"], "text": pair["apathetic"]["text"], "reasons": ["overlap_high"]} for pair in refused
@@ -106,7 +107,7 @@ def _other_words(outcome: dict[str, Any], dialogue_id: str) -> dict[str, Any]:
 def _pair(pair: dict[str, Any], reference: str, new: Callable[[str], str], controls: bool) -> dict[str, Any]:
     made = {}
     for name in VARIANTS:
-        if pair[name] and (controls or name in VARIANTS[:2]):
+        if pair[name] and (controls or name in PAIR_VARIANTS):
             text = new(pair[name]["text"])
             made[name] = {**pair[name], "text": text, "edit_ratio": edit_ratio(reference, text), "overlap": overlap(reference, text)}
     return {**pair, **dict.fromkeys(VARIANTS), **made}

@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from empathy_eval.base.text import edit_ratio, jaccard, overlap, shingles, words
+from empathy_eval.base.text import edit_ratio, overlap, shingles, words
 from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
@@ -52,8 +52,3 @@ def test_overlap_equals_rouge_score(a: str, b: str) -> None:
 def test_shingles_are_runs_of_words_and_a_short_text_is_one() -> None:
     assert shingles("a b c d e f") == {("a", "b", "c", "d", "e"), ("b", "c", "d", "e", "f")}
     assert shingles("a b") == {("a", "b")}
-
-
-def test_jaccard_is_shared_over_all() -> None:
-    assert jaccard(shingles("a b c", 1), shingles("b c d", 1)) == float(Fraction(2, 4))
-    assert jaccard(frozenset(), frozenset()) == 1

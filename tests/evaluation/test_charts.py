@@ -5,15 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from empathy_eval.evaluation.charts import FAR, NEAR, RAW, STANCE, effects, ranks, scenarios
+from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.evaluation.charts import effects, ranks, scenarios
 from empathy_eval.evaluation.figures import draw_chart
-from empathy_eval.evaluation.results import Difference, Estimate, Measured, Row
+from empathy_eval.evaluation.results import Difference, Estimate, Measured, MetricRow
 
 
-def a_row(name: str, score: float = 0.5, better: bool | None = True, **differences: float) -> Row:
+def a_row(name: str, score: float = 0.5, better: bool | None = True, **differences: float) -> MetricRow:
     values = {RAW: -0.4} if not differences else {name.replace("_", ", "): value for name, value in differences.items()}
     found = {key: Difference(value, value - 0.05, value + 0.05, accuracy=Estimate(0.1, 0.0, 0.2)) for key, value in values.items()}
-    return Row(name, "s", None, {"apathetic": score, "empathetic": score}, found, 3, better)
+    return MetricRow(name, "s", None, {"apathetic": score, "empathetic": score}, found, 3, better)
 
 
 def measured(*names: str) -> Measured:
@@ -42,7 +43,7 @@ def test_the_axis_holds_every_interval_and_the_middle() -> None:
 def test_without_controls_only_the_released_comparison_is_drawn() -> None:
     found = effects(Measured([a_row("a")]))
     assert found and list(found.legend) == [RAW]
-    assert (both := ranks(measured("a"))) and list(both.legend) == [RAW, NEAR, FAR]
+    assert (both := ranks(measured("a"))) and list(both.legend) == [RAW, STANCE_NEAR, STANCE_FAR]
 
 
 def test_every_scenario_is_a_mark() -> None:

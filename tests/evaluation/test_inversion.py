@@ -11,7 +11,7 @@ from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.inversion import Chance, corrected, diversity_row, measured_rows
 from empathy_eval.evaluation.ranking import area, holm, wins
 from empathy_eval.evaluation.resampling import Clusters
-from empathy_eval.evaluation.results import Difference, Row
+from empathy_eval.evaluation.results import Difference, MetricRow
 from empathy_eval.metrics.bleu import Bleu
 from empathy_eval.metrics.distinct import Dist
 from empathy_eval.metrics.protocol import MeanMetric, Segments, with_count
@@ -33,7 +33,7 @@ class Number(MeanMetric):
         return float(text)
 
 
-def measured(dialogues: Sequence[str], scenarios: Sequence[int], chance: Chance = CHANCE, **variants: Sequence[float]) -> Row:
+def measured(dialogues: Sequence[str], scenarios: Sequence[int], chance: Chance = CHANCE, **variants: Sequence[float]) -> MetricRow:
     statistics = {name: with_count(values) for name, values in variants.items()}
     contrasts = PAIRS if len(variants) == 2 else TWO_BY_TWO
     return measured_rows([Number()], {"number": statistics}, Clusters.of(dialogues, scenarios), contrasts, chance)[0]

@@ -13,7 +13,7 @@ from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.charts import effects, ranks, scenarios
 from empathy_eval.evaluation.descriptives import changes
 from empathy_eval.evaluation.page import counted, listed, number, page, signed, times
-from empathy_eval.evaluation.results import Difference, Estimate, Measured, Row
+from empathy_eval.evaluation.results import Difference, Estimate, Measured, MetricRow
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.releases.write import Released
 from hypothesis import given
@@ -61,7 +61,7 @@ def read(html: str) -> Text:
 
 def a_row(
     name: str, raw: float, stance: float | None = None, *, forced: bool = True, within: float = 0.01, better: bool | None = True
-) -> Row:
+) -> MetricRow:
     """A row with ``raw`` as released, or with ``stance`` and a closeness of 0.6 over the four cells."""
     values = {RAW: raw} if stance is None else {"stance": stance, "stance, near": stance, "stance, far": stance, "closeness": 0.6}
     sided = {one.name: one.sides for one in (*PAIRS, *TWO_BY_TWO)}
@@ -74,7 +74,7 @@ def a_row(
         for contrast, value in {**values, **({} if stance is None else {"interaction": 0.0})}.items()
     }  # fmt: skip
     cells = dict.fromkeys(("apathetic", "empathetic", *(() if stance is None else ("near_empathetic", "far_apathetic"))), 0.5)
-    return Row(name, f"{name}|version:1", "interval:bootstrap|seed:1", cells, differences, 40, better)
+    return MetricRow(name, f"{name}|version:1", "interval:bootstrap|seed:1", cells, differences, 40, better)
 
 
 def a_measured(raw: list[float], stance: list[float], **more: Any) -> Measured:
@@ -175,7 +175,7 @@ def test_residual_imbalance_is_said_only_where_chance_does_not_explain_it() -> N
 
 
 def test_without_intervals_nothing_is_claimed() -> None:
-    def bare(row: Row) -> Row:
+    def bare(row: MetricRow) -> MetricRow:
         return replace(row, differences={name: replace(one, low=None, high=None) for name, one in row.differences.items()})
 
     measured = a_measured([-0.5, -0.4], [0.1, 0.2])

@@ -24,8 +24,9 @@ from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import CANDIDATES
 from empathy_eval.evaluation.corpus import before_contrast, read_corpus
-from empathy_eval.evaluation.results import Row
-from empathy_eval.evaluation.score import score, score_csv, score_table, tables
+from empathy_eval.evaluation.results import MetricRow
+from empathy_eval.evaluation.score import score
+from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.releases.write import Released
 
 from tests.metrics.test_registry import install
@@ -85,7 +86,7 @@ def strange(released: tuple[Path, Released], tmp_path: Path, monkeypatch: pytest
     return tmp_path
 
 
-def row_of(rows: Sequence[Row], name: str) -> Row:
+def row_of(rows: Sequence[MetricRow], name: str) -> MetricRow:
     (found,) = (one for one in rows if one.metric == name)
     return found
 
@@ -119,7 +120,7 @@ def test_scores_from_a_file_stand_as_the_metric_that_gave_them(released: tuple[P
     rows = letters(released[0]) + letters(released[0], "controls", [name for name in CELLS if name not in PAIR_VARIANTS])
     given = score(released[0], (), [write_scores(strange / "judge.csv", rows)])
     own = score(released[0], ["strange_metrics:Letters"])
-    for (table, group, one), (same_table, same_group, other) in zip(tables(given), tables(own), strict=True):
+    for (table, group, one), (same_table, same_group, other) in zip(given.rows(), own.rows(), strict=True):
         assert (table, group, one.scores, one.differences) == (same_table, same_group, other.scores, other.differences)
     assert row_of(given.inversion, "judge").signature.startswith("file:")
 
@@ -185,18 +186,6 @@ def test_a_metric_that_fails_names_the_pair_and_the_rest_stands(
     assert "length, pairs, " in said.out
 
 
-def test_text_json_and_csv_say_the_same(released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    base = ["score", str(released[0]), "--metric", "rouge-l"]
-    assert main(base) == main([*base, "--json"]) == main([*base, "--csv"]) == 0
-    said = capsys.readouterr().out
-    measured = score(released[0], ["rouge-l"])
-    assert score_table(measured) in said and score_csv(measured) in said
-    assert json.dumps(measured.to_json(), indent=2, ensure_ascii=False) in said
-    lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
-    (one,) = (line for line in lines if line["table"] == "pairs")
-    assert float(one["value"]) == measured.inversion[0].differences["empathetic - apathetic"].value and one["forced"] == "True"
-
-
 def test_nothing_to_score_with_is_said(released: tuple[Path, Released], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", str(released[0])]) == 2
     assert "give --metric NAME, --scores FILE or both" in capsys.readouterr().err
@@ -211,11 +200,11 @@ def test_a_second_score_asks_a_costly_metric_for_nothing(released: tuple[Path, R
         )
     )  # fmt: skip
     cache = ScoreCache(strange / "scores.sqlite")
-    first = score(released[0], ["costly:Letters"], cache=cache)
+    first = score(released[0], ["costly:Letters"], scoring=Scoring(cache))
     import costly  # type: ignore[import-not-found]
 
     asked = costly.Letters.asked
-    assert asked > 0 and score(released[0], ["costly:Letters"], cache=cache) == first and costly.Letters.asked == asked
+    assert asked > 0 and score(released[0], ["costly:Letters"], scoring=Scoring(cache)) == first and costly.Letters.asked == asked
 
 
 def with_a_test_split(folder: Path) -> Path:

@@ -38,7 +38,7 @@ from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import MeanMetric, Metric
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import statistics_of
+from empathy_eval.metrics.scoring import Scoring, statistics_of
 
 from tests.completions.test_openai_endpoint import config_file
 from tests.conftest import copy_world
@@ -400,11 +400,11 @@ async def test_room_that_a_lost_worker_waited_for_is_given_back(tmp_path: Path) 
 def test_scores_are_the_same_and_kept_ones_are_not_scored_again(cluster: Any, tmp_path: Path) -> None:
     table, cache, spread = pairs(1200), ScoreCache(tmp_path / "scores.sqlite"), spread_over(cluster)
     metrics: list[Metric] = [Bleu(), RougeL(), Length()]
-    here, there = statistics_of(metrics, table), statistics_of(metrics, table, cache=cache, spread=spread)
+    here, there = statistics_of(metrics, table), statistics_of(metrics, table, Scoring(cache, spread))
     assert all(of(here[name]) == of(there[name]) for name in ("BLEU-4", "ROUGE-L", "length of text"))
-    kept = statistics_of([Refusing()], table, cache=cache, spread=spread)
+    kept = statistics_of([Refusing()], table, Scoring(cache, spread))
     assert of(kept["length of text"]) == of(here["length of text"])
-    fault = statistics_of([Refusing()], table, spread=spread)["length of text"]
+    fault = statistics_of([Refusing()], table, Scoring(spread=spread))["length of text"]
     assert isinstance(fault, MetricFault) and fault.where == "017-00001-t00, near" and "asked again" in fault.what
 
 

@@ -16,7 +16,7 @@ from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.score_cache import ScoreCache, keys_of, user_cache
-from empathy_eval.metrics.scoring import Pairs, statistics_of
+from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -63,7 +63,7 @@ def test_two_processes_give_the_values_of_one(monkeypatch: pytest.MonkeyPatch) -
     metrics: list[Metric] = [Bleu(), RougeL()]
     table = pairs(23)
     done: list[int] = []
-    one, two = (statistics_of(metrics, table, processes=count, progress=done.append) for count in (1, 2))
+    one, two = (statistics_of(metrics, table, Scoring(progress=done.append), processes=count) for count in (1, 2))
     assert [of(one[metric.name]) for metric in metrics] == [of(two[metric.name]) for metric in metrics]
     assert sum(done) == 2 * 2 * 2 * 23
 
@@ -147,13 +147,13 @@ def test_texts_that_fail_only_together_are_named_together() -> None:
 def test_kept_scores_cost_nothing_and_only_new_texts_are_asked(tmp_path: Path) -> None:
     cache, table = ScoreCache(tmp_path / "scores.sqlite"), pairs(6)
     first, second = Judge(), Judge()
-    one, two = (statistics_of([judge], table, cache=cache) for judge in (first, second))
+    one, two = (statistics_of([judge], table, Scoring(cache)) for judge in (first, second))
     assert of(one["judge"]) == of(two["judge"]) and len(first.asked) == 12 and not second.asked
     changed = Pairs(
         table.ids, table.references, {"near": table.variants["near"], "far": ["new", *table.variants["far"][1:]]}, table.contexts
     )
     third = Judge()
-    found = statistics_of([third], changed, cache=cache)
+    found = statistics_of([third], changed, Scoring(cache))
     assert third.asked == ["new"] and of(found["judge"])["far"][0] == [3.0, 1.0]
 
 
@@ -173,8 +173,8 @@ def test_everything_a_metric_reads_and_all_its_settings_are_in_the_key() -> None
 
 def test_a_fault_is_not_kept(tmp_path: Path) -> None:
     cache = ScoreCache(tmp_path / "scores.sqlite")
-    assert isinstance(statistics_of([Judge(raising)], pairs(20), cache=cache)["judge"], MetricFault)
-    assert of(statistics_of([Judge()], pairs(20), cache=cache)["judge"])
+    assert isinstance(statistics_of([Judge(raising)], pairs(20), Scoring(cache))["judge"], MetricFault)
+    assert of(statistics_of([Judge()], pairs(20), Scoring(cache))["judge"])
 
 
 def test_above_the_most_the_oldest_go_and_a_kept_row_stays_as_it_was(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import krippendorff
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.commands.agree import shown
 from empathy_eval.raters.agreement import Agreement, Measure, Table, agree, bootstrap
 from empathy_eval.raters.agreement.agree import Criterion
-from empathy_eval.raters.agreement.terminal import shown
 from empathy_eval.raters.agreement.variance_inflation import inflations
 from hypothesis import given, settings
 from hypothesis import strategies as st

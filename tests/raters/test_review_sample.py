@@ -12,9 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.raters.review.assignment import assign
 from empathy_eval.raters.review.export import export_review
-from empathy_eval.raters.review.sample import CONTROLS, PAIR, Cell, Design, Unit, sample
+from empathy_eval.raters.review.sample import Cell, Design, Unit, sample
 from empathy_eval.raters.review.sheets import item_code
 from empathy_eval.raters.review.spreadsheets import read_rows
 from empathy_eval.releases.write import Released
@@ -25,7 +26,7 @@ from tests.doubles.raters import items_of, key_of
 
 
 def units(pairs: int, cells: int = 2, dialogues: int = 0) -> list[Unit]:
-    variants = tuple(Cell(name, samples=("pairs",)) for name in (*PAIR, *CONTROLS)[:cells])
+    variants = tuple(Cell(name, samples=("pairs",)) for name in (*PAIR_VARIANTS, *CONTROLS)[:cells])
     return [
         *(Unit(f"001-{n:05d}-t01", "variant", variants) for n in range(pairs)),
         *(Unit(f"001-{n:05d}", "dialogue") for n in range(dialogues)),
@@ -120,16 +121,15 @@ def test_nothing_in_a_raters_files_tells_a_variant_or_an_id(review: Path) -> Non
     key = key_of(review)
     entries = key["items"].values()
     ids = {entry.get("pair_id") or entry["dialogue_id"] for entry in entries} | {entry.get("dialogue_id", "") for entry in entries}
-    telling = {*PAIR, *CONTROLS, "near-empathetic", "far-apathetic", "variant_", "pair_id", "dialogue_id", key["release"]["seal"], *ids} - {
-        ""
-    }
+    names = {*PAIR_VARIANTS, *CONTROLS, "near-empathetic", "far-apathetic", "variant_", "pair_id", "dialogue_id"}
+    telling = (names | ids | {key["release"]["seal"]}) - {""}
     for rater in sorted((review / "raters").iterdir()):
         texts = {path.relative_to(rater).as_posix(): path.read_bytes() for path in rater.rglob("*") if path.is_file()}
         texts |= unpacked(rater / "review.xlsx")
         others = {code for code, entry in key["items"].items() if entry["rater"] != rater.name}
         for name, data in texts.items():
             # Page and guidance teach what empathy is; the data a rater gets must not use the words at all.
-            words = telling - set(PAIR) if name in ("review.html", "guidance.md") else telling
+            words = telling - set(PAIR_VARIANTS) if name in ("review.html", "guidance.md") else telling
             assert not [word for word in words | others if word.encode() in data], (rater.name, name)
 
 
@@ -180,8 +180,10 @@ def test_replies_come_before_dialogues_and_those_of_one_dialogue_by_turn(review:
 def test_a_turn_with_all_cells_is_rated_in_each_and_counts_for_both_samples(review: Path) -> None:
     entries = [entry for entry in key_of(review)["items"].values() if entry["kind"] == "variant"]
     cells = Counter(entry["variant"] for entry in entries if "cells" in entry["samples"])
-    assert cells == dict.fromkeys((*PAIR, *CONTROLS), 18)
-    assert all(entry["samples"] == ["pairs", "cells"] for entry in entries if "cells" in entry["samples"] and entry["variant"] in PAIR)
+    assert cells == dict.fromkeys((*PAIR_VARIANTS, *CONTROLS), 18)
+    assert all(
+        entry["samples"] == ["pairs", "cells"] for entry in entries if "cells" in entry["samples"] and entry["variant"] in PAIR_VARIANTS
+    )
 
 
 def with_candidates(release: Path, folder: Path, rows: list[dict[str, Any]]) -> Path:

@@ -8,7 +8,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 import pytest
-from empathy_eval.base.text import jaccard, shingles
+from empathy_eval.base.text import shingles
 from empathy_eval.design.dataset import SPLITS, split_of
 from empathy_eval.releases.duplicates import (
     BANDS,
@@ -28,6 +28,10 @@ from hypothesis import strategies as st
 # Three unrelated texts of 40 words, none of which repeats a shingle.
 BASES = tuple(tuple(f"{letter}{number}" for number in range(40)) for letter in "abc")
 IDS = st.integers(0, 60).map(lambda number: f"{number % 3 + 1:03d}-{number:05d}")
+
+
+def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
+    return len(a & b) / len(a | b)
 
 
 def turns(tokens: Sequence[str]) -> list[str]:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -19,6 +20,10 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.evaluation.page import number as shown
 from empathy_eval.generation.build import build
+from empathy_eval.metrics.protocol import Array
+from empathy_eval.metrics.rouge import RougeL
+from empathy_eval.metrics.score_cache import ScoreCache
+from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import release
@@ -62,6 +67,17 @@ def change_rows(path: Path, change: Callable[[list[dict[str, Any]]], object]) ->
 
 def test_a_release_is_what_it_claims(original: Path) -> None:
     assert verify(original) == []
+
+
+def test_no_kept_score_is_believed(original: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Poisoned(ScoreCache):
+        def __init__(self) -> None: ...
+
+        def get(self, keys: Sequence[bytes]) -> dict[bytes, Array]:
+            return {key: np.ones(2) for key in keys}
+
+    monkeypatch.setattr(RougeL, "keep", True)
+    assert verify(original, scoring=Scoring(Poisoned())) == []
 
 
 def test_one_byte_in_any_file_is_named(original: Path, copy: Path) -> None:

@@ -21,7 +21,7 @@ QUIET = {"include_dashboard": False, "log_to_driver": False, "logging_level": "E
 # How long a cluster may take to take a connection.
 SECONDS = 5
 # The longest path, in bytes, of a folder for temporary files: Ray's sockets lie up to 77 deeper, and a socket may lie at 103 (on macOS).
-NEAR = 26
+LONGEST = 26
 # How often a task is done again whose worker was lost.
 AGAIN = 5
 
@@ -112,7 +112,7 @@ def _unheard() -> Iterator[None]:
 def _near() -> str:
     """A folder for temporary files whose path is short enough for Ray's sockets, if there is one."""
     usual, short = tempfile.gettempdir(), "/tmp"  # noqa: S108 (the folder in it is this process's own)
-    return short if len(os.fsencode(usual)) > NEAR and Path(short).is_dir() else usual
+    return short if len(os.fsencode(usual)) > LONGEST and Path(short).is_dir() else usual
 
 
 @contextmanager

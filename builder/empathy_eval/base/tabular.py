@@ -34,7 +34,7 @@ def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
         raise input_error(path, f"is not UTF-8: {error.reason} ({error.object[error.start]:#04x})", "save it as CSV in UTF-8") from error
 
 
-Row = dict[str, Any]
+TableRow = dict[str, Any]
 
 
 WHOLE = "name the folder of a release; if it is one, fetch it again whole"
@@ -99,10 +99,10 @@ class Writer:
     def __init__(self, path: Path, schema: pa.Schema) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         self._schema = schema
-        self._rows: list[Row] = []
+        self._rows: list[TableRow] = []
         self._writer = pq.ParquetWriter(path, schema, compression="zstd")
 
-    def add(self, row: Row) -> None:
+    def add(self, row: TableRow) -> None:
         """Adds a row."""
         self._rows.append(row)
         if len(self._rows) >= GROUP:
@@ -131,9 +131,9 @@ class Rows:
         for group in range(self._file.num_row_groups):
             names = self._table(group, [self._name]).column(0).to_pylist()
             self._group_of.update(dict.fromkeys(names, group))
-        self._group, self._rows = -1, dict[str, Row]()
+        self._group, self._rows = -1, dict[str, TableRow]()
 
-    def get(self, name: str) -> Row | None:
+    def get(self, name: str) -> TableRow | None:
         """The row of that id. Ids that come in the order of the file read each group once."""
         group = self._group_of.get(name)
         if group is None:

@@ -44,8 +44,3 @@ def shingles(text: str, size: int = 5) -> frozenset[tuple[str, ...]]:
     # Whole dialogues come here, each once: thousands of them kept would fill memory.
     tokens = _words(text)
     return frozenset(tokens[i : i + size] for i in range(max(1, len(tokens) - size + 1)))
-
-
-def jaccard(a: frozenset[tuple[str, ...]], b: frozenset[tuple[str, ...]]) -> float:
-    """Size of the intersection over size of the union, in [0, 1]; two empty sets are equal (1)."""
-    return len(a & b) / len(a | b) if a or b else 1.0

@@ -5,11 +5,15 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from empathy_eval.design.configuration import load_configuration
+
+if TYPE_CHECKING:
+    from empathy_eval.completions.usage import Spending
 
 # Lines that did not fit and are shown one by one.
 SHOWN = 10
@@ -48,7 +52,7 @@ def add(verbs: Any) -> None:
 
 def _show(options: argparse.Namespace) -> int:
     from empathy_eval.completions.ledger import Ledger
-    from empathy_eval.completions.usage import spending, spending_table
+    from empathy_eval.completions.usage import spending
 
     config = load_configuration(options.config) if options.config else None
     with Ledger(options.ledger, create=False, write=False) as ledger:
@@ -78,7 +82,6 @@ def _merge(options: argparse.Namespace) -> int:
 
 def _import(options: argparse.Namespace) -> int:
     from empathy_eval.completions.batch_files import as_json, import_answers
-    from empathy_eval.completions.usage import signs
 
     report = import_answers(options.ledger, options.files)
     if options.json:
@@ -92,3 +95,28 @@ def _import(options: argparse.Namespace) -> int:
         if len(taken.problems) > SHOWN:
             print(f"and {len(taken.problems) - SHOWN:,} more that did not fit; --json tells them all", file=sys.stderr)
     return 1 if any(taken.problems for taken in report.values()) else 0
+
+
+def spending_table(rows: Sequence[Spending]) -> str:
+    """The rows as lines of text, with their sum."""
+    lines = [
+        f"{'model':<28}{'kind':<16}{'finish':<16}{'delivery':<10}{'answers':>10}{'input':>13}{'cached':>13}{'output':>13}{'spent':>12}"
+    ]
+    for row in rows:
+        spent = "no prices" if row.dollars is None else f"${row.dollars:,.4f}"
+        tokens = f"{row.usage.input_tokens:>13,}{row.usage.cached_tokens:>13,}{row.usage.output_tokens:>13,}"
+        names = f"{_cell(row.model, 28)}{_cell(row.kind, 16)}{_cell(row.finish, 16)}{_cell(row.delivery, 10)}"
+        lines.append(f"{names}{row.answers:>10,}{tokens}{spent:>12}")
+    known = [row.dollars for row in rows if row.dollars is not None]
+    total = f"${sum(known):,.4f}" if known else ""
+    lines.append(f"{'in all':<70}{sum(row.answers for row in rows):>10,}{'':>39}{total:>12}")
+    return "\n".join(lines)
+
+
+def signs(text: str) -> str:
+    """A stranger's words as a terminal may have them: what is no sign is a question mark."""
+    return "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def _cell(text: str, width: int) -> str:
+    return f"{signs(text[: width - 2]):<{width}}"

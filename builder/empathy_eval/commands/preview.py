@@ -6,10 +6,26 @@ import argparse
 import json
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.inputs import add_inputs
-from empathy_eval.design.recipe import load_recipe
+from empathy_eval.commands.inputs import add_inputs, recipe_of
+from empathy_eval.design.recipe import Recipe, load_recipe
+
+if TYPE_CHECKING:
+    from empathy_eval.generation.preview import Estimate, Preview
+
+
+def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n: int = 1) -> Preview:
+    """The exact requests of the first ``n`` items of a build, and an estimate of all of it; nothing is sent.
+
+    The recipe may be the path of a configuration or the name of a packaged one. With a ledger the estimate uses its averages.
+
+    Raises:
+        InputError: for a recipe that is not valid, or a ledger that cannot be opened.
+    """
+    from empathy_eval.generation.preview import preview
+
+    return preview(recipe if isinstance(recipe, Recipe) else load_recipe(recipe), Path(ledger) if ledger else None, n)
 
 
 def add(verbs: Any) -> None:
@@ -29,12 +45,7 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    recipe = load_recipe(
-        options.config, model=options.model, base_url=options.base_url, scenarios=options.scenarios, templates=options.templates
-    )
-    from empathy_eval.generation.preview import estimate_table, preview
-
-    made = preview(recipe, options.ledger, options.n)
+    made = preview(recipe_of(options), ledger=options.ledger, n=options.n)
     if options.json:
         requests = [{"about": asdict(one.about), "key": one.key, "endpoint": one.endpoint, "body": one.body} for one in made.requests]
         print(
@@ -48,3 +59,19 @@ def run(options: argparse.Namespace) -> int:
         print(f"--- not in the ledger yet, so a seed dialogue stands in for rewriting: {', '.join(made.stand_ins)}")
     print(estimate_table(made.estimates))
     return 0
+
+
+def estimate_table(estimates: tuple[Estimate, ...]) -> str:
+    """The estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
+    lines = [f"{'kind':<16}{'model':<24}{'requests':>10}{'input tokens':>15}{'output tokens':>15}{'cost':>12}{'hours':>8}  from"]
+    for one in estimates:
+        dollars = "no prices" if one.dollars is None else f"${one.dollars:,.2f}"
+        tokens = f"{one.usage.input_tokens:>15,}{one.usage.output_tokens:>15,}"
+        source = "the ledger's averages" if one.observed else "assumed sizes"
+        lines.append(f"{one.kind:<16}{one.model[:22]:<24}{one.requests:>10,}{tokens}{dollars:>12}{one.hours:>8.1f}  {source}")
+    known = [one.dollars for one in estimates if one.dollars is not None]
+    total = f"${sum(known):,.2f}" if len(known) == len(estimates) else "no prices"
+    tokens = f"{sum(one.usage.input_tokens for one in estimates):>15,}{sum(one.usage.output_tokens for one in estimates):>15,}"
+    hours = sum(one.hours for one in estimates)
+    lines.append(f"{'in all':<40}{sum(one.requests for one in estimates):>10,}{tokens}{total:>12}{hours:>8.1f}")
+    return "\n".join(lines)

@@ -7,7 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.commands.scores import scoring_bar, told_of
+from empathy_eval.commands.scores import scoring_of, told_of
+from empathy_eval.commands.tables import inversion_table
 
 
 def add(verbs: Any) -> None:
@@ -30,13 +31,12 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.evaluation.report import inversion_table
     from empathy_eval.releases.write import release
 
-    with scoring_bar() as progress:
+    with scoring_of() as scoring:
         released = release(
             options.build, options.out, options.version,
-            date=options.date, partial=options.partial, reviews=options.reviews, progress=progress,
+            date=options.date, partial=options.partial, reviews=options.reviews, scoring=scoring,
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:

@@ -8,8 +8,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.commands.engines import add_engine, spread_of
-from empathy_eval.commands.scores import add_cache, add_trust, cache_of, scoring_bar, told_of
+from empathy_eval.commands.engines import add_engine
+from empathy_eval.commands.scores import add_cache, add_trust, scoring_of, told_of
+from empathy_eval.commands.tables import inversion_table
 
 
 def add(verbs: Any) -> None:
@@ -31,12 +32,10 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.evaluation.report import inversion_table, report
+    from empathy_eval.evaluation.report import report
 
-    with spread_of(options) as spread, scoring_bar() as progress:
-        made = report(
-            options.release, options.out, trusted=options.trust_metrics, cache=cache_of(options), spread=spread, progress=progress
-        )
+    with scoring_of(options) as scoring:
+        made = report(options.release, options.out, trusted=options.trust_metrics, scoring=scoring)
     for one in made.left:
         print(one, file=sys.stderr)
     print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if options.json else inversion_table(made))

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.commands.engines import add_engine, spread_of
-from empathy_eval.commands.scores import add_cache, cache_of, scoring_bar, told_of
+from empathy_eval.commands.engines import add_engine
+from empathy_eval.commands.scores import add_cache, scoring_of, told_of
+
+if TYPE_CHECKING:
+    from empathy_eval.evaluation.results import Difference, Measured
 
 EXAMPLES = """\
 examples:
@@ -50,17 +55,47 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.evaluation.score import score, score_csv, score_table
+    from empathy_eval.evaluation.score import score
 
     if not options.metric and not options.scores:
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both")
-    with spread_of(options) as spread, scoring_bar() as progress:
+    with scoring_of(options) as scoring:
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
-            strict=options.strict, cache=cache_of(options), spread=spread, progress=progress,
+            strict=options.strict, scoring=scoring,
         )  # fmt: skip
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))
     else:
         print(score_csv(measured) if options.csv else score_table(measured))
     return told_of(measured.faults)
+
+
+def score_csv(measured: Measured) -> str:
+    """Everything that was measured, a line a contrast."""
+    from empathy_eval.evaluation.results import CONTRAST_COLUMNS
+
+    text = io.StringIO()
+    writer = csv.DictWriter(text, CONTRAST_COLUMNS, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(measured.records())
+    return text.getvalue()
+
+
+def score_table(measured: Measured) -> str:
+    """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
+    head = f"{'':<24}{'difference':>11}  {'95 % interval':<21}{'p (Holm)':>9}{'accuracy':>10}{'AUC':>7}"
+    lines = [f"{row.metric}: {row.coverage}" for row in (row for table, _, row in measured.rows() if table == "pairs") if row.left_out]
+    for table, group, row in measured.rows():
+        if table in ("pairs", "2x2", "equal length", "before contrast checks"):
+            told = ", ".join(f"{name} {value:.4f}" for name, value in row.scores.items())
+            lines += ["", f"{row.metric}, {table}{f', {group}' if group else ''}, {row.coverage}: {told}", head]
+            lines += [f"  {name:<22}{_numbers(one)}" for name, one in row.differences.items()]
+    return "\n".join(lines).strip()
+
+
+def _numbers(one: Difference) -> str:
+    bounds = "" if one.low is None or one.high is None else f"[{one.low:+.4f}, {one.high:+.4f}]"
+    p = "" if one.holm is None else f"{one.holm:.4f}"
+    ranked = "".join(f"{found.value:>{width}.3f}" if found else " " * width for found, width in ((one.accuracy, 10), (one.auc, 7)))
+    return f"{one.value:>+11.4f}  {bounds:<21}{p:>9}{ranked}{'  forced by the checks' if one.forced else ''}"

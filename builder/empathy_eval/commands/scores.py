@@ -1,19 +1,22 @@
-"""What the verbs that score texts share: the kept scores and the progress bar."""
+"""What the verbs that score texts share: the kept scores, the engine and the progress bar."""
 
 from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tqdm import tqdm
 
+from empathy_eval.commands.engines import spread_of
+
 if TYPE_CHECKING:
     from empathy_eval.metrics.faults import MetricFault
     from empathy_eval.metrics.score_cache import ScoreCache
+    from empathy_eval.metrics.scoring import Scoring
 
 
 def add_cache(verb: argparse.ArgumentParser) -> None:
@@ -48,7 +51,9 @@ def told_of(faults: Sequence[MetricFault]) -> int:
 
 
 @contextmanager
-def scoring_bar() -> Iterator[Callable[[int], None]]:
-    """A bar of scored texts."""
-    with tqdm(unit="text", desc="score", disable=None) as bar:
-        yield lambda texts: (bar.update(texts), None)[1]
+def scoring_of(options: argparse.Namespace | None = None) -> Iterator[Scoring]:
+    """How the options want texts to be scored, with a bar of those that are; without options here, with nothing kept."""
+    from empathy_eval.metrics.scoring import Scoring
+
+    with spread_of(options) if options else nullcontext() as spread, tqdm(unit="text", desc="score", disable=None) as bar:
+        yield Scoring(cache_of(options) if options else None, spread, lambda texts: (bar.update(texts), None)[1])

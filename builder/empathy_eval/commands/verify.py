@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.commands.scores import add_trust, scoring_bar
+from empathy_eval.commands.scores import add_trust, scoring_of
 
 
 def add(verbs: Any) -> None:
@@ -33,8 +33,8 @@ def run(options: argparse.Namespace) -> int:
     from empathy_eval.metrics.trust import NotRecomputed
     from empathy_eval.releases.verify import verify
 
-    with scoring_bar() as progress:
-        problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, progress=progress)
+    with scoring_of() as scoring:
+        problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, scoring=scoring)
     left = [one for one in problems if isinstance(one, NotRecomputed)]
     faulty = len(problems) > len(left)
     if options.json:

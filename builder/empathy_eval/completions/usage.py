@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from empathy_eval.completions.budget import cost
@@ -42,28 +41,3 @@ def spending(ledger: Ledger, config: Configuration | None = None) -> list[Spendi
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) else repr(value)
-
-
-def spending_table(rows: Sequence[Spending]) -> str:
-    """The rows as lines of text, with their sum."""
-    lines = [
-        f"{'model':<28}{'kind':<16}{'finish':<16}{'delivery':<10}{'answers':>10}{'input':>13}{'cached':>13}{'output':>13}{'spent':>12}"
-    ]
-    for row in rows:
-        spent = "no prices" if row.dollars is None else f"${row.dollars:,.4f}"
-        tokens = f"{row.usage.input_tokens:>13,}{row.usage.cached_tokens:>13,}{row.usage.output_tokens:>13,}"
-        names = f"{_cell(row.model, 28)}{_cell(row.kind, 16)}{_cell(row.finish, 16)}{_cell(row.delivery, 10)}"
-        lines.append(f"{names}{row.answers:>10,}{tokens}{spent:>12}")
-    known = [row.dollars for row in rows if row.dollars is not None]
-    total = f"${sum(known):,.4f}" if known else ""
-    lines.append(f"{'in all':<70}{sum(row.answers for row in rows):>10,}{'':>39}{total:>12}")
-    return "\n".join(lines)
-
-
-def signs(text: str) -> str:
-    """A stranger's words as a terminal may have them: what is no sign is a question mark."""
-    return "".join(sign if sign.isprintable() else "?" for sign in text)
-
-
-def _cell(text: str, width: int) -> str:
-    return f"{signs(text[: width - 2]):<{width}}"

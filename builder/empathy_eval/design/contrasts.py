@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-PAIR_VARIANTS = ("apathetic", "empathetic")
-CELLS = ("near_empathetic", "apathetic", "empathetic", "far_apathetic")
-STANCE = {"near_empathetic": "apathetic", "apathetic": "near_empathetic", "empathetic": "far_apathetic", "far_apathetic": "empathetic"}
-CLOSENESS = {"near_empathetic": "empathetic", "empathetic": "near_empathetic", "apathetic": "far_apathetic", "far_apathetic": "apathetic"}
+# The stance of a reply. The two variants of a pair are called by theirs alone.
+APATHETIC, EMPATHETIC = PAIR_VARIANTS = ("apathetic", "empathetic")
+# The other two cells: each as near as the one of a pair, and of the other stance.
+CONTROLS = ("near_empathetic", "far_apathetic")
+# Near: an edit of the reference. Far: other words.
+NEAR, FAR = ("near_empathetic", "apathetic"), ("empathetic", "far_apathetic")
+CELLS = (*NEAR, *FAR)
+STANCE_OF = {"near_empathetic": EMPATHETIC, "apathetic": APATHETIC, "empathetic": EMPATHETIC, "far_apathetic": APATHETIC}
+# Names of contrasts.
+RAW, STANCE, STANCE_NEAR, STANCE_FAR = "empathetic - apathetic", "stance", "stance, near", "stance, far"
+CLOSENESS, INTERACTION = "closeness", "interaction"
 
 
 @dataclass(frozen=True)
@@ -37,13 +44,18 @@ def _between(name: str, one: str, other: str, *, forced: bool = False) -> Contra
     return Contrast(name, {one: 1, other: -1}, {one: other, other: one}, forced)
 
 
-PAIRS = (_between("empathetic - apathetic", "empathetic", "apathetic", forced=True),)
+# What the other cell is: of the same closeness and the other stance, and of the same stance and the other closeness.
+_OTHER_STANCE = {one: other for side in (NEAR, FAR) for one, other in (side, side[::-1])}
+_OTHER_CLOSENESS = {one: other for one in CELLS for other in CELLS if one != other and STANCE_OF[one] == STANCE_OF[other]}
+_STANCE = {name: 1 if STANCE_OF[name] == EMPATHETIC else -1 for name in CELLS}
+_CLOSENESS = {name: 1 if name in NEAR else -1 for name in CELLS}
+PAIRS = (_between(RAW, EMPATHETIC, APATHETIC, forced=True),)
 TWO_BY_TWO = (
-    Contrast("stance", {"near_empathetic": 0.5, "apathetic": -0.5, "empathetic": 0.5, "far_apathetic": -0.5}, STANCE),
-    _between("stance, near", "near_empathetic", "apathetic"),
-    _between("stance, far", "empathetic", "far_apathetic"),
-    Contrast("closeness", {"near_empathetic": 0.5, "apathetic": 0.5, "empathetic": -0.5, "far_apathetic": -0.5}, CLOSENESS, forced=True),
-    Contrast("interaction", {"near_empathetic": 1, "apathetic": -1, "empathetic": -1, "far_apathetic": 1}, CLOSENESS),
+    Contrast(STANCE, {name: sign / 2 for name, sign in _STANCE.items()}, _OTHER_STANCE),
+    _between(STANCE_NEAR, *NEAR),
+    _between(STANCE_FAR, *FAR),
+    Contrast(CLOSENESS, {name: sign / 2 for name, sign in _CLOSENESS.items()}, _OTHER_CLOSENESS, forced=True),
+    Contrast(INTERACTION, {name: _STANCE[name] * _CLOSENESS[name] for name in CELLS}, _OTHER_CLOSENESS),
 )
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import WHOLE, table_batches
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
 
@@ -25,16 +26,16 @@ MESSAGES = pa.list_(pa.struct([("role", TEXT), ("content", TEXT)]))
 _PAIR = [
     ("pair_id", TEXT), ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("description", TEXT),
     ("turn", pa.int64()), ("context", pa.list_(UTTERANCE)), ("phase", TEXT), ("strategy", TEXT),
-    ("reference", TEXT), ("apathetic", TEXT), ("empathetic", TEXT), ("empathetic_strategy", TEXT), ("apathetic_method", TEXT),
+    ("reference", TEXT), *((name, TEXT) for name in PAIR_VARIANTS), ("empathetic_strategy", TEXT), ("apathetic_method", TEXT),
     ("apathetic_edit_ratio", pa.float64()), ("empathetic_overlap", pa.float64()),
-    ("toxicity", pa.struct([(name, pa.float64()) for name in ("reference", "apathetic", "empathetic")])),
+    ("toxicity", pa.struct([(name, pa.float64()) for name in ("reference", *PAIR_VARIANTS)])),
     ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT),
 ]  # fmt: skip
 
 
 _CONTROL = [
     (f"{control}{suffix}", kind)
-    for control in ("near_empathetic", "far_apathetic")
+    for control in CONTROLS
     for suffix, kind in (("", TEXT), ("_edit_ratio", pa.float64()), ("_overlap", pa.float64()), ("_toxicity", pa.float64()))
 ]
 

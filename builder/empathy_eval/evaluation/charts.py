@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from matplotlib.ticker import MaxNLocator
 
-from empathy_eval.evaluation.results import Estimate, Measured, Row
+from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.evaluation.results import Estimate, Measured, MetricRow
 
-RAW, STANCE, NEAR, FAR, SCENARIO = "empathetic - apathetic", "stance", "stance, near", "stance, far", "scenario"
+SCENARIO = "scenario"
 # The words of the legend, by contrast.
 EFFECTS = {RAW: "as released (stance and closeness)", STANCE: "at equal closeness (stance alone)"}
-RANKS = {RAW: "as released", NEAR: "near against near", FAR: "far against far"}
+RANKS = {RAW: "as released", STANCE_NEAR: "near against near", STANCE_FAR: "far against far"}
 
 
 @dataclass(frozen=True)
@@ -73,12 +74,12 @@ def scenarios(measured: Measured) -> Chart | None:
     return _chart("scenarios", {SCENARIO: "one scenario"}, list(found.items()), 0, "difference of scores, empathetic minus apathetic")
 
 
-def on_scale(row: Row) -> bool:
+def on_scale(row: MetricRow) -> bool:
     """Whether a metric has a better direction and gives scores between -1 and 1."""
     return row.higher_is_better is not None and all(abs(one) <= 1 for one in row.scores.values())
 
 
-def _marks(rows: Iterable[Row | None], legend: dict[str, str]) -> list[Mark]:
+def _marks(rows: Iterable[MetricRow | None], legend: dict[str, str]) -> list[Mark]:
     return [Mark(name, row.differences[name]) for row in rows if row for name in legend if name in row.differences]
 
 

@@ -15,7 +15,7 @@ from rapidfuzz.distance import Levenshtein
 
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.base.text import WORD, edit_ratio, overlap
-from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
 from empathy_eval.design.dataset import SPLITS, column
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.corpus import Corpus
@@ -23,7 +23,6 @@ from empathy_eval.metrics.length import Length
 
 # Lengths are counted in bins of so many words, a dialogue is cut into so many equal parts.
 BIN, PARTS = 5, 10
-NEAR = ("apathetic", "near_empathetic")
 LEFT_OUT = ("planned", "accepted", "rejected", "missing", "rejected_by_reason", "failed_for_good", "samples_refused")
 QUARTILES = (1, 2, 3)
 
@@ -31,7 +30,7 @@ QUARTILES = (1, 2, 3)
 def lengths(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
     """How long the texts are, in words; ``counts`` are of bins of ``bin`` words, the first from 0."""
     texts = {"reference": pairs.references, **pairs.variants}
-    texts |= {name: controls.variants[name] for name in CELLS if name not in PAIR_VARIANTS and len(controls)}
+    texts |= {name: controls.variants[name] for name in CONTROLS if len(controls)}
     return {"bin": BIN, "signature": Length.signature, "variants": [_lengths(name, some) for name, some in texts.items()]}
 
 

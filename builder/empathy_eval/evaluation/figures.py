@@ -12,11 +12,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from empathy_eval.base.files import room_for
-from empathy_eval.evaluation.charts import FAR, NEAR, RAW, SCENARIO, STANCE, Chart, Mark
+from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.evaluation.charts import SCENARIO, Chart, Mark
 
 # Of the Okabe-Ito palette, told apart by all common kinds of colour vision; markers and places differ too.
 BLUE, ORANGE, GREEN, YELLOW, GREY = "#0072B2", "#D55E00", "#009E73", "#E69F00", "#767676"
-STYLES = {RAW: (BLUE, "s"), STANCE: (ORANGE, "o"), NEAR: (ORANGE, "^"), FAR: (GREEN, "o"), SCENARIO: (BLUE, "|")}
+STYLES = {RAW: (BLUE, "s"), STANCE: (ORANGE, "o"), STANCE_NEAR: (ORANGE, "^"), STANCE_FAR: (GREEN, "o"), SCENARIO: (BLUE, "|")}
 PHASES = {"exploration": BLUE, "comforting": YELLOW, "action": GREEN}
 SETTINGS: dict[Any, Any] = {"svg.hashsalt": "empathy-eval", "svg.fonttype": "path", "font.size": 10, "font.family": "DejaVu Sans"}
 

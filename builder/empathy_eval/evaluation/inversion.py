@@ -11,7 +11,7 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.contrasts import Contrast
 from empathy_eval.evaluation.ranking import area, holm, wins
 from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters, interval, jackknifed
-from empathy_eval.evaluation.results import PLACES, Difference, Estimate, Row
+from empathy_eval.evaluation.results import PLACES, Difference, Estimate, MetricRow
 from empathy_eval.metrics.protocol import Array, Diversity, Metric
 
 # The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
@@ -54,7 +54,7 @@ class Chance:
 
 def measured_rows(
     metrics: Sequence[Metric], statistics: Mapping[str, Statistics], clusters: Clusters, contrasts: Sequence[Contrast], chance: Chance
-) -> list[Row]:
+) -> list[MetricRow]:
     """A row a metric, from the statistics of each variant by metric, shape (pairs, k); p-values are corrected over all of them.
 
     All metrics share the resamples, which are drawn once. A single dialogue has neither intervals nor p-values.
@@ -81,7 +81,7 @@ def measured_rows(
             value = round(sum(weight * scores[name] for name, weight in one.weights.items()), metric.places)
             found[one.name] = Difference(value, low, high, p, None, accuracy, auc, forced, metric.higher_is_better)
         settings = chance.signature(clusters)
-        made.append(Row(metric.name, metric.signature, settings, scores, found, len(clusters.members), metric.higher_is_better))
+        made.append(MetricRow(metric.name, metric.signature, settings, scores, found, len(clusters.members), metric.higher_is_better))
     return corrected(made)
 
 
@@ -153,7 +153,7 @@ def accuracy_of(metric: Metric, statistics: Statistics, contrast: Contrast, clus
 
 def diversity_row(
     measure: Diversity, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], contrasts: Sequence[Contrast], seed: int
-) -> Row:
+) -> MetricRow:
     """The row of a measure of whole sets of texts: no pairwise figures and no p-value."""
     values, words = measure.measure(variants, dialogues, seed)
     scores = {name: round(float(one[0]), PLACES) for name, one in values.items()}
@@ -163,10 +163,10 @@ def diversity_row(
         half = NORMAL * jackknifed(_weighted(one, values)) if len(next(iter(values.values()))) > 1 else None
         found[one.name] = Difference(value, *((None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES))))
     settings = f"{measure.signature}|words:{words}|dialogues:{len(next(iter(values.values()))) - 1}|seed:{seed}"
-    return Row(measure.name, settings, None, scores, found, len(dialogues))
+    return MetricRow(measure.name, settings, None, scores, found, len(dialogues))
 
 
-def corrected(rows: Sequence[Row]) -> list[Row]:
+def corrected(rows: Sequence[MetricRow]) -> list[MetricRow]:
     """The rows with the p-values of all their contrasts corrected for standing together."""
     places = [(number, name) for number, one in enumerate(rows) for name, found in one.differences.items() if found.p is not None]
     values = holm([rows[number].differences[name].p or 0.0 for number, name in places])

@@ -9,8 +9,9 @@ from typing import Any
 
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
-from empathy_eval.evaluation.charts import RAW, Chart
-from empathy_eval.evaluation.results import Difference, Measured, Row
+from empathy_eval.design.contrasts import CLOSENESS, PAIR_VARIANTS, RAW, STANCE
+from empathy_eval.evaluation.charts import Chart
+from empathy_eval.evaluation.results import Difference, Measured, MetricRow
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -35,12 +36,12 @@ def claim(measured: Measured) -> dict[str, Any]:
     reading = [row for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None]
     names = {row.metric for row in reading}
     alone = [row for row in measured.controls if row.metric in names]
-    times = [abs(row.differences["closeness"].value / value) for row in alone if (value := row.differences["stance"].value)]
-    even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith("stance")]
+    times = [abs(row.differences[CLOSENESS].value / value) for row in alone if (value := row.differences[STANCE].value)]
+    even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith(STANCE)]
     return {
         "of": len(reading),
         "raw": sides(row.differences[RAW] for row in reading),
-        "alone": sides(row.differences["stance"] for row in alone) if alone else None,
+        "alone": sides(row.differences[STANCE] for row in alone) if alone else None,
         "times": (min(times), max(times)) if times and len(times) == len(alone) else None,
         "uneven": any(one.decided for one in even) if all(one.low is not None for one in even) else None,
     }
@@ -49,7 +50,7 @@ def claim(measured: Measured) -> dict[str, Any]:
 def sides(differences: Iterable[Difference]) -> dict[str, int]:
     """How many differences prefer the apathetic, the empathetic and neither side, and how many have no interval to tell."""
     found = Counter("untested" if one.low is None else one.prefers for one in differences)
-    return {name: found[name] for name in ("apathetic", "empathetic", "neither", "untested")}
+    return {name: found[name] for name in (*PAIR_VARIANTS, "neither", "untested")}
 
 
 def number(value: float, places: int = 4) -> str:
@@ -83,7 +84,7 @@ def place(value: float, span: tuple[float, float]) -> str:
     return f"{6.5 + 87 * (value - span[0]) / (span[1] - span[0]):.2f}%"
 
 
-def ends(rows: Sequence[tuple[str, Row]]) -> tuple[tuple[str, float], tuple[str, float]]:
+def ends(rows: Sequence[tuple[str, MetricRow]]) -> tuple[tuple[str, float], tuple[str, float]]:
     """The groups with the smallest and the largest difference, the first of equals."""
     values = [(name, row.differences[RAW].value) for name, row in rows]
     return min(values, key=lambda one: one[1]), max(values, key=lambda one: one[1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from typing import Any
 from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
-from empathy_eval.base.workers import Spread
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.evaluation.charts import effects, ranks, scenarios
@@ -20,16 +19,15 @@ from empathy_eval.evaluation.descriptives import course, examples, lengths, maki
 from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_lengths
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.page import page
-from empathy_eval.evaluation.results import Estimate, Measured, Row
+from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.stand import LENGTH_WITHIN, Stand
 from empathy_eval.metrics.registry import Found, default_names, find
-from empathy_eval.metrics.score_cache import ScoreCache
+from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
 from empathy_eval.metrics.weights import published
 
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
 EXCHANGES = 1999
-Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
@@ -49,11 +47,8 @@ class Report:
         return {"about": self.about, **self.measured.to_json(), **self.told}
 
 
-def report(
-    release_dir: Path, out: Path, *, trusted: Collection[str] = (), cache: ScoreCache | None = None, spread: Spread | None = None,
-    progress: Progress = lambda texts: None,
-) -> Report:  # fmt: skip
-    """Measures a release anew, with the metrics its manifest names, into a folder of its own. The cache changes no number.
+def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN) -> Report:
+    """Measures a release anew, with the metrics its manifest names, into a folder of its own.
 
     Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name.
 
@@ -66,7 +61,7 @@ def report(
         raise InputError(left)
     refuse_odd_rows(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
-        return replace(write_report(release_dir, folder, manifest, found, cache=cache, spread=spread, progress=progress), left=left)
+        return replace(write_report(release_dir, folder, manifest, found, scoring), left=left)
 
 
 def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Found, tuple[NotRecomputed, ...]]:
@@ -99,10 +94,7 @@ def published_configuration(configuration: dict[str, Any]) -> dict[str, Any]:
     return {**configuration, "report": {**settings, "bertscore": bertscore}}
 
 
-def write_report(
-    release_dir: Path, out: Path, facts: dict[str, Any], found: Found, *, cache: ScoreCache | None = None, spread: Spread | None = None,
-    progress: Progress = lambda texts: None,
-) -> Report:  # fmt: skip
+def write_report(release_dir: Path, out: Path, facts: dict[str, Any], found: Found, scoring: Scoring = PLAIN) -> Report:
     """Measures a release and writes ``index.html``, the tables as JSON and ``figures/`` into ``out``.
 
     Args:
@@ -112,7 +104,7 @@ def write_report(
     Raises:
         InputError: if the folder holds no pairs.
     """
-    report = measure_release(release_dir, facts, found, cache=cache, spread=spread, progress=progress)
+    report = measure_release(release_dir, facts, found, scoring)
     write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
     charts = [chart for make in (effects, ranks, scenarios) if (chart := make(report.measured))]
     for chart in charts:
@@ -123,14 +115,11 @@ def write_report(
     return report
 
 
-def measure_release(
-    release_dir: Path, facts: dict[str, Any], found: Found, *, cache: ScoreCache | None = None, spread: Spread | None = None,
-    progress: Progress = lambda texts: None,
-) -> Report:  # fmt: skip
+def measure_release(release_dir: Path, facts: dict[str, Any], found: Found, scoring: Scoring = PLAIN) -> Report:
     """The tables of a release, by these metrics."""
     configuration = facts["configuration"]
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
-    stand = Stand(release_dir, found, chance, cache=cache, spread=spread, progress=progress)
+    stand = Stand(release_dir, found, chance, scoring)
     if not len(stand.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
     about = {
@@ -158,26 +147,3 @@ def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
     figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
     same = [one for one in figures if "model" not in one or (one["model"], one["layer"]) == (ours.get("model"), ours.get("layer"))]
     return {one["metric"]: {name: one[name] for name in PAIR_VARIANTS} for one in same}
-
-
-def inversion_table(report: Report) -> str:
-    """The inversion, and what is left of it at equal closeness, as lines of text for a terminal."""
-    stance = {row.metric: row for row in report.measured.controls}
-    lines = [f"{'metric':<14}{'apathetic':>11}{'empathetic':>12}  {'difference':<29}{'prefers':<22}at equal closeness"]
-    for row in report.measured.inversion:
-        difference = row.differences["empathetic - apathetic"]
-        scores = f"{row.scores['apathetic']:>11.4f}{row.scores['empathetic']:>12.4f}"
-        prefers, alone = difference.prefers + ", forced" * difference.forced, _alone(stance.get(row.metric))
-        lines.append(f"{row.metric:<14}{scores}  {_interval(difference):<29}{prefers:<22}{alone}".rstrip())
-    about = report.about
-    lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
-    return "\n".join(lines)
-
-
-def _alone(row: Row | None) -> str:
-    """The effect of stance within closeness, in few words."""
-    return f"{_interval(row.differences['stance']):<29}{row.differences['stance'].prefers}" if row else ""
-
-
-def _interval(one: Estimate) -> str:
-    return f"{one.value:+.4f}" + ("" if one.low is None else f" [{one.low:+.4f}, {one.high:+.4f}]")

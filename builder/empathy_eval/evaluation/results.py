@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC
 from empathy_eval.metrics.faults import MetricFault
 
 PLACES = 6
+# The long form of what was measured: a row a contrast.
+CONTRAST_COLUMNS = (
+    "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", "accuracy", "auc", "forced", "signature",
+    "of", "left_out",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -44,7 +51,7 @@ class Difference(Estimate):
     def prefers(self) -> str:
         """Which of the two the metric points to, ``neither`` where the interval holds 0; no interval is said so."""
         up = self.value > 0 if self.higher_is_better is not False else self.value < 0
-        way = "empathetic" if up else "apathetic"
+        way = EMPATHETIC if up else APATHETIC
         way = f"more in {way}" if self.higher_is_better is None else way
         if self.low is None:
             return f"{way} (no interval)"
@@ -52,7 +59,7 @@ class Difference(Estimate):
 
 
 @dataclass(frozen=True)
-class Row:
+class MetricRow:
     """One metric over one set of pairs: scores by variant, contrasts by name, and the settings of both."""
 
     metric: str
@@ -69,15 +76,45 @@ class Row:
 
 
 @dataclass(frozen=True)
+class StandRow(MetricRow):
+    """A row beside the number of pairs it could have been measured over; ``strict`` if its accuracy is over all of them."""
+
+    of: int = 0
+    strict: bool = False
+
+    @classmethod
+    def of_all(cls, row: MetricRow) -> StandRow:
+        """The row as it is if it has these numbers; else one that is measured over all of its pairs."""
+        return row if isinstance(row, StandRow) else cls(**vars(row), of=row.pairs)
+
+    @property
+    def left_out(self) -> int:
+        """The pairs without a score."""
+        return self.of - self.pairs
+
+    @property
+    def coverage(self) -> str:
+        """How many pairs it is measured over, in words."""
+        if not self.left_out:
+            return f"{self.pairs} pairs"
+        return f"{self.pairs} of {self.of} pairs; {self.left_out} left out{', wrong in accuracy' if self.strict else ''}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        plain = {name: value for name, value in super().to_json().items() if name not in ("of", "strict")}
+        return plain | {"coverage": {"pairs": self.pairs, "of": self.of, "left_out": self.left_out}}
+
+
+@dataclass(frozen=True)
 class Measured:
     """All tables of a release; ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy."""
 
-    inversion: list[Row]
-    controls: list[Row] = field(default_factory=list)
-    matched: dict[str, list[Row]] = field(default_factory=dict)
-    groups: dict[str, dict[str, list[Row]]] = field(default_factory=dict)
-    candidates: list[Row] = field(default_factory=list)
-    balance: list[Row] = field(default_factory=list)
+    inversion: list[MetricRow]
+    controls: list[MetricRow] = field(default_factory=list)
+    matched: dict[str, list[MetricRow]] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[MetricRow]]] = field(default_factory=dict)
+    candidates: list[MetricRow] = field(default_factory=list)
+    balance: list[MetricRow] = field(default_factory=list)
     faults: list[MetricFault] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
@@ -90,3 +127,21 @@ class Measured:
             },
             "faults": [str(one) for one in self.faults],
         }
+
+    def rows(self) -> Iterator[tuple[str, str, StandRow]]:
+        """(table, group, row) of everything that was measured, ``balance`` left out."""
+        whole = {"pairs": self.inversion, "2x2": self.controls}
+        matched = [("equal length", name, rows) for name, rows in self.matched.items()]
+        groups = [(name, group, rows) for name, found in self.groups.items() for group, rows in found.items()]
+        found = [*((name, "", rows) for name, rows in whole.items()), *matched, ("before contrast checks", "", self.candidates), *groups]
+        yield from ((table, group, StandRow.of_all(row)) for table, group, rows in found for row in rows)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The same in the long form, a record a contrast with the columns ``CONTRAST_COLUMNS``; what there is not is None."""
+        for table, group, row in self.rows():
+            for name, one in row.differences.items():
+                ranked = [found.value if found else None for found in (one.accuracy, one.auc)]
+                numbers = [row.pairs, one.value, one.low, one.high, one.p, one.holm, *ranked, one.forced]
+                signature = f"{row.signature}|{row.interval_signature or ''}"
+                values = [table, group, row.metric, name, *numbers, signature, row.of, row.left_out]
+                yield dict(zip(CONTRAST_COLUMNS, values, strict=True))

@@ -2,67 +2,31 @@
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.workers import Spread
 from empathy_eval.design.contrasts import Contrast
 from empathy_eval.design.dataset import GROUPINGS, SPLITS, column, read_manifest
 from empathy_eval.evaluation.corpus import Corpus
 from empathy_eval.evaluation.inversion import Chance, Statistics, accuracy_of
 from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.resampling import Clusters
-from empathy_eval.evaluation.results import Difference, Measured, Row
+from empathy_eval.evaluation.results import Measured, MetricRow, StandRow
 from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.evaluation.stand import Matched, Stand
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.metrics.registry import Found, find
-from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Pairs
-
-HEADER = (
-    "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", "accuracy", "auc", "forced", "signature",
-    "of", "left_out",
-)  # fmt: skip
-
-
-@dataclass(frozen=True)
-class StandRow(Row):
-    """A row beside the number of pairs it could have been measured over; ``strict`` if its accuracy is over all of them."""
-
-    of: int = 0
-    strict: bool = False
-
-    @property
-    def left_out(self) -> int:
-        """The pairs without a score."""
-        return self.of - self.pairs
-
-    @property
-    def coverage(self) -> str:
-        """How many pairs it is measured over, in words."""
-        if not self.left_out:
-            return f"{self.pairs} pairs"
-        return f"{self.pairs} of {self.of} pairs; {self.left_out} left out{', wrong in accuracy' if self.strict else ''}"
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        plain = {name: value for name, value in super().to_json().items() if name not in ("of", "strict")}
-        return plain | {"coverage": {"pairs": self.pairs, "of": self.of, "left_out": self.left_out}}
+from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring
 
 
 def score(
     release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
-    strict: bool = False, cache: ScoreCache | None = None, spread: Spread | None = None,
-    progress: Callable[[int], None] = lambda texts: None,
+    strict: bool = False, scoring: Scoring = PLAIN,
 ) -> Measured:  # fmt: skip
     """Puts metrics, by name or ``module:name``, and files of scores on the stand of the report, over all splits or one.
 
@@ -77,7 +41,7 @@ def score(
     splits = SPLITS if split is None else (split,)
     found = find(names, configuration["report"]) if names else Found((), ())
     _named_apart([*(one.name for one in found.metrics), *(one.name for one in found.diversities)], scores)
-    stand = Stand(release_dir, found, chance, cache=cache, spread=spread, progress=progress, splits=splits)
+    stand = Stand(release_dir, found, chance, scoring, splits=splits)
     if not len(stand.pairs):
         raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
@@ -105,7 +69,7 @@ class _GivenStand(Stand):
 
     def __init__(self, stand: Stand, given: Given, strict: bool) -> None:
         self.folder, self.found, self.chance = stand.folder, Found((given,), ()), stand.chance
-        self.cache, self.spread, self.progress, self.splits = None, None, stand.progress, stand.splits
+        self.scoring, self.splits = stand.scoring, stand.splits
         self.pairs, self.controls = stand.pairs, stand.controls
         self.given, self.strict = given, strict
 
@@ -115,7 +79,7 @@ class _GivenStand(Stand):
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast],
         chosen: Matched | None = None,
-    ) -> list[Row]:  # fmt: skip
+    ) -> list[MetricRow]:  # fmt: skip
         wanted = np.ones(len(corpus), dtype=bool) if chosen is None else chosen
         scores = {name: one[wanted] for name, one in statistics[self.given.name].items()}
         has = wanted.copy()
@@ -137,17 +101,17 @@ class _GivenStand(Stand):
     def _candidates(self) -> None:
         return None  # nobody scored them
 
-    def _balance(self) -> list[Row]:
+    def _balance(self) -> list[MetricRow]:
         return []  # it is the same for all
 
 
 def _joined(parts: Sequence[Measured]) -> Measured:
     """The rows of all. p-values stay corrected among the metrics, and for each file by itself: their pairs may differ."""
 
-    def listed(rows: Iterable[Sequence[Row]]) -> list[Row]:
-        return [_on_stand(row) for some in rows for row in some]
+    def listed(rows: Iterable[Sequence[MetricRow]]) -> list[MetricRow]:
+        return [StandRow.of_all(row) for some in rows for row in some]
 
-    def merged(tables: Sequence[Mapping[str, Sequence[Row]]]) -> dict[str, list[Row]]:
+    def merged(tables: Sequence[Mapping[str, Sequence[MetricRow]]]) -> dict[str, list[MetricRow]]:
         return {name: listed(one.get(name, ()) for one in tables) for name in dict.fromkeys(name for one in tables for name in one)}
 
     return Measured(
@@ -159,50 +123,3 @@ def _joined(parts: Sequence[Measured]) -> Measured:
         parts[0].balance,
         [fault for one in parts for fault in one.faults],
     )
-
-
-def _on_stand(row: Row) -> StandRow:
-    """The row; one of a metric is measured over all of its pairs."""
-    return row if isinstance(row, StandRow) else StandRow(**vars(row), of=row.pairs)
-
-
-def tables(measured: Measured) -> Iterator[tuple[str, str, StandRow]]:
-    """(table, group, row) of everything that was measured."""
-    whole = {"pairs": measured.inversion, "2x2": measured.controls}
-    matched = [("equal length", name, rows) for name, rows in measured.matched.items()]
-    groups = [(name, group, rows) for name, found in measured.groups.items() for group, rows in found.items()]
-    found = [*((name, "", rows) for name, rows in whole.items()), *matched, ("before contrast checks", "", measured.candidates), *groups]
-    yield from ((table, group, _on_stand(row)) for table, group, rows in found for row in rows)
-
-
-def score_csv(measured: Measured) -> str:
-    """Everything that was measured, a line a contrast."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(HEADER)
-    for table, group, row in tables(measured):
-        for name, one in row.differences.items():
-            ranked = [found.value if found else None for found in (one.accuracy, one.auc)]
-            numbers = [row.pairs, one.value, one.low, one.high, one.p, one.holm, *ranked, one.forced]
-            signature = f"{row.signature}|{row.interval_signature or ''}"
-            writer.writerow([table, group, row.metric, name, *numbers, signature, row.of, row.left_out])
-    return text.getvalue()
-
-
-def score_table(measured: Measured) -> str:
-    """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
-    head = f"{'':<24}{'difference':>11}  {'95 % interval':<21}{'p (Holm)':>9}{'accuracy':>10}{'AUC':>7}"
-    lines = [f"{row.metric}: {row.coverage}" for row in map(_on_stand, measured.inversion) if row.left_out]
-    for table, group, row in tables(measured):
-        if table in ("pairs", "2x2", "equal length", "before contrast checks"):
-            told = ", ".join(f"{name} {value:.4f}" for name, value in row.scores.items())
-            lines += ["", f"{row.metric}, {table}{f', {group}' if group else ''}, {row.coverage}: {told}", head]
-            lines += [f"  {name:<22}{_numbers(one)}" for name, one in row.differences.items()]
-    return "\n".join(lines).strip()
-
-
-def _numbers(one: Difference) -> str:
-    bounds = "" if one.low is None or one.high is None else f"[{one.low:+.4f}, {one.high:+.4f}]"
-    p = "" if one.holm is None else f"{one.holm:.4f}"
-    ranked = "".join(f"{found.value:>{width}.3f}" if found else " " * width for found, width in ((one.accuracy, 10), (one.auc, 7)))
-    return f"{one.value:>+11.4f}  {bounds:<21}{p:>9}{ranked}{'  forced by the checks' if one.forced else ''}"

@@ -13,11 +13,11 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows
-from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.metrics.protocol import Array, MeanMetric, with_count
 from empathy_eval.metrics.scoring import Pairs
 
-COLUMNS = ("pair_id", "variant", "score")
+SCORE_COLUMNS = ("pair_id", "variant", "score")
 MOST_PROBLEMS = 100
 
 
@@ -83,12 +83,12 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
 def _lines(path: Path) -> Iterator[_Line]:
     lines = csv_rows(path)
     _, names = next(lines, (0, list[str]()))
-    if missing := [name for name in COLUMNS if name not in names]:
-        raise input_error(path, f"has no column {', '.join(missing)}", f"the first line names the columns: {','.join(COLUMNS)}")
+    if missing := [name for name in SCORE_COLUMNS if name not in names]:
+        raise input_error(path, f"has no column {', '.join(missing)}", f"the first line names the columns: {','.join(SCORE_COLUMNS)}")
     for number, cells in lines:
         if cells:
             row = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
-            yield _Line(f"{path}: line {number}", {name: _value(name, row[name]) for name in COLUMNS})
+            yield _Line(f"{path}: line {number}", {name: _value(name, row[name]) for name in SCORE_COLUMNS})
 
 
 def _value(name: str, cell: str) -> str | float:
@@ -106,6 +106,6 @@ def _gaps(path: Path, scores: Mapping[tuple[str, str], float]) -> Iterator[Probl
     """Pairs that lack a variant, or have one control of two."""
     for pair_id in dict.fromkeys(pair for pair, _ in scores):
         has = [cell for cell in CELLS if (pair_id, cell) in scores]
-        wanted = CELLS if len(has) > len(PAIR_VARIANTS) or set(has) - set(PAIR_VARIANTS) else PAIR_VARIANTS
+        wanted = CELLS if set(has) & set(CONTROLS) else PAIR_VARIANTS
         if lacking := [cell for cell in wanted if cell not in has]:
             yield Problem(str(path), f'"{pair_id}" has no score of {" and ".join(lacking)}', "score every variant of a pair")

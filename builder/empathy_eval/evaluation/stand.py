@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,19 +12,17 @@ from numpy.typing import NDArray
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.tabular import WHOLE
 from empathy_eval.base.text import words
-from empathy_eval.base.workers import Spread
-from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
+from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import GROUPINGS, SPLITS
 from empathy_eval.evaluation.corpus import Candidates, Corpus, before_contrast, read_corpus
 from empathy_eval.evaluation.inversion import Chance, Made, Statistics, corrected, diversity_row, measured_rows
-from empathy_eval.evaluation.results import Measured, Row
+from empathy_eval.evaluation.results import Measured, MetricRow
 from empathy_eval.metrics.edit_ratio import EditRatio
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array, Metric
 from empathy_eval.metrics.registry import Found
-from empathy_eval.metrics.score_cache import ScoreCache
-from empathy_eval.metrics.scoring import Pairs, statistics_of
+from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
 
 # Two texts are of equal length if the longer has at most this share of its words more.
 LENGTH_WITHIN = 0.1
@@ -35,12 +33,9 @@ class Stand:
     """The texts of a release, and how they are scored; each text is scored once."""
 
     def __init__(
-        self, release_dir: Path, found: Found, chance: Chance, *, cache: ScoreCache | None = None,
-        spread: Spread | None = None, progress: Callable[[int], None] = lambda texts: None,
-        splits: Sequence[str] = SPLITS,
-    ) -> None:  # fmt: skip
-        self.folder, self.found, self.chance = release_dir, found, chance
-        self.cache, self.spread, self.progress, self.splits = cache, spread, progress, splits
+        self, release_dir: Path, found: Found, chance: Chance, scoring: Scoring = PLAIN, *, splits: Sequence[str] = SPLITS
+    ) -> None:
+        self.folder, self.found, self.chance, self.scoring, self.splits = release_dir, found, chance, scoring, splits
         contexts = any("context" in metric.reads for metric in found.metrics)
         self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=contexts, splits=splits)
         self.controls = read_corpus(release_dir, "controls", CELLS, contexts=contexts, splits=splits)
@@ -84,18 +79,18 @@ class Stand:
     def _texts(self, before: Candidates | None) -> dict[str, Pairs]:
         return {
             "pairs": self.pairs.pairs(PAIR_VARIANTS),
-            "controls": self.controls.pairs([name for name in CELLS if name not in PAIR_VARIANTS]),
+            "controls": self.controls.pairs(CONTROLS),
             **({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}),
         }
 
     def _scored(self, pairs: Pairs, metrics: Sequence[Metric] | None = None) -> dict[str, dict[str, Array] | MetricFault]:
         chosen = self.found.metrics if metrics is None else metrics
-        return statistics_of(chosen, pairs, cache=self.cache, spread=self.spread, progress=self.progress)
+        return statistics_of(chosen, pairs, self.scoring)
 
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast],
         chosen: Matched | None = None,
-    ) -> list[Row]:  # fmt: skip
+    ) -> list[MetricRow]:  # fmt: skip
         """The rows over the pairs of a corpus, or those chosen of them; none where there are none."""
         if chosen is None or chosen.all():
             return measured_rows(metrics, statistics, corpus.clusters, contrasts, self.chance) if len(corpus) else []
@@ -104,18 +99,20 @@ class Stand:
         kept = Made([one.name for one in metrics], lambda metric: {name: one[chosen] for name, one in statistics[metric].items()})
         return measured_rows(metrics, kept, corpus.clusters.take(chosen), contrasts, self.chance)
 
-    def _diversities(self, corpus: Corpus, contrasts: Sequence[Contrast]) -> tuple[list[Row], list[MetricFault]]:
+    def _diversities(self, corpus: Corpus, contrasts: Sequence[Contrast]) -> tuple[list[MetricRow], list[MetricFault]]:
         """The rows of the measures of whole sets of texts, and what kept others from having one."""
         seed = self.chance.seed
         found = [
             attempted(one.name, lambda one=one: diversity_row(one, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
             for one in (self.found.diversities if len(corpus) else ())
         ]
-        return [one for one in found if isinstance(one, Row)], [one for one in found if isinstance(one, MetricFault)]
+        return [one for one in found if isinstance(one, MetricRow)], [one for one in found if isinstance(one, MetricFault)]
 
-    def _matched(self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]) -> dict[str, list[Row]]:
+    def _matched(
+        self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]
+    ) -> dict[str, list[MetricRow]]:
         """By contrast of two variants the rows over the pairs whose two texts are of equal length."""
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[MetricRow]] = {}
         if not metrics:
             return found
         for corpus, statistics, contrasts in ((self.pairs, pairs, PAIRS), (self.controls, cells, TWO_BY_TWO)):
@@ -127,14 +124,14 @@ class Stand:
 
     def _part(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrast: Contrast, chosen: Matched
-    ) -> list[Row]:
+    ) -> list[MetricRow]:
         sides = Made([one.name for one in metrics], lambda metric: {name: statistics[metric][name] for name in contrast.weights})
         return self._table(corpus, metrics, sides, (contrast,), chosen)
 
-    def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[Row]]:
+    def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[MetricRow]]:
         """By group the row of each metric; p-values are corrected over groups and metrics."""
         column = np.array(self.pairs.groups[name])
-        found: dict[str, list[Row]] = {}
+        found: dict[str, list[MetricRow]] = {}
         for group in sorted(set(self.pairs.groups[name])):
             found[group] = self._table(self.pairs, metrics, statistics, PAIRS, column == group)
         rows = iter(corrected([row for group in found.values() for row in group]))
@@ -143,7 +140,7 @@ class Stand:
     def _before(
         self, candidates: Candidates, metrics: Sequence[Metric], statistics: Mapping[str, Statistics],
         scored: Mapping[str, dict[str, Array] | MetricFault],
-    ) -> list[Row]:  # fmt: skip
+    ) -> list[MetricRow]:  # fmt: skip
         """The rows over all candidates that only a contrast check could refuse."""
         changed, same = candidates.corpus, candidates.same
         dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
@@ -157,7 +154,7 @@ class Stand:
         unforced = [replace(one, forced=False) for one in PAIRS]
         return measured_rows(sound, Made([one.name for one in sound], both), whole.clusters, unforced, self.chance)
 
-    def _balance(self) -> list[Row]:
+    def _balance(self) -> list[MetricRow]:
         """What the cells of the 2 x 2 should have in common: edit size and length."""
         if not len(self.controls):
             return []

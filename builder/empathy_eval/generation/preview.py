@@ -164,19 +164,3 @@ def _hours(settings: ModelConfig, requests: int, usage: Usage, seconds: float) -
     if settings.tokens_per_minute:
         minutes.append((usage.input_tokens + usage.output_tokens) / settings.tokens_per_minute)
     return max(minutes) / 60
-
-
-def estimate_table(estimates: tuple[Estimate, ...]) -> str:
-    """The estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
-    lines = [f"{'kind':<16}{'model':<24}{'requests':>10}{'input tokens':>15}{'output tokens':>15}{'cost':>12}{'hours':>8}  from"]
-    for one in estimates:
-        dollars = "no prices" if one.dollars is None else f"${one.dollars:,.2f}"
-        tokens = f"{one.usage.input_tokens:>15,}{one.usage.output_tokens:>15,}"
-        source = "the ledger's averages" if one.observed else "assumed sizes"
-        lines.append(f"{one.kind:<16}{one.model[:22]:<24}{one.requests:>10,}{tokens}{dollars:>12}{one.hours:>8.1f}  {source}")
-    known = [one.dollars for one in estimates if one.dollars is not None]
-    total = f"${sum(known):,.2f}" if len(known) == len(estimates) else "no prices"
-    tokens = f"{sum(one.usage.input_tokens for one in estimates):>15,}{sum(one.usage.output_tokens for one in estimates):>15,}"
-    hours = sum(one.hours for one in estimates)
-    lines.append(f"{'in all':<40}{sum(one.requests for one in estimates):>10,}{tokens}{total:>12}{hours:>8.1f}")
-    return "\n".join(lines)

@@ -53,27 +53,37 @@ class Chunk:
         return f"{self.ids[row // len(self.variants)]}, {self.variants[row % len(self.variants)]}"
 
 
+@dataclass(frozen=True)
+class Scoring:
+    """How texts are scored: where, and what is kept and told of it. None of it changes a value.
+
+    Metrics with ``keep`` ask ``cache`` first. With ``spread``, such as :func:`empathy_eval.base.ray_cluster.spread_over` gives, all work
+    goes there but that of metrics that cannot be pickled. ``progress`` is told of the texts that a metric has done.
+    """
+
+    cache: ScoreCache | None = None
+    spread: Spread | None = None
+    progress: Callable[[int], None] = lambda texts: None
+
+
+# Here, with nothing kept and nothing told.
+PLAIN = Scoring()
+
+
 def statistics_of(
-    metrics: Sequence[Metric],
-    pairs: Pairs,
-    *,
-    cache: ScoreCache | None = None,
-    processes: int | None = None,
-    spread: Spread | None = None,
-    progress: Callable[[int], None] = lambda texts: None,
+    metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PLAIN, *, processes: int | None = None
 ) -> dict[str, dict[str, Array] | MetricFault]:
     """By metric: the statistics of each variant, shape (pairs, k), or the fault that kept the metric from giving them.
 
-    Metrics with ``keep`` ask ``cache`` first; those with ``share`` run in ``processes`` (by default one a core, one in all for few
-    texts). With ``spread``, such as :func:`empathy_eval.base.ray_cluster.spread_over` gives, all work goes there but that of metrics that
-    cannot be pickled. None of it changes a value. ``progress`` is told of the texts that a metric has done.
+    Metrics with ``share`` run in ``processes`` of this machine (by default one a core, one in all for few texts).
     """
+    cache, spread = scoring.cache, scoring.spread
     found = {metric.name: Table(metric.name, pairs) for metric in metrics}
 
     def note(metric: Metric, result: Array | MetricFault) -> None:
         found[metric.name].add(result)
         if not isinstance(result, MetricFault):
-            progress(len(result))
+            scoring.progress(len(result))
 
     portable = [metric for metric in metrics if (spread or getattr(metric, "share", False)) and _portable(metric)]
     shared = [metric for metric in portable if cache is None or not getattr(metric, "keep", False)]

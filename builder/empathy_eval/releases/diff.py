@@ -10,6 +10,7 @@ from typing import Any
 
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
+from empathy_eval.design.contrasts import RAW
 from empathy_eval.design.dataset import COLUMNS, SPLITS, read_manifest, read_tables
 
 # What of a manifest says how a release was made.
@@ -53,7 +54,7 @@ class Diff:
             ids: tuple[str, ...] = getattr(self, name)
             lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
-        lines.append(f"{'metric':<14}{'empathetic - apathetic before':>32}{'after':>32}")
+        lines.append(f"{'metric':<14}{f'{RAW} before':>32}{'after':>32}")
         for figure in self.figures:
             note = "" if figure.same_settings else "  (other settings)"
             lines.append(f"{figure.metric:<14}{_shown(figure.before):>32}{_shown(figure.after):>32}{note}")
@@ -116,12 +117,11 @@ def _columns(before: Path, after: Path) -> dict[str, list[str]]:
 
 def _figures(before: Path, after: Path) -> tuple[Figure, ...]:
     old, new = ({row["metric"]: row for row in read_tables(folder)["inversion"]} for folder in (before, after))
-    name = "empathetic - apathetic"
     return tuple(
         Figure(
             metric,
-            old[metric]["differences"][name] if metric in old else None,
-            new[metric]["differences"][name] if metric in new else None,
+            old[metric]["differences"][RAW] if metric in old else None,
+            new[metric]["differences"][RAW] if metric in new else None,
             metric in old and metric in new and old[metric]["signature"] == new[metric]["signature"],
         )
         for metric in dict.fromkeys([*old, *new])

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from empathy_eval.base.tabular import Row
+from empathy_eval.base.tabular import TableRow
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.taxonomy import Taxonomy
@@ -14,7 +15,7 @@ from empathy_eval.generation.outcomes import VARIANTS, Dialogue, Outcome, Pair, 
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
 
-def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, Row]]:
+def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
     """(config, row) of an accepted item: a dialogue, and for each pair its rows in ``pairs``, ``preferences``, ``controls``."""
     dialogue = outcome.dialogue
     if dialogue is None:
@@ -25,11 +26,12 @@ def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[
         yield "pairs", row
         if dialogue.turns[pair.turn - 1].role == "seeker":
             yield "preferences", _preference_row(row)
-        if pair.near_empathetic and pair.far_apathetic:
-            yield "controls", {**row, **_control("near_empathetic", pair.near_empathetic), **_control("far_apathetic", pair.far_apathetic)}
+        controls = {name: getattr(pair, name) for name in CONTROLS}
+        if all(controls.values()):
+            yield "controls", row | {column: value for name, one in controls.items() for column, value in _control(name, one).items()}
 
 
-def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> Row:
+def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> TableRow:
     return {
         "dialogue_id": dialogue.dialogue_id,
         "scenario_id": dialogue.scenario_id,
@@ -42,15 +44,15 @@ def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> Row:
     }
 
 
-def _tag(turn: Turn, taxonomy: Taxonomy) -> Row:
+def _tag(turn: Turn, taxonomy: Taxonomy) -> TableRow:
     if turn.strategy is None:
         return {"strategy": None, "phase": None}
     return {"strategy": taxonomy[turn.strategy].name, "phase": taxonomy.phase_of(turn.strategy)}
 
 
-def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy) -> Row:
+def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy) -> TableRow:
     reference = dialogue.turns[pair.turn]
-    toxicity = {"reference": pair.reference_toxicity, "apathetic": pair.apathetic.toxicity, "empathetic": pair.empathetic.toxicity}
+    variants: dict[str, Variant] = {name: getattr(pair, name) for name in PAIR_VARIANTS}
     return {
         "pair_id": pair_id(dialogue.dialogue_id, pair.turn),
         "dialogue_id": dialogue.dialogue_id,
@@ -61,13 +63,12 @@ def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy)
         "context": [{"role": turn.role, "text": turn.text} for turn in dialogue.turns[: pair.turn]],
         **_tag(reference, taxonomy),
         "reference": reference.text,
-        "apathetic": pair.apathetic.text,
-        "empathetic": pair.empathetic.text,
+        **{name: one.text for name, one in variants.items()},
         "empathetic_strategy": taxonomy[pair.empathetic.strategy].name,
         "apathetic_method": pair.apathetic.method,
         "apathetic_edit_ratio": pair.apathetic.edit_ratio,
         "empathetic_overlap": pair.empathetic.overlap,
-        "toxicity": toxicity,
+        "toxicity": {"reference": pair.reference_toxicity, **{name: one.toxicity for name, one in variants.items()}},
         "flags": list(pair.flags),
         "source": dialogue.source,
         "model": dialogue.model,
@@ -76,7 +77,7 @@ def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy)
     }
 
 
-def _control(name: str, variant: Variant) -> Row:
+def _control(name: str, variant: Variant) -> TableRow:
     return {
         name: variant.text,
         f"{name}_edit_ratio": variant.edit_ratio,
@@ -97,7 +98,7 @@ def preference_prompt(context: list[dict[str, str]]) -> list[dict[str, str]]:
     return prompt
 
 
-def _preference_row(pair: Row) -> Row:
+def _preference_row(pair: TableRow) -> TableRow:
     return {
         "pair_id": pair["pair_id"],
         "scenario": pair["scenario"],
@@ -107,7 +108,7 @@ def _preference_row(pair: Row) -> Row:
     }
 
 
-def provenance_rows(outcome: Outcome) -> Iterator[Row]:
+def provenance_rows(outcome: Outcome) -> Iterator[TableRow]:
     """The request key of the dialogue and of each variant; made by rules means no request."""
     dialogue = outcome.dialogue
     if dialogue is None:
@@ -136,7 +137,7 @@ def provenance_rows(outcome: Outcome) -> Iterator[Row]:
                 }
 
 
-def candidate_rows(outcome: Outcome) -> Iterator[Row]:
+def candidate_rows(outcome: Outcome) -> Iterator[TableRow]:
     """The texts that reached the checks and are not released, numbered within their variant from 1 in the order they were judged."""
     attempts: Counter[tuple[int, str]] = Counter()
     for one in outcome.candidates:

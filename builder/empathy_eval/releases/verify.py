@@ -18,7 +18,8 @@ from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import refuse_absurd
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, TABLES, read_tables
-from empathy_eval.evaluation.report import Progress, measure_release, metrics_of
+from empathy_eval.evaluation.report import measure_release, metrics_of
+from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify_report import comparable, disagreements, unseen
@@ -32,14 +33,12 @@ LINK = "put the file itself there, as `cp -rL` or `hf download --local-dir` do"
 NOT_COMPARED = "not compared are the rows of {} and every p-value after Holm, which is corrected over all metrics of a table"
 
 
-def verify(
-    release_dir: Path, *, fast: bool = False, trusted: Collection[str] = (), progress: Progress = lambda texts: None
-) -> list[Problem]:
+def verify(release_dir: Path, *, fast: bool = False, trusted: Collection[str] = (), scoring: Scoring = PLAIN) -> list[Problem]:
     """All faults of a release; an empty list if it is what it claims. ``fast`` leaves the report's numbers out.
 
     Nothing is run that the release names, but for built-in and installed metrics and those that are ``trusted`` by name. A metric that
     is not run is no fault, and is named by a :class:`~empathy_eval.metrics.trust.NotRecomputed` at the end of the list.
-    ``progress`` is told of texts as they are scored.
+    No kept score is believed: the cache of ``scoring`` is left alone.
 
     Raises:
         InputError: if the folder holds no manifest at all, or a metric that may be run cannot be made.
@@ -63,7 +62,7 @@ def verify(
     if not found:
         found = [*row_faults(release_dir, manifest), *_duplicates(release_dir), *_card(release_dir, manifest)]
     if not found and not fast:
-        found = [*_report(release_dir, manifest, trusted, progress)]
+        found = [*_report(release_dir, manifest, trusted, replace(scoring, cache=None))]
     return found
 
 
@@ -144,7 +143,7 @@ def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(f"{folder / 'README.md'}: {config}", f"the card says {said.get(config)}, the data holds {counts}", RESTORE)
 
 
-def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], progress: Progress) -> Iterator[Problem]:
+def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], scoring: Scoring) -> Iterator[Problem]:
     """Every number of the report's tables equals its recomputation, and stands on its page; at the end what was not recomputed."""
     path, page = folder / "report" / TABLES, folder / "report" / "index.html"
     try:
@@ -153,7 +152,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], pr
         yield from error.problems if isinstance(error, InputError) else [Problem(str(page), f"cannot be read: {error}", RESTORE)]
         return
     found, left = metrics_of(manifest, trusted)
-    anew = measure_release(folder, manifest, found, progress=progress).to_json()
+    anew = measure_release(folder, manifest, found, scoring).to_json()
     others: list[str] = []
     if left:
         told, anew, others = comparable(told, anew, {one.name for one in found.metrics} | {one.name for one in found.diversities})

@@ -8,7 +8,7 @@ from typing import Any
 
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import Row, Rows, table_batches
+from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.base.text import edit_ratio, overlap
 from empathy_eval.design.dataset import COLUMNS, SPLITS, split_of
 from empathy_eval.releases.rows import preference_prompt
@@ -41,7 +41,7 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                     yield Problem(place, f'"{name}": {what}', RESTORE)
 
 
-def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, Row]]:
+def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, TableRow]]:
     """(place, row) of a file, in groups of rows."""
     path = folder / "data" / config / f"{split}.parquet"
     number = 0
@@ -51,7 +51,7 @@ def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, Row]
             number += 1
 
 
-def _disagreements(config: str, row: Row, dialogues: Rows, pairs: Rows) -> Iterator[str]:
+def _disagreements(config: str, row: TableRow, dialogues: Rows, pairs: Rows) -> Iterator[str]:
     """What a row says otherwise than the rows it comes from, or than its own texts."""
     if config == "dialogues":
         return
@@ -76,7 +76,7 @@ def _disagreements(config: str, row: Row, dialogues: Rows, pairs: Rows) -> Itera
             yield f"{name} is {row[name]}, its texts give {value}"
 
 
-def _against_dialogue(row: Row, dialogue: Row | None) -> Iterator[str]:
+def _against_dialogue(row: TableRow, dialogue: TableRow | None) -> Iterator[str]:
     if dialogue is None or any(violations(dialogue, "dialogues_row")):
         yield "has no dialogue in this split" if dialogue is None else "its dialogue is not valid"
         return

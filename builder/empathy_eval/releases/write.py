@@ -15,8 +15,9 @@ from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.report import Progress, Report, own_metrics, write_report
+from empathy_eval.evaluation.report import Report, own_metrics, write_report
 from empathy_eval.generation.build_folder import accepted, read_build
+from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.review.record import content_hash, review_facts
 from empathy_eval.releases.card import write_card, write_changelog
 from empathy_eval.releases.croissant import write_croissant
@@ -37,11 +38,9 @@ class Released:
 
 def release(
     build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None,
-    progress: Progress = lambda texts: None,
+    scoring: Scoring = PLAIN,
 ) -> Released:  # fmt: skip
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
-
-    ``progress`` is told of texts as they are scored.
 
     Raises:
         InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
@@ -64,7 +63,7 @@ def release(
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
-        report = write_report(folder, folder / "report", facts, found, progress=progress)
+        report = write_report(folder, folder / "report", facts, found, scoring)
         write_card(folder, facts, report)
         write_changelog(folder, facts)
         write_croissant(folder, facts)

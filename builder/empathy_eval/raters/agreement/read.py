@@ -10,7 +10,7 @@ from pathlib import Path
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.tabular import csv_rows
-from empathy_eval.raters.agreement.table import COLUMNS, ONLY, Gathering, Table
+from empathy_eval.raters.agreement.table import ONLY, RATING_COLUMNS, Gathering, Table
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
@@ -49,12 +49,12 @@ def _places(names: Sequence[str], where: str) -> list[int | None]:
     shown = ",".join(names)[:80]
     problems = [
         Problem(f"{where}: line 1", f'the header "{shown}" has {names.count(name) or "no"} "{name}"', known)
-        for name in COLUMNS
+        for name in RATING_COLUMNS
         if names.count(name) > 1 or (name != "criterion" and name not in names)
     ]
     if problems:
         raise InputError(problems)
-    return [names.index(name) if name in names else None for name in COLUMNS]
+    return [names.index(name) if name in names else None for name in RATING_COLUMNS]
 
 
 @lru_cache(maxsize=4096)

@@ -15,7 +15,7 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.schemas import schema, validator, violations
 
 SCHEMA = "ratings_row"
-COLUMNS = ("item", "rater", "criterion", "rating")
+RATING_COLUMNS = ("item", "rater", "criterion", "rating")
 # The criterion of a table that has no such column.
 ONLY = "rating"
 # A scale with more steps is no rating scale, and its tables of step by step would not fit into memory.
@@ -110,11 +110,11 @@ class Gathering:
     problems: list[tuple[int, str, str]] = field(default_factory=list)
     unsaid: int = 0
     places: array[int] = field(default_factory=lambda: array("q"))
-    values: tuple[dict[Any, int], ...] = field(default_factory=lambda: tuple({} for _ in COLUMNS))
-    codes: tuple[array[int], ...] = field(default_factory=lambda: tuple(array("q") for _ in COLUMNS))
+    values: tuple[dict[Any, int], ...] = field(default_factory=lambda: tuple({} for _ in RATING_COLUMNS))
+    codes: tuple[array[int], ...] = field(default_factory=lambda: tuple(array("q") for _ in RATING_COLUMNS))
 
     def add(self, place: int, row: Sequence[Any]) -> None:
-        """Adds a row, its values in the order of ``COLUMNS``; ``place`` is its line or row number."""
+        """Adds a row, its values in the order of ``RATING_COLUMNS``; ``place`` is its line or row number."""
         self.places.append(place)
         for values, codes, value in zip(self.values, self.codes, row, strict=True):
             codes.append(values.setdefault(value, len(values)))
@@ -150,13 +150,13 @@ class Gathering:
         """Notes which rows break the schema, looking at every different value of a column once."""
         properties = schema(SCHEMA)["properties"]
         broken = np.zeros(len(self.places), dtype=bool)
-        for name, values, column in zip(COLUMNS, self.values, codes, strict=True):
+        for name, values, column in zip(RATING_COLUMNS, self.values, codes, strict=True):
             judge = validator(SCHEMA).evolve(schema=properties[name])
             broken |= np.array([not judge.is_valid(value) for value in values], dtype=bool)[column]
         known = [list(values) for values in self.values]
         rows = np.flatnonzero(broken)
         for row in rows[:SHOWN]:
-            value = {name: values[column[row]] for name, values, column in zip(COLUMNS, known, codes, strict=True)}
+            value = {name: values[column[row]] for name, values, column in zip(RATING_COLUMNS, known, codes, strict=True)}
             for place, what, fix in violations(value, SCHEMA):
                 self.problem(self.places[row], f"{place} {what}", fix)
         self.unsaid += len(rows[SHOWN:])

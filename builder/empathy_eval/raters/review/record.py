@@ -15,13 +15,16 @@ import numpy as np
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.hashing import derived_random, digest, digest_file, signature_line
 from empathy_eval.base.schemas import read_json, read_yaml
+from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.raters.agreement import Measure, Table, agree
+from empathy_eval.raters.agreement.table import RATING_COLUMNS
 
 CRITERIA = ("coherence", "helpfulness", "empathy")
-VARIANTS = {"pairs": ("apathetic", "empathetic"), "cells": ("near_empathetic", "apathetic", "empathetic", "far_apathetic")}
+# What is rated of each sample.
+RATED = {"pairs": PAIR_VARIANTS, "cells": CELLS}
 LEVEL, PLACES = 0.95, 4
-RATING = ("item", "rater", "criterion", "rating")
-TABLE_COLUMNS = {"ratings": RATING, "decisions": RATING, "tags": ("dialogue_id", "turn", "tag", "should_be", "raters", "of")}
+TAG_COLUMNS = ("dialogue_id", "turn", "tag", "should_be", "raters", "of")
+TABLE_COLUMNS = {"ratings": RATING_COLUMNS, "decisions": RATING_COLUMNS, "tags": TAG_COLUMNS}
 Judgement = dict[str, Any]
 
 
@@ -192,7 +195,7 @@ def human_evaluation(record: dict[str, Any], paper: dict[str, Any], resamples: i
 
     The interval is None for a single pair. Rejected candidates are left out: they are no part of a release.
     """
-    for sample, variants in VARIANTS.items():
+    for sample, variants in RATED.items():
         for variant in variants:
             judged = [one for one in _of_sample(record, sample) if one["variant"] == variant]
             for criterion in CRITERIA if judged else ():

@@ -11,11 +11,11 @@ from typing import Any
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.tabular import table_batches
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.design.planning import apportion
 
 CANDIDATES = "candidates.parquet"
-PAIR, CONTROLS = ("apathetic", "empathetic"), ("near_empathetic", "far_apathetic")
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,8 @@ def sample(release_dir: Path, design: Design) -> Sample:
         if config in entries
     }
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
-    _add(cells, drawn["pairs"], PAIR, "pairs")
-    _add(cells, drawn.get("cells", set()), (*PAIR, *CONTROLS), "cells")
+    _add(cells, drawn["pairs"], PAIR_VARIANTS, "pairs")
+    _add(cells, drawn.get("cells", set()), (*PAIR_VARIANTS, *CONTROLS), "cells")
     if design.rejected:
         _add_rejected(cells, release_dir, [entry for entry in entries["pairs"] if entry.name not in drawn.get("cells", ())], design, notes)
     units = [Unit(entry.name, "variant", tuple(cells[entry.name].values())) for entry in entries["pairs"] if entry.name in cells]
@@ -154,7 +154,7 @@ def _rejected(release_dir: Path, names: set[str]) -> dict[str, list[Cell]]:
     found: dict[str, list[Cell]] = defaultdict(list)
     for batch in table_batches(path, ["pair_id", "variant", "attempt", "reasons"]):
         for row in batch.to_pylist():
-            if row["reasons"] and row["variant"] in PAIR and row["pair_id"] in names:
+            if row["reasons"] and row["variant"] in PAIR_VARIANTS and row["pair_id"] in names:
                 found[row["pair_id"]].append(Cell(row["variant"], row["attempt"], tuple(row["reasons"]), ("rejected",)))
     if not found:
         raise input_error(path, "holds no rejected apathetic or empathetic text of a pair of this release", fix)

@@ -12,14 +12,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from empathy_eval.base.hashing import derived_random, digest
-from empathy_eval.base.tabular import table_batches
+from empathy_eval.base.tabular import TableRow, table_batches
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.assignment import assign
 from empathy_eval.raters.review.record import content_hash
-from empathy_eval.raters.review.sample import CANDIDATES, CONTROLS, PAIR, Cell, Design, Sample, Unit, batches
+from empathy_eval.raters.review.sample import CANDIDATES, Cell, Design, Sample, Unit, batches
 
 Sheet = dict[str, Any]
-Row = dict[str, Any]
+Item = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -54,8 +55,8 @@ def make_review(release_dir: Path, manifest: Mapping[str, Any], sample: Sample, 
     assigned = assign(sample.units, design)
     texts = _texts(release_dir, sample.units)
     review = review_id(manifest, design)
-    shown: dict[str, list[tuple[str, Row]]] = {}
-    key: dict[str, Row] = {}
+    shown: dict[str, list[tuple[str, Item]]] = {}
+    key: dict[str, Item] = {}
     for rater, seen in assigned.items():
         shown[rater] = []
         for unit, cell in _in_order(seen, texts, design.seed, rater):
@@ -70,7 +71,7 @@ def make_review(release_dir: Path, manifest: Mapping[str, Any], sample: Sample, 
     return Review({**head, "release": {**release, "seal": manifest["seal"]}, "settings": asdict(design), "items": key}, sheets)
 
 
-def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, Row]:
+def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
     """The rows of the chosen units by name; rejected candidates stand in their pair's row under the cell's name."""
     wanted: dict[str, list[str]] = {"dialogues": [], "pairs": [], "controls": []}
     rejected: dict[tuple[str, str, int], str] = {}
@@ -78,9 +79,9 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, Row]:
         names = {cell.name for cell in unit.cells}
         wanted["dialogues" if unit.kind == "dialogue" else "controls" if names & set(CONTROLS) else "pairs"].append(unit.name)
         rejected |= {(unit.name, cell.variant, cell.attempt): cell.name for cell in unit.cells if cell.attempt is not None}
-    turn = ["pair_id", "dialogue_id", "turn", "scenario", "description", "flags", "context", *PAIR]
+    turn = ["pair_id", "dialogue_id", "turn", "scenario", "description", "flags", "context", *PAIR_VARIANTS]
     columns = {"dialogues": ["dialogue_id", "scenario", "description", "turns", "flags"], "pairs": turn, "controls": [*turn, *CONTROLS]}
-    rows: dict[str, Row] = {}
+    rows: dict[str, TableRow] = {}
     for config, chosen_names in wanted.items():
         chosen = pa.array(chosen_names, pa.string())
         for batch in batches(release_dir, config, columns[config]) if chosen_names else ():
@@ -94,7 +95,7 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, Row]:
     return rows
 
 
-def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, Row], seed: int, rater: str) -> list[tuple[Unit, Cell]]:
+def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: int, rater: str) -> list[tuple[Unit, Cell]]:
     """The order a rater sees: replies before whole dialogues, flagged dialogues first, else a seeded order of the rater's own.
 
     Replies of one dialogue come by turn: a later one shows the references of the earlier ones, beside which an edited copy would be seen
@@ -110,7 +111,7 @@ def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, Row], seed: int, r
     return [by_turn[group[unit.name]].pop() for unit, _ in shuffled]
 
 
-def _item(code: str, unit: Unit, cell: Cell, row: Row) -> Row:
+def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> Item:
     """An item of a sheet: nothing in it tells which cell it is."""
     about = {"item": code, "kind": unit.kind, "scenario": row["scenario"], "situation": row["description"], "flags": row["flags"]}
     if unit.kind == "variant":
@@ -119,7 +120,7 @@ def _item(code: str, unit: Unit, cell: Cell, row: Row) -> Row:
     return {**about, "turns": turns}
 
 
-def _key_entry(unit: Unit, cell: Cell, row: Row) -> Row:
+def _key_entry(unit: Unit, cell: Cell, row: TableRow) -> Item:
     """What a code stands for."""
     if unit.kind == "variant":
         rejection = {} if cell.attempt is None else {"attempt": cell.attempt, "reasons": list(cell.reasons)}
