@@ -1,3 +1,70 @@
-"""Empathy-Eval: builds, checks, releases and explains a contrastive benchmark of emotional-support conversations."""
+"""Empathy-Eval: builds, checks, releases and explains a contrastive benchmark of emotional-support conversations.
 
-__version__ = "0.1.0"
+The names below are the public face; ``docs/python.md`` shows each. They are loaded when they are used.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.base.version import __version__
+
+if TYPE_CHECKING:
+    from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError
+    from empathy_eval.commands.agree import agree
+    from empathy_eval.commands.build import build
+    from empathy_eval.commands.diff import diff
+    from empathy_eval.commands.ledger import ledger_import, ledger_merge, ledger_show
+    from empathy_eval.commands.preview import preview
+    from empathy_eval.commands.publish import publish
+    from empathy_eval.commands.release import release
+    from empathy_eval.commands.report import report
+    from empathy_eval.commands.review import review_export, review_import
+    from empathy_eval.commands.score import score
+    from empathy_eval.commands.verify import verify
+    from empathy_eval.completions.models.own import TextModel
+    from empathy_eval.completions.models.protocol import Model, NoAnswer
+    from empathy_eval.completions.requests import Completion, Flaw
+    from empathy_eval.design.recipe import Recipe, load_recipe
+    from empathy_eval.generation.checks.own import Check
+    from empathy_eval.metrics.protocol import MeanMetric, Metric
+    from empathy_eval.releases.fetch import load
+
+# Where each name is; the imports above say the same to those who read types.
+_PLACES = {
+    "base.errors": ("EmpathyEvalError", "InputError", "JobError"),
+    "commands.agree": ("agree",),
+    "commands.build": ("build",),
+    "commands.diff": ("diff",),
+    "commands.ledger": ("ledger_import", "ledger_merge", "ledger_show"),
+    "commands.preview": ("preview",),
+    "commands.publish": ("publish",),
+    "commands.release": ("release",),
+    "commands.report": ("report",),
+    "commands.review": ("review_export", "review_import"),
+    "commands.score": ("score",),
+    "commands.verify": ("verify",),
+    "completions.models.own": ("TextModel",),
+    "completions.models.protocol": ("Model", "NoAnswer"),
+    "completions.requests": ("Completion", "Flaw"),
+    "design.recipe": ("Recipe", "load_recipe"),
+    "generation.checks.own": ("Check",),
+    "metrics.protocol": ("MeanMetric", "Metric"),
+    "releases.fetch": ("load",),
+}
+_PLACE = {name: place for place, names in _PLACES.items() for name in names}
+__all__ = [
+    "__version__", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Metric", "Model",
+    "NoAnswer", "Recipe", "TextModel", "agree", "build", "diff", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe",
+    "preview", "publish", "release", "report", "review_export", "review_import", "score", "verify",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACE:
+        raise AttributeError(f"module 'empathy_eval' has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(f"empathy_eval.{_PLACE[name]}"), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

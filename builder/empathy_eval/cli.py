@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from empathy_eval import __version__
 from empathy_eval.base.errors import EmpathyEvalError
+from empathy_eval.base.version import __version__
 from empathy_eval.commands import agree, build, diff, ledger, preview, publish, release, report, review, score, verify
 
 VERBS = (preview, build, release, report, score, verify, diff, review, agree, publish, ledger)

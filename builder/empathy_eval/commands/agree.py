@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,17 @@ docs/agreement.md says what each figure means and when it is not defined.
 # Of more pairs only the spread is shown; JSON has them all.
 PAIRS_SHOWN = 45
 NO_INTERVAL = "(no interval): no resamples, or the figure is not defined in too many of them; --json says which"
+
+
+def agree(table: str | Path, judges: Sequence[str] = (), *, resamples: int = 1000, seed: int = 0, level: str = "interval") -> Agreement:
+    """How far the raters of a CSV table agree, and where judges stand beside them; intervals over ``resamples`` draws of items.
+
+    Raises:
+        InputError: if the table cannot be read, or a judge is not in it.
+    """
+    from empathy_eval.raters.agreement import agree, read_table
+
+    return agree(read_table(Path(table)), list(judges), resamples, seed, level)
 
 
 def add(verbs: Any) -> None:
@@ -52,9 +63,7 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.raters.agreement import agree, read_table
-
-    found = agree(read_table(options.table), options.judge, options.resamples, options.seed, options.level)
+    found = agree(options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level)
     print(json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False) if options.json else shown(found))
     return 0
 

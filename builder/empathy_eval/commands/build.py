@@ -14,8 +14,7 @@ from tqdm import tqdm
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.stopping import beside_loops
-from empathy_eval.commands.engines import add_engine, check_engine
-from empathy_eval.commands.inputs import add_inputs, recipe_of
+from empathy_eval.commands.options import add_engine, add_recipe, check_engine, recipe_of
 from empathy_eval.design.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
@@ -43,6 +42,7 @@ def build(
         InputError: if something is wrong with what is given, or the folder holds another configuration's build.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
+    check_engine(engine, ray_address)
     recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
     recipe, folder = recipe.with_own(models or {}, checks), Path(out)
     ways = {"offline": offline, "requests_to": requests_to is not None, "batch": batch}
@@ -91,7 +91,7 @@ def add(verbs: Any) -> None:
         description="Asks a model for what the ledger does not have yet, checks every answer, and writes the outcomes of all items into a "
         "folder. The same command again resumes: nothing answered is asked for twice.",
     )
-    add_inputs(verb)
+    add_recipe(verb)
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the build folder; it belongs to one configuration")
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
     way = verb.add_mutually_exclusive_group()
@@ -138,7 +138,6 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     if options.no_wait and not options.batch:
         raise input_error("--no-wait", "belongs to --batch", "add --batch, or leave it out")
-    check_engine(options)
     with (
         tqdm(unit="item", desc="build", disable=None) as bar,
         tqdm(unit="request", desc="batch", disable=None if options.batch else True) as waiting,

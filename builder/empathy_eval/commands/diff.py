@@ -5,7 +5,24 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.commands.options import A_RELEASE
+
+if TYPE_CHECKING:
+    from empathy_eval.releases.diff import Diff
+
+
+def diff(before: str | Path, after: str | Path) -> Diff:
+    """What lies between two releases, each a folder or a Hub name such as ``org/name@v1.0.0``.
+
+    Raises:
+        InputError: if one of them is no release, or cannot be had.
+    """
+    from empathy_eval.releases.diff import diff
+    from empathy_eval.releases.fetch import release_folder
+
+    return diff(release_folder(before), release_folder(after))
 
 
 def add(verbs: Any) -> None:
@@ -16,16 +33,14 @@ def add(verbs: Any) -> None:
         description="Dialogues added, removed, changed, withdrawn; columns; the inversion side by side; what made them. A dialogue "
         "that moved to another split is an error (exit status 2).",
     )
-    verb.add_argument("before", type=Path, metavar="A", help="the earlier release")
-    verb.add_argument("after", type=Path, metavar="B", help="the later release")
+    verb.add_argument("before", metavar="A", help=f"the earlier release, {A_RELEASE}")
+    verb.add_argument("after", metavar="B", help="the later release, likewise")
     verb.add_argument("--json", action="store_true", help="print the differences as JSON")
     verb.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.releases.diff import diff
-
     found = diff(options.before, options.after)
     print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else found)
     return 2 if found.moved else 0

@@ -10,13 +10,62 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.errors import JobError, Problem
 from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.recipe import configuration_file
 
 if TYPE_CHECKING:
+    from empathy_eval.completions.batch_files import Taken
+    from empathy_eval.completions.merge import Merged
     from empathy_eval.completions.usage import Spending
 
 # Lines that did not fit and are shown one by one.
 SHOWN = 10
+
+
+def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Spending]:
+    """What a ledger holds, by model, kind, finish reason and delivery; with the prices of a configuration also what it has cost.
+
+    Raises:
+        InputError: if the ledger or the configuration cannot be read.
+        JobError: if rows are damaged; ``empathy-eval ledger show`` tells the others.
+    """
+    rows, problems = _spending(ledger, config)
+    if problems:
+        raise JobError(problems)
+    return rows
+
+
+def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged]:
+    """Adds the answers of other ledgers to one, all or none; it is made if it is not there.
+
+    Raises:
+        InputError, JobError: if one of them cannot be read, or this one not be written.
+    """
+    from empathy_eval.completions.merge import merge
+
+    return merge(Path(into), [Path(source) for source in sources])
+
+
+def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, Taken]:
+    """Takes in files of answers to requests that a build with ``requests_to`` wrote; by file, what became of its lines.
+
+    Raises:
+        InputError: if the ledger or a file cannot be read.
+        JobError: if one cannot be read to its end, or the ledger cannot be written.
+    """
+    from empathy_eval.completions.batch_files import import_answers
+
+    return import_answers(Path(ledger), [Path(file) for file in files])
+
+
+def _spending(path: str | Path, prices: str | Path | None) -> tuple[list[Spending], list[Problem]]:
+    from empathy_eval.completions.ledger import Ledger
+    from empathy_eval.completions.usage import spending
+
+    config = load_configuration(configuration_file(prices)) if prices else None
+    with Ledger(Path(path), create=False, write=False) as ledger:
+        return spending(ledger, config), ledger.problems()
 
 
 def add(verbs: Any) -> None:
@@ -25,7 +74,7 @@ def add(verbs: Any) -> None:
     inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
     show = inner.add_parser("show", help="requests, tokens and spend by model, kind and finish reason")
     show.add_argument("ledger", type=Path, metavar="PATH", help="the ledger, such as build/demo/ledger.sqlite")
-    show.add_argument("--config", type=Path, metavar="CONFIG", help="a configuration with prices, to show what was spent")
+    show.add_argument("--config", metavar="CONFIG", help="a configuration with prices, to show what was spent")
     show.add_argument("--json", action="store_true", help="print the rows as JSON")
     show.set_defaults(run=_show)
     merge = inner.add_parser(
@@ -51,12 +100,7 @@ def add(verbs: Any) -> None:
 
 
 def _show(options: argparse.Namespace) -> int:
-    from empathy_eval.completions.ledger import Ledger
-    from empathy_eval.completions.usage import spending
-
-    config = load_configuration(options.config) if options.config else None
-    with Ledger(options.ledger, create=False, write=False) as ledger:
-        rows, problems = spending(ledger, config), ledger.problems()
+    rows, problems = _spending(options.ledger, options.config)
     print(json.dumps([asdict(row) for row in rows], indent=2) if options.json else spending_table(rows))
     for problem in problems:
         print(problem, file=sys.stderr)
@@ -64,9 +108,7 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _merge(options: argparse.Namespace) -> int:
-    from empathy_eval.completions.merge import merge
-
-    merged = merge(options.into, options.sources)
+    merged = ledger_merge(options.into, options.sources)
     if options.json:
         print(json.dumps([asdict(one) for one in merged], indent=2))
         return 0
@@ -81,9 +123,9 @@ def _merge(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    from empathy_eval.completions.batch_files import as_json, import_answers
+    from empathy_eval.completions.batch_files import as_json
 
-    report = import_answers(options.ledger, options.files)
+    report = ledger_import(options.ledger, options.files)
     if options.json:
         print(json.dumps({path: as_json(taken) for path, taken in report.items()}, indent=2))
     for path, taken in {} if options.json else report.items():

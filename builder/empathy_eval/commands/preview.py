@@ -8,7 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.inputs import add_inputs, recipe_of
+from empathy_eval.commands.options import add_recipe, recipe_of
 from empathy_eval.design.recipe import Recipe, load_recipe
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def add(verbs: Any) -> None:
         description="Shows the exact requests of the first items, and estimates requests, tokens, cost and hours of the whole build. Sends "
         "nothing. With a ledger that has answers already, the estimate uses their averages.",
     )
-    add_inputs(verb)
+    add_recipe(verb)
     verb.add_argument("-n", type=int, default=1, metavar="N", help="items whose requests are shown (default: 1; 0 shows only the estimate)")
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="a ledger to learn from; it is not changed")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")

@@ -4,11 +4,30 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.scores import add_trust
+from empathy_eval.commands.options import add_trust
+
+if TYPE_CHECKING:
+    from empathy_eval.releases.publish import Published
+
+
+def publish(release: str | Path, repo: str, *, trusted: Sequence[str] = (), dry_run: bool = False) -> Published:
+    """Puts a release on the Hub as a tagged version of the dataset repository ``repo``, in one commit, after :func:`verify`.
+
+    ``trusted`` are metrics of the manifest that may be run too. ``dry_run`` looks and sends nothing.
+
+    Raises:
+        InputError: if the release has faults, or the repository cannot take it.
+        JobError: if the Hub cannot be reached, or does not take it.
+    """
+    from empathy_eval.releases.publish import publish
+    from empathy_eval.releases.verify import verify
+
+    return publish(Path(release), repo, dry_run=dry_run, faults=partial(verify, trusted=trusted))
 
 
 def add(verbs: Any) -> None:
@@ -28,11 +47,7 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.releases.publish import publish
-    from empathy_eval.releases.verify import verify
-
-    verified = partial(verify, trusted=options.trust_metrics)
-    published = publish(options.release, options.repo, dry_run=options.dry_run, faults=verified)
+    published = publish(options.release, options.repo, trusted=options.trust_metrics, dry_run=options.dry_run)
     for one in published.left:
         print(one, file=sys.stderr)
     for path, size in published.files:

@@ -5,12 +5,34 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.engines import add_engine
-from empathy_eval.commands.scores import add_cache, add_trust, scoring_of, told_of
+from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, add_trust, cache_of, scoring_bar, scoring_with, told_of
 from empathy_eval.commands.tables import inversion_table
+
+if TYPE_CHECKING:
+    from empathy_eval.evaluation.report import Report
+
+
+def report(
+    release: str | Path, out: str | Path, *, trusted: Sequence[str] = (), cache: str | Path | bool = True, engine: str = "local",
+    ray_address: str | None = None, progress: Callable[[int], None] | None = None,
+) -> Report:  # fmt: skip
+    """Measures a release (a folder, or a Hub name such as ``org/name@v1.0.0``) anew, into a folder of its own.
+
+    ``trusted`` are metrics of the manifest that may be run beside the built-in and the installed ones; ``cache`` is where costly scores are
+    kept (True: in the user's cache folder, False: nowhere); ``progress`` is told of scored texts.
+
+    Raises:
+        InputError: if it is no release or cannot be had, no metric is left to run, or ``out`` holds something else.
+    """
+    from empathy_eval.evaluation.report import report
+    from empathy_eval.releases.fetch import release_folder
+
+    with scoring_with(cache, engine, ray_address, progress) as scoring:
+        return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring)
 
 
 def add(verbs: Any) -> None:
@@ -21,7 +43,7 @@ def add(verbs: Any) -> None:
         description="Scores the variants of a release with the scorers its manifest names, and writes one self-contained page, the tables "
         "as JSON and the figures.",
     )
-    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
+    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")
     add_trust(verb)
     add_cache(verb)
@@ -32,10 +54,11 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.evaluation.report import report
-
-    with scoring_of(options) as scoring:
-        made = report(options.release, options.out, trusted=options.trust_metrics, scoring=scoring)
+    with scoring_bar() as progress:
+        made = report(
+            options.release, options.out, trusted=options.trust_metrics, cache=cache_of(options), engine=options.engine,
+            ray_address=options.ray_address, progress=progress,
+        )  # fmt: skip
     for one in made.left:
         print(one, file=sys.stderr)
     print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if options.json else inversion_table(made))

@@ -4,13 +4,47 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from empathy_eval.commands.options import A_RELEASE
+
 if TYPE_CHECKING:
+    from empathy_eval.raters.review.export import Exported
     from empathy_eval.raters.review.take_back import Imported
+
+
+def review_export(release: str | Path, out: str | Path, *, progress: Callable[[str], None] = lambda rater: None, **design: int) -> Exported:
+    """Writes a folder for each rater and the key into ``out``.
+
+    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``raters``, ``per_item`` and ``seed``, as on the command line.
+    ``progress`` is told of each rater whose folder is written.
+
+    Raises:
+        InputError: if the release is none, or the design cannot be had of it.
+    """
+    from empathy_eval.raters.review.export import export_review
+    from empathy_eval.raters.review.sample import Design
+    from empathy_eval.releases.fetch import release_folder
+
+    return export_review(release_folder(release), Path(out), Design(**design), progress)
+
+
+def review_import(
+    release: str | Path, files: Sequence[str | Path], *, key: str | Path, reviews: str | Path, replace: bool = False
+) -> Imported:
+    """Takes what raters judged into the record ``reviews``, all files or none; ``replace`` lets them replace what they said before.
+
+    Raises:
+        InputError: if a file is faulty; all problems of all files at once.
+    """
+    from empathy_eval.raters.review.take_back import import_reviews
+    from empathy_eval.releases.fetch import release_folder
+
+    return import_reviews(release_folder(release), [Path(file) for file in files], Path(key), Path(reviews), replace=replace)
 
 
 def add(verbs: Any) -> None:
@@ -29,7 +63,7 @@ def _add_export(verbs: Any) -> None:
         "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which stays with you. A rater sees at most one variant of a pair, "
         "behind a code. The same command writes the same bytes.",
     )
-    verb.add_argument("release", type=Path, metavar="RELEASE", help="the release folder")
+    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the folders and the key are written")
     counts = {
         "pairs": (500, "pairs of which both variants are rated"),
@@ -54,7 +88,7 @@ def _add_import(verbs: Any) -> None:
         "at once, and nothing is taken unless every file is good. Importing a file again changes nothing. Beside the record stand its "
         "ratings and decisions as tables for agree, and the strategy tags that were found wrong.",
     )
-    verb.add_argument("release", type=Path, metavar="RELEASE", help="the release that was sent out")
+    verb.add_argument("release", metavar="RELEASE", help=f"the release that was sent out, {A_RELEASE}")
     verb.add_argument("files", type=Path, nargs="+", metavar="FILE", help="what came back: .json (the page, Label Studio), .csv, .xlsx")
     verb.add_argument("--key", type=Path, required=True, metavar="FILE", help="the key.json of the export")
     verb.add_argument("--reviews", type=Path, required=True, metavar="FILE", help="the record; it is made if it is not there")
@@ -64,18 +98,16 @@ def _add_import(verbs: Any) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from empathy_eval.raters.review.export import KEY, export_review
-    from empathy_eval.raters.review.sample import Design
+    from empathy_eval.raters.review.export import KEY
 
     names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "seed")
-    design = Design(**{name: getattr(options, name) for name in names})
-    with tqdm(total=design.raters, unit="rater", desc="export", disable=None) as bar:
+    with tqdm(total=options.raters, unit="rater", desc="export", disable=None) as bar:
 
         def done(rater: str) -> None:
             bar.set_postfix_str(rater, refresh=False)
             bar.update()
 
-        made = export_review(options.release, options.out, design, done)
+        made = review_export(options.release, options.out, progress=done, **{name: getattr(options, name) for name in names})
     if options.json:
         print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes}, indent=2))
         return 0
@@ -89,9 +121,7 @@ def _export(options: argparse.Namespace) -> int:
 
 
 def _import(options: argparse.Namespace) -> int:
-    from empathy_eval.raters.review.take_back import import_reviews
-
-    done = import_reviews(options.release, options.files, options.key, options.reviews, replace=options.replace)
+    done = review_import(options.release, options.files, key=options.key, reviews=options.reviews, replace=options.replace)
     print(json.dumps(_facts(done), indent=2) if options.json else _told(done, options.reviews))
     return 0
 

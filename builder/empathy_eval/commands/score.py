@@ -6,12 +6,12 @@ import argparse
 import csv
 import io
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.commands.engines import add_engine
-from empathy_eval.commands.scores import add_cache, scoring_of, told_of
+from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.results import Difference, Measured
@@ -28,6 +28,32 @@ they are wrong. docs/metrics.md shows a metric of your own in 15 lines.
 FILE = "a CSV file of scores from elsewhere: pair_id, variant, score; repeatable, a row a file"
 
 
+def score(
+    release: str | Path, metrics: Sequence[Any] = (), scores: Sequence[str | Path] = (), *, split: str | None = None,
+    lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",
+    ray_address: str | None = None, progress: Callable[[int], None] | None = None,
+) -> Measured:  # fmt: skip
+    """Puts metrics and files of scores on the stand of the report, over all splits of a release or one.
+
+    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name, ``module:name``, or an object; a file of
+    scores is CSV with the columns ``pair_id``, ``variant``, ``score``. With ``strict`` a pair that a file leaves out is wrong in its
+    accuracy. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
+
+    Raises:
+        InputError: if it is no release or cannot be had, a metric is unknown, or a file of scores is faulty.
+    """
+    if not metrics and not scores:
+        raise input_error("score", "nothing to score with", "give a metric, a file of scores, or both")
+    from empathy_eval.evaluation.score import score
+    from empathy_eval.releases.fetch import release_folder
+
+    with scoring_with(cache, engine, ray_address, progress) as scoring:
+        return score(
+            release_folder(release), metrics, [Path(one) for one in scores], split=split, lower_is_better=lower_is_better,
+            strict=strict, scoring=scoring,
+        )  # fmt: skip
+
+
 def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
@@ -39,7 +65,7 @@ def add(verbs: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
+    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--metric", action="append", default=[], metavar="NAME", help="a metric by name, or module:name; repeatable")
     verb.add_argument("--scores", type=Path, action="append", default=[], metavar="FILE", help=FILE)
     verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
@@ -55,14 +81,12 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.evaluation.score import score
-
     if not options.metric and not options.scores:
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both")
-    with scoring_of(options) as scoring:
+    with scoring_bar() as progress:
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
-            strict=options.strict, scoring=scoring,
+            strict=options.strict, cache=cache_of(options), engine=options.engine, ray_address=options.ray_address, progress=progress,
         )  # fmt: skip
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))

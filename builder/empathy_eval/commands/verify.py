@@ -4,11 +4,33 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.scores import add_trust, scoring_of
+from empathy_eval.commands.options import A_RELEASE, add_trust, scoring_bar, scoring_with
+
+if TYPE_CHECKING:
+    from empathy_eval.base.errors import Problem
+
+
+def verify(
+    release: str | Path, *, fast: bool = False, trusted: Sequence[str] = (), progress: Callable[[int], None] | None = None
+) -> list[Problem]:
+    """All faults of a release (a folder, or a Hub name such as ``org/name@v1.0.0``); an empty list if it is what it claims.
+
+    ``fast`` leaves the recomputation of the report's numbers out. A metric that is not run is no fault: at the end of the list a
+    :class:`~empathy_eval.metrics.trust.NotRecomputed` names it. ``trusted`` are metrics of the manifest that may be run too.
+
+    Raises:
+        InputError: if it is no release, or cannot be had.
+    """
+    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.verify import verify
+
+    with scoring_with(cache=False, progress=progress) as scoring:
+        return verify(release_folder(release), fast=fast, trusted=trusted, scoring=scoring)
 
 
 def add(verbs: Any) -> None:
@@ -20,7 +42,7 @@ def add(verbs: Any) -> None:
         "numbers. All faults at once, each with its place; exit status 2 if there is one. Runs built-in and installed metrics alone: "
         "another that the manifest names is told, not recomputed.",
     )
-    verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
+    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--fast", action="store_true", help="leave the recomputation of the report's numbers out")
     verb.add_argument("--strict", action="store_true", help="exit with status 1 if a metric was not recomputed")
     add_trust(verb)
@@ -31,10 +53,9 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     from empathy_eval.metrics.trust import NotRecomputed
-    from empathy_eval.releases.verify import verify
 
-    with scoring_of() as scoring:
-        problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, scoring=scoring)
+    with scoring_bar() as progress:
+        problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, progress=progress)
     left = [one for one in problems if isinstance(one, NotRecomputed)]
     faulty = len(problems) > len(left)
     if options.json:

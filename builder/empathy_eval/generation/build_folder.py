@@ -7,11 +7,11 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from empathy_eval import __version__
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.base.schemas import check, read_json, schema
+from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.design.configuration import Configuration, identity_of
 from empathy_eval.design.kinds import KINDS

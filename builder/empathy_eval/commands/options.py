@@ -1,0 +1,123 @@
+"""What verbs share: the recipe, the engine, kept scores, metrics that are trusted, the progress bar."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from empathy_eval.base.errors import input_error
+
+if TYPE_CHECKING:
+    from empathy_eval.design.recipe import Recipe
+    from empathy_eval.metrics.faults import MetricFault
+    from empathy_eval.metrics.scoring import Scoring
+
+# How a release that is read may be named.
+A_RELEASE = "a folder, or a version on the Hub such as org/name@v1.0.0"
+
+
+def add_recipe(verb: argparse.ArgumentParser) -> None:
+    """Adds the configuration, and what may stand in for parts of it."""
+    verb.add_argument("config", metavar="CONFIG", help="a build configuration: a file, or the name of a packaged one (demo, full)")
+    verb.add_argument("--model", metavar="NAME", help="use this model for everything, instead of the configured ones")
+    verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
+    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own")
+    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own")
+
+
+def recipe_of(options: argparse.Namespace) -> Recipe:
+    """The recipe that these arguments name."""
+    from empathy_eval.design.recipe import load_recipe
+
+    return load_recipe(
+        options.config, model=options.model, base_url=options.base_url, scenarios=options.scenarios, templates=options.templates
+    )
+
+
+def add_engine(verb: argparse.ArgumentParser) -> None:
+    """Adds the choice of the engine."""
+    verb.add_argument(
+        "--engine",
+        choices=("local", "ray"),
+        default="local",
+        help="where the work is done: here (default), or over the machines of a Ray cluster; the result is the same, byte for byte",
+    )
+    verb.add_argument(
+        "--ray-address",
+        metavar="ADDRESS",
+        help="the Ray cluster to join, such as auto or 10.0.0.1:6379 (default: RAY_ADDRESS, else a Ray of this machine alone)",
+    )
+
+
+def check_engine(engine: str, ray_address: str | None) -> None:
+    """Refuses an engine that there is not, and an address that nothing would use.
+
+    Raises:
+        InputError: for them.
+    """
+    if engine not in ("local", "ray"):
+        raise input_error("--engine", f'"{engine}" is not known', "use local or ray")
+    if ray_address and engine != "ray":
+        raise input_error("--ray-address", "belongs to --engine ray", "add --engine ray, or leave it out")
+
+
+def add_cache(verb: argparse.ArgumentParser) -> None:
+    """Adds where costly scores are kept."""
+    verb.add_argument("--cache", type=Path, metavar="PATH", help="where costly scores are kept (default: in the user's cache folder)")
+    verb.add_argument("--no-cache", action="store_true", help="keep no scores, and use none that were kept")
+
+
+def cache_of(options: argparse.Namespace) -> Path | bool:
+    """Where scores are kept: at a path, in the user's cache folder (True), or nowhere."""
+    return False if options.no_cache else options.cache or True
+
+
+def add_trust(verb: argparse.ArgumentParser) -> None:
+    """Adds which metrics of a manifest may be run beside the built-in and the installed ones."""
+    verb.add_argument(
+        "--trust-metrics",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="run this metric of the manifest too, with its settings: it is code, so know what it is; repeatable",
+    )
+
+
+def told_of(faults: Sequence[MetricFault]) -> int:
+    """Tells of metrics that failed, on standard error; returns the exit status."""
+    for fault in faults:
+        print(fault, file=sys.stderr)
+    return 1 if faults else 0
+
+
+@contextmanager
+def scoring_with(
+    cache: str | Path | bool, engine: str = "local", ray_address: str | None = None, progress: Callable[[int], None] | None = None
+) -> Iterator[Scoring]:
+    """How texts are to be scored; ``cache`` as :func:`cache_of` gives it, ``progress`` is told of scored texts."""
+    from empathy_eval.metrics.score_cache import ScoreCache, user_cache
+    from empathy_eval.metrics.scoring import Scoring
+
+    check_engine(engine, ray_address)
+    kept = ScoreCache(user_cache() if cache is True else Path(cache)) if cache else None
+    told = progress or (lambda texts: None)
+    if engine == "local":
+        yield Scoring(kept, None, told)
+        return
+    from empathy_eval.base.ray_cluster import joined, spread_over
+
+    with joined(ray_address) as ray:
+        yield Scoring(kept, spread_over(ray), told)
+
+
+@contextmanager
+def scoring_bar() -> Iterator[Callable[[int], None]]:
+    """A bar of scored texts."""
+    from tqdm import tqdm
+
+    with tqdm(unit="text", desc="score", disable=None) as bar:
+        yield lambda texts: (bar.update(texts), None)[1]
