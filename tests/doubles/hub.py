@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import json
 import os
+import subprocess
 import sys
 import threading
 import time
@@ -24,6 +25,7 @@ import yaml
 from aiohttp import web
 
 WRITER, READER = "hf_writer_token", "hf_reader_token"
+REPO = "my-lab/empathy-eval"
 NOT_CONNECTED = ("reset", "lost")
 
 
@@ -306,17 +308,85 @@ def running() -> Iterator[Hub]:
         thread.join(10)
 
 
-def _publish(folder: str, repo: str, token: str | None, dry_run: bool = False, faults: tuple[str, ...] = ()) -> dict[str, Any]:
-    from empathy_eval.base.errors import EmpathyEvalError, Problem
-    from empathy_eval.releases.publish import publish
+class Client:
+    """A process with the real client."""
+
+    def __init__(self, url: str, home: Path, **more: str) -> None:
+        env = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
+        env |= {
+            "HF_ENDPOINT": url,
+            "HF_HOME": str(home),
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HUB_DISABLE_TELEMETRY": "1",
+            "NO_PROXY": "127.0.0.1",
+            **more,
+        }
+        home.mkdir()
+        self.log = home / "stderr.txt"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "tests.doubles.hub"],
+                env=env,
+                cwd=Path(__file__).parent.parent.parent,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+            )
+
+    def start(self, verb: str, **arguments: Any) -> None:
+        """Asks for something without waiting for it."""
+        assert self.process.stdin
+        self.process.stdin.write(json.dumps([verb, arguments]) + "\n")
+        self.process.stdin.flush()
+
+    def ask(self, verb: str, **arguments: Any) -> Any:
+        """The answer, or the log of a process that died."""
+        self.start(verb, **arguments)
+        assert self.process.stdout
+        line = self.process.stdout.readline()
+        assert line, self.log.read_text()
+        return json.loads(line)
+
+    def publish(self, folder: Path, repo: str = REPO, token: str | None = WRITER, **arguments: Any) -> Any:
+        """What ``publish`` gave, or kind and text of its error."""
+        return self.ask("publish", folder=str(folder), repo=repo, token=token, **arguments)
+
+    def fetch(self, release: str, cache: Path, token: str | None = None) -> Any:
+        """The folder of ``release_folder``, or kind and text of its error."""
+        return self.ask("fetch", release=release, cache=str(cache), token=token)
+
+    def close(self) -> None:
+        """Ends the process."""
+        self.process.kill()
+        self.process.communicate()
+
+
+def _told(token: str | None, work: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """What something gave that was done with a token, or kind and text of its error."""
+    from empathy_eval.base.errors import EmpathyEvalError
 
     os.environ.pop("HF_TOKEN", None)
     os.environ |= {"HF_TOKEN": token} if token else {}
     try:
-        found = [Problem(where, "is wrong", "mend it") for where in faults]
-        return asdict(publish(Path(folder), repo, dry_run=dry_run, faults=lambda _: found))
+        return work()
     except EmpathyEvalError as error:
         return {"error": type(error).__name__, "text": str(error)}
+
+
+def _publish(folder: str, repo: str, token: str | None, dry_run: bool = False, faults: tuple[str, ...] = ()) -> dict[str, Any]:
+    from empathy_eval.base.errors import Problem
+    from empathy_eval.releases.publish import publish
+
+    found = [Problem(where, "is wrong", "mend it") for where in faults]
+    return _told(token, lambda: asdict(publish(Path(folder), repo, dry_run=dry_run, faults=lambda _: found)))
+
+
+def _fetch(release: str, cache: str, token: str | None) -> dict[str, Any]:
+    from empathy_eval.releases.fetch import release_folder
+
+    os.environ["XDG_CACHE_HOME"] = cache
+    return _told(token, lambda: {"folder": str(release_folder(release))})
 
 
 def _load(repo: str, config: str, split: str, revision: str) -> list[Any]:
@@ -330,7 +400,7 @@ def _work() -> None:
     # The library waits up to 23 seconds before it gives a request up; the waits are left out, their number is not.
     time.sleep = lambda _: None
     answers, sys.stdout = sys.stdout, sys.stderr
-    verbs: dict[str, Callable[..., Any]] = {"publish": _publish, "load": _load}
+    verbs: dict[str, Callable[..., Any]] = {"publish": _publish, "fetch": _fetch, "load": _load}
     for line in sys.stdin:
         verb, arguments = json.loads(line)
         answers.write(json.dumps(verbs[verb](**arguments)) + "\n")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 import shutil
 import subprocess
+import sys
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -20,13 +23,15 @@ from empathy_eval.raters.review.spreadsheets import COLUMNS, coded, read_rows, r
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from label_studio_sdk.label_interface.interface import LabelInterface
-from openpyxl import load_workbook
+from openpyxl import Workbook, load_workbook
+from openpyxl.cell import WriteOnlyCell
 
 HOSTILE = (
     '=HYPERLINK("http://localhost/")', "+1+1", "-2+3", "@SUM(1;2)", "\t=1", "\r=1", "  =cmd|' /C calc'!A0", "'=quoted", "''twice", "＝1+1",
     "<script>alert(1)</script>", '<img src=x onerror="alert(1)">', "{{ 7*7 }} {% raw %} ${x}", "</script></View><!--", "a\r\nb\rc\nd",
     "_x0041_ stays, _x000D_ too", "\x01\x02 bell \x07", "\u202ertl\u202c ümlaut 😀", "1/2", "TRUE", "5E3",
     '"quoted", with; semicolon\tand tab', "$situation", "  spaces kept  ", "not a character: \ufffe",
+    "<r>rich?</r>", "<r><t>two</t></r><r><t> parts</t></r>", "<r>\x01 &amp; _x0041_</r>", "_x0041_x0042_x0043_", "_x005F_x0041_",
     "two lines\n=1+1", "a row\r\n\t'@SUM(1)", "a cell;-2+3, ＝1", ";;'', '=1",
 )  # fmt: skip
 LATER = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
@@ -106,16 +111,81 @@ def test_the_xlsx_holds_text_cells_only_and_lists_to_choose_from(tmp_path: Path)
     assert lists[column["right_strategy"]] == "strategies!$A$2:$A$16"
 
 
-def test_no_time_of_day_is_in_the_xlsx(tmp_path: Path) -> None:
+def test_the_xlsx_has_the_same_bytes_in_another_process_at_another_time_and_place(tmp_path: Path) -> None:
     write_xlsx(sheet_of(HOSTILE), tmp_path / "s.xlsx")
     with zipfile.ZipFile(tmp_path / "s.xlsx") as book:
-        assert {one.date_time for one in book.infolist()} == {(1980, 1, 1, 0, 0, 0)}
-        assert not [name for name in book.namelist() if b"T00:" in book.read(name) or b"created" in book.read(name)]
+        assert {one.date_time for one in book.infolist()} == {(1980, 1, 31, 0, 0, 0)}, "no time of day"
+    time.sleep(2.1)  # the clock of a zip file counts in steps of two seconds
+    (tmp_path / "sheet.json").write_text(json.dumps(sheet_of(HOSTILE)))
+    run = (
+        "import json, pathlib; from empathy_eval.raters.review.spreadsheets import write_xlsx;"
+        "write_xlsx(json.loads(pathlib.Path('sheet.json').read_text()), pathlib.Path('again.xlsx'))"
+    )
+    place = {"TZ": "Pacific/Auckland", "PYTHONHASHSEED": "7", "PYTHONPATH": os.pathsep.join(sys.path)}
+    subprocess.run([sys.executable, "-c", run], cwd=tmp_path, env=os.environ | place, check=True)
+    assert (tmp_path / "again.xlsx").read_bytes() == (tmp_path / "s.xlsx").read_bytes()
+
+
+def test_the_xlsx_looks_as_raters_know_it(tmp_path: Path) -> None:
+    write_xlsx(sheet_of(HOSTILE), tmp_path / "s.xlsx")
+    book = load_workbook(tmp_path / "s.xlsx")
+    page = book["review"]
+    # Columns next to each other that are alike are one entry.
+    ranges = page.column_dimensions.values()
+    columns = {name: next(one for one in ranges if one.min <= place <= one.max) for place, name in enumerate(COLUMNS, 1)}
+    assert page.freeze_panes == "B2"
+    assert {name for name, column in columns.items() if column.hidden} == {"belongs_to", "rater", "review"}
+    assert (round(columns["text"].width), round(columns["comment"].width)) == (61, 31)
+    assert columns["empathy"].fill.fgColor.rgb == "FFFFF8E1" and columns["empathy"].alignment.wrap_text
+    assert columns["text"].fill.fill_type is None
+    assert all(cell.font.b for cell in page[1])
+    shown = page.cell(2, COLUMNS.index("text") + 1)
+    assert (shown.number_format, shown.alignment.wrap_text, shown.alignment.vertical) == ("@", True, "top")
+    assert all(one.error == "Choose one of the list, or leave the cell empty." for one in page.data_validations.dataValidation)
+    rows = [("strategy", "phase", "what it is"), *((one["name"], one["phase"], one["gloss"]) for one in LATER)]
+    assert list(book["strategies"].iter_rows(values_only=True)) == rows
+
+
+def test_an_xlsx_that_an_older_version_wrote_is_read(tmp_path: Path) -> None:
+    # As openpyxl writes it: texts in their cells, what begins as a rich text does too.
+    book, sheet = Workbook(write_only=True), sheet_of(HOSTILE)
+    page = book.create_sheet("review")
+    page.append(COLUMNS)
+    for row in rows_of(sheet):
+        cells = [WriteOnlyCell(page, coded(text).replace("_x003C_", "<")) if text else None for text in row.values()]
+        for cell in filter(None, cells):
+            cell.data_type = "s"
+        page.append(cells)
+    book.save(tmp_path / "s.xlsx")
+    assert [row for _, row in read_rows(tmp_path / "s.xlsx")] == list(rows_of(sheet))
 
 
 def test_a_text_that_no_spreadsheet_cell_holds_is_an_error_and_never_cut(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="has 32768 characters, a spreadsheet cell holds 32767"):
-        write_xlsx(sheet_of(["x" * 32_768]), tmp_path / "s.xlsx")
+    for text in ("x" * 32_759, "\U0001f600" * 16_379, f"<r>{'x' * 32_752}</r>"):  # "seeker: " stands before it
+        write_xlsx(sheet_of([text]), tmp_path / "s.xlsx")
+        assert next(read_rows(tmp_path / "s.xlsx"))[1]["context"] == f"seeker: {text}"
+    for text in ("x" * 32_768, "\U0001f600" * 16_384, f"<r>{'x' * 32_761}</r>"):
+        with pytest.raises(InputError, match="item a00000000000: scenario: has 32768 characters, a spreadsheet cell holds 32767"):
+            write_xlsx(sheet_of([text]), tmp_path / "no.xlsx")
+    assert not (tmp_path / "no.xlsx").exists()
+
+
+def test_an_xlsx_on_a_full_disk_is_a_job_that_could_not_finish(tmp_path: Path) -> None:
+    (tmp_path / "sheet.json").write_text(json.dumps(sheet_of(HOSTILE)))
+    run = (
+        "import json, pathlib, resource; from empathy_eval.base.errors import JobError; from empathy_eval.base.files import room_for\n"
+        "from empathy_eval.raters.review.spreadsheets import write_xlsx\n"
+        "sheet = json.loads(pathlib.Path('sheet.json').read_text())\n"
+        "for limit in (10, 1_000, 5_000, 20_000, 2**30):\n"
+        "    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, 2**30))\n"
+        "    try:\n"
+        "        with room_for('here'): write_xlsx(sheet, pathlib.Path('s.xlsx'))\n"
+        "        print('written')\n"
+        "    except JobError as error: print(error.problems[0].what)\n"
+    )
+    place = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", run], cwd=tmp_path, env=os.environ | place, text=True, capture_output=True)
+    assert (done.stderr, done.stdout.splitlines()) == ("", ["cannot be written: File too large"] * 4 + ["written"])
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t"])
@@ -169,9 +239,8 @@ def test_a_damaged_sheet_of_an_xlsx_is_named(name: str, change: Callable[[bytes]
 
 def test_an_xlsx_that_tells_a_wrong_size_is_read_whole(tmp_path: Path) -> None:
     write_xlsx(sheet_of(HOSTILE), tmp_path / "s.xlsx")
-    small = changed(
-        tmp_path / "s.xlsx", "xl/worksheets/sheet1.xml", lambda data: data.replace(b"<sheetViews>", b'<dimension ref="A1:B2"/><sheetViews>')
-    )
+    size, wrong = rb'<dimension ref="[A-Z0-9:]+"/>', b'<dimension ref="A1:B2"/>'
+    small = changed(tmp_path / "s.xlsx", "xl/worksheets/sheet1.xml", lambda data: re.sub(size, wrong, data, count=1))
     assert [row for _, row in read_rows(small)] == list(rows_of(sheet_of(HOSTILE)))
 
 

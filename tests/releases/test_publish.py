@@ -3,113 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.design.dataset import SPLITS
-from empathy_eval.releases.write import Released
 
-from tests.doubles.hub import READER, WRITER, Blob, Hub, running
+from tests.doubles.hub import READER, REPO, WRITER, Blob, Client, Hub
 
-REPO = "my-lab/empathy-eval"
 ATTRIBUTES = ".gitattributes"
-
-
-class Client:
-    """A process with the real client."""
-
-    def __init__(self, url: str, home: Path) -> None:
-        env = {name: value for name, value in os.environ.items() if not name.startswith("HF_")}
-        env |= {
-            "HF_ENDPOINT": url,
-            "HF_HOME": str(home),
-            "HF_HUB_DISABLE_XET": "1",
-            "HF_HUB_DISABLE_TELEMETRY": "1",
-            "NO_PROXY": "127.0.0.1",
-        }
-        home.mkdir()
-        self.log = home / "stderr.txt"
-        with self.log.open("w") as log:
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "tests.doubles.hub"],
-                env=env,
-                cwd=Path(__file__).parent.parent.parent,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=log,
-                text=True,
-            )
-
-    def start(self, verb: str, **arguments: Any) -> None:
-        """Asks for something without waiting for it."""
-        assert self.process.stdin
-        self.process.stdin.write(json.dumps([verb, arguments]) + "\n")
-        self.process.stdin.flush()
-
-    def ask(self, verb: str, **arguments: Any) -> Any:
-        """The answer, or the log of a process that died."""
-        self.start(verb, **arguments)
-        assert self.process.stdout
-        line = self.process.stdout.readline()
-        assert line, self.log.read_text()
-        return json.loads(line)
-
-    def publish(self, folder: Path, repo: str = REPO, token: str | None = WRITER, **arguments: Any) -> Any:
-        """What ``publish`` gave, or kind and text of its error."""
-        return self.ask("publish", folder=str(folder), repo=repo, token=token, **arguments)
-
-    def close(self) -> None:
-        """Ends the process."""
-        self.process.kill()
-        self.process.communicate()
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[Hub]:
-    with running() as hub:
-        yield hub
-
-
-@pytest.fixture
-def hub(server: Hub) -> Hub:
-    """The stand-in, empty and in order."""
-    for held in (server.repositories, server.large):
-        held.clear()
-    server.ignored, server.intruder = (), None
-    server.told(None)
-    return server
-
-
-@pytest.fixture(scope="module")
-def new_client(server: Hub, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Client]]:
-    """Starts a client; all are ended after the last test."""
-    started: list[Client] = []
-
-    def start() -> Client:
-        started.append(Client(server.url, tmp_path_factory.mktemp("client") / "home"))
-        return started[-1]
-
-    yield start
-    for client in started:
-        client.close()
-
-
-@pytest.fixture(scope="module")
-def client(new_client: Callable[..., Client]) -> Client:
-    return new_client()
-
-
-@pytest.fixture(scope="module")
-def folder(released: tuple[Path, Released]) -> Path:
-    return released[0]
 
 
 @pytest.fixture

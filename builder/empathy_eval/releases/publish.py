@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from functools import partial
+from pathlib import Path
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete, HfApi, get_token
-
-# HTTPError is the base of all failures of the client beneath, which is another package in each major version of the library.
-from huggingface_hub.errors import HfHubHTTPError, HTTPError  # type: ignore[attr-defined]
+from huggingface_hub.errors import HfHubHTTPError
 from huggingface_hub.hf_api import RepoFile
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error, job_error
@@ -22,12 +19,9 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.releases.hub import KIND, REPOSITORY, VERSION, clear_errors, files_at, hidden, short, token_faults
 
-KIND, BRANCH, CARD = "dataset", "main", "README.md"
-# As the Hub has it: an owner and a name of letters, digits and "-_.", neither beginning nor ending with "-" or ".".
-PART = r"\w(?:[\w.-]{0,94}\w)?"
-REPOSITORY = re.compile(rf"(?!.*(?:--|\.\.)){PART}/{PART}(?<!\.git)", re.ASCII)
-VERSION = re.compile(r"\d+\.\d+\.\d+")
+BRANCH, CARD = "main", "README.md"
 AGAIN = "run the same command again: it goes on where it stopped, and until the commit is made nothing of the release is visible"
 
 
@@ -68,13 +62,13 @@ def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Call
         JobError: if the Hub cannot be reached, or does not take the release.
     """
     links = [Problem(str(link), "leads out of the release", "put the file itself there") for link in leading_out(release_dir)]
-    found = [*_name_faults(repo), *_token_faults(), *(links or faults(release_dir))]
+    found = [*_name_faults(repo), *token_faults(), *(links or faults(release_dir))]
     left = tuple(one for one in found if isinstance(one, NotRecomputed))
     if problems := [one for one in found if one not in left]:
         raise InputError(problems)
     version, files = _version(release_dir), _visible(release_dir)
     sizes = tuple((name, path.stat().st_size) for name, path in files.items())
-    with _clear_errors(repo):
+    with clear_errors(repo, AGAIN, partial(_meaning, repo)):
         api = HfApi()
         there = _look(api, repo)
         _refuse(api, repo, f"v{version}", files, there)
@@ -88,13 +82,6 @@ def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Call
 def _name_faults(repo: str) -> Iterator[Problem]:
     if not REPOSITORY.fullmatch(repo):
         yield Problem("repository", f'"{repo}" is not the name of a repository', "write it as owner/name, such as my-lab/empathy-eval")
-
-
-def _token_faults() -> Iterator[Problem]:
-    """A token that was pasted with something invisible would be an error of the network, with the token in it."""
-    if not re.fullmatch("[!-~]*", get_token() or ""):
-        what = "holds something that no token holds, such as a curly quote or a blank"
-        yield Problem("the token", what, "log in with `hf auth login` again, or set HF_TOKEN anew")
 
 
 def _version(release_dir: Path) -> str:
@@ -111,11 +98,7 @@ def _version(release_dir: Path) -> str:
 def _visible(release_dir: Path) -> dict[str, Path]:
     """The files of a release by their path in it, without hidden ones: a desktop or an editor leaves such behind."""
     paths = {path.relative_to(release_dir).as_posix(): path for path in sorted(release_dir.rglob("*")) if path.is_file()}
-    return {name: path for name, path in paths.items() if not _hidden(name)}
-
-
-def _hidden(name: str) -> bool:
-    return any(part.startswith(".") for part in PurePosixPath(name).parts)
+    return {name: path for name, path in paths.items() if not hidden(name)}
 
 
 def _look(api: HfApi, repo: str) -> Repository:
@@ -128,19 +111,14 @@ def _look(api: HfApi, repo: str) -> Repository:
             return Repository(None, {}, {})
         raise
     head = next((branch.target_commit for branch in refs.branches if branch.name == BRANCH), None)
-    files = _files_at(api, repo, head) if head else {}
+    files = files_at(api, repo, head) if head else {}
     return Repository(head, {tag.name: tag.target_commit for tag in refs.tags}, files)
-
-
-def _files_at(api: HfApi, repo: str, commit: str) -> dict[str, RepoFile]:
-    entries = api.list_repo_tree(repo, recursive=True, revision=commit, repo_type=KIND)
-    return {entry.path: entry for entry in entries if isinstance(entry, RepoFile) and not _hidden(entry.path)}
 
 
 def _refuse(api: HfApi, repo: str, tag: str, files: Mapping[str, Path], there: Repository) -> None:
     """Raises an :class:`InputError` for a version that is taken, and for a repository of something else."""
     if tag in there.tags:
-        if _differing(files, _files_at(api, repo, there.tags[tag])):
+        if _differing(files, files_at(api, repo, there.tags[tag])):
             fix = "a version never changes: release the build under a new version"
             raise input_error(repo, f"{tag} is published already, with other files", fix)
         raise input_error(repo, f"{tag} is published already, with these very files", "nothing is left to do")
@@ -163,8 +141,8 @@ def _commit(api: HfApi, repo: str, message: str, files: Mapping[str, Path], ther
         made = api.create_commit(repo, operations, commit_message=message, repo_type=KIND, parent_commit=there.head)
     except (RuntimeError, ValueError) as error:
         # How the library says that a file could not be uploaded, and that the head of the card is not valid.
-        raise job_error(repo, f"the release did not go through: {_short(error)}", AGAIN) from error
-    if wrong := _differing(files, _files_at(api, repo, made.oid)):
+        raise job_error(repo, f"the release did not go through: {short(error)}", AGAIN) from error
+    if wrong := _differing(files, files_at(api, repo, made.oid)):
         what = f'commit {made.oid[:8]} does not hold "{wrong[0]}" as it is here, and got no tag'
         raise job_error(repo, what, "take a .gitignore out of the repository if there is one, then run the same command again")
     return made.oid
@@ -185,33 +163,12 @@ def _same(path: Path, entry: RepoFile) -> bool:
     return hashlib.sha1(b"blob %d\0%b" % (len(blob), blob), usedforsecurity=False).hexdigest() == entry.blob_id
 
 
-@contextlib.contextmanager
-def _clear_errors(repo: str) -> Iterator[None]:
-    """Turns what the library raises for a failed request into an error that says what to do."""
-    try:
-        yield
-    except (HTTPError, OSError) as error:
-        raise _clear(repo, error) from error
-
-
-def _clear(repo: str, error: Exception) -> EmpathyEvalError:
-    response = getattr(error, "response", None)
-    if response is None:
-        return job_error(repo, f"the Hub could not be reached: {_short(error)}", f"look at the network and HF_ENDPOINT, then {AGAIN}")
-    if response.status_code in (401, 403):
-        # Neither the request nor the answer is quoted: both may hold the token.
+def _meaning(repo: str, status: int) -> EmpathyEvalError | None:
+    if status in (401, 403):
         reason = "is not valid or may not write there" if get_token() else "is missing"
         fix = "log in with `hf auth login`, or set HF_TOKEN, with a token that may write to the repository"
-        return input_error(repo, f"the Hub answered {response.status_code}: the token {reason}", fix)
-    if response.status_code == 412:
-        return job_error(
-            repo, "somebody else changed the repository in the meantime", "look at what changed, then run the same command again"
-        )
-    said = getattr(error, "server_message", None) or response.reason_phrase
-    return job_error(repo, f"the Hub answered {response.status_code}: {_short(said)}", AGAIN)
-
-
-def _short(said: object) -> str:
-    """A message on one line, cut where it gets long."""
-    line = " ".join(str(said).split()) or type(said).__name__
-    return line if len(line) <= 200 else f"{line[:197]}..."
+        return input_error(repo, f"the Hub answered {status}: the token {reason}", fix)
+    if status == 412:
+        what = "somebody else changed the repository in the meantime"
+        return job_error(repo, what, "look at what changed, then run the same command again")
+    return None

@@ -6,8 +6,8 @@ import contextlib
 import csv
 import io
 import re
-import zipfile
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -25,17 +25,14 @@ HIDDEN = {TIE, "rater", "review"}
 FORMULA = tuple("=+-@'＝＋－＠")
 # The same amid a text, where a program that does not mind the quotes would begin a row or a cell.
 INSIDE = re.compile(r"(?<=[\n\r\t;,])(\s*)('*[=+\-@＝＋－＠])")
-# Characters that XML cannot hold, and texts that look like the code for one (ECMA-376, ST_Xstring).
-UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)")
+# Characters that XML cannot hold, texts that look like the code for one (ECMA-376, ST_Xstring), and what XlsxWriter takes for XML.
+UNSAFE = re.compile(r"[\x00-\x08\x0b-\x1f\ufffe\uffff]|_(?=x[0-9A-Fa-f]{4}_)|\A<(?=r>)")
 # Half a character (a surrogate) is no text: its code stays as it is.
 CODED = re.compile(r"_x(?![Dd][89A-Fa-f])([0-9A-Fa-f]{4})_")
-LONGEST = 32_767
+# What a cell holds, and the last row of a page, counted from 0.
+LONGEST, LAST_ROW = 32_767, 1_048_575
 # No clock: the earliest time that a zip file can tell.
-EPOCH = (1980, 1, 1, 0, 0, 0)
-CORE = (
-    '<?xml version="1.0" encoding="UTF-8"?>'
-    '<cp:coreProperties xmlns:cp="http://schemas.openxmlformats.org/package/2006/metadata/core-properties"/>'
-)
+EPOCH = datetime(1980, 1, 1, tzinfo=UTC)
 Row = dict[str, str]
 
 
@@ -104,72 +101,58 @@ def write_xlsx(sheet: dict[str, Any], path: Path) -> None:
     Raises:
         InputError: if a text is longer than a cell can be.
     """
-    # Before the workbook is begun: openpyxl does not like to be left in the middle.
+    from xlsxwriter.exceptions import FileCreateError
+
     for row in rows_of(sheet):
         for name, value in row.items():
-            if len(coded(value)) > LONGEST:
-                what = f"has {len(coded(value))} characters, a spreadsheet cell holds {LONGEST}"
+            # As spreadsheets count, and cut what is longer: a character beyond the first 65,536 is two.
+            if (length := len(value.encode("utf-16-le")) // 2) > LONGEST:
+                what = f"has {length} characters, a spreadsheet cell holds {LONGEST}"
                 raise input_error(f"{path}: item {row['item']}: {name}", what, "withdraw the dialogue, or ask for fewer")
-    _save(_workbook(sheet), path)
+    made = io.BytesIO()
+    try:
+        _write_workbook(sheet, made, path.parent)
+    except FileCreateError as error:  # what the disk said is in it
+        raise OSError(*error.args[0].args) from error
+    path.write_bytes(made.getvalue())
 
 
-def _workbook(sheet: dict[str, Any]) -> Any:
-    from openpyxl import Workbook
-    from openpyxl.cell import WriteOnlyCell
-    from openpyxl.styles import Alignment, Font, NamedStyle, PatternFill
+def _write_workbook(sheet: dict[str, Any], stream: io.BytesIO, parts: Path) -> None:
+    from xlsxwriter import Workbook
+    from xlsxwriter.worksheet import Worksheet
 
-    book = Workbook(write_only=True)
-    page = book.create_sheet("review")
-    book.add_named_style(NamedStyle("shown", alignment=Alignment(wrap_text=True, vertical="top"), number_format="@"))
-    page.freeze_panes = "B2"
-    for place, name in enumerate(COLUMNS):
-        column = page.column_dimensions[_letter(place)]
-        column.width, column.hidden = WIDTHS.get(name, 14), name in HIDDEN
-        if name in FILLED:
-            column.fill, column.alignment = PatternFill("solid", fgColor="FFF8E1"), Alignment(wrap_text=True, vertical="top")
-    _add_choices(page, len(sheet["strategies"]))
-    head = [WriteOnlyCell(page, name) for name in COLUMNS]
-    for cell in head:
-        cell.font = Font(bold=True)
-    page.append(head)
-    for row in rows_of(sheet):
-        cells = [WriteOnlyCell(page, coded(value)) if value else None for value in row.values()]
-        for cell in filter(None, cells):
-            cell.style = "shown"
-            cell.data_type, cell.quotePrefix = "s", True
-        page.append(cells)
-    names = book.create_sheet("strategies")
-    names.append(("strategy", "phase", "what it is"))
-    for one in sheet["strategies"]:
-        names.append((one["name"], one["phase"], one["gloss"]))
-    return book
+    class Page(Worksheet):  # type: ignore[misc]
+        """Codes texts as we do: XlsxWriter's own way cannot be undone for "_x0041_x0042_", and writes "<r>...</r>" as XML."""
 
+        _escape_control_characters = staticmethod(coded)
 
-def _letter(place: int) -> str:
-    return chr(ord("A") + place)
+    # Row by row, each text in its cell: from a table of texts, openpyxl does not give back one that looks like a code.
+    with Workbook(stream, {"constant_memory": True, "tmpdir": str(parts)}) as book:
+        book.set_properties({"created": EPOCH})
+        page, names = book.add_worksheet("review", Page), book.add_worksheet("strategies", Page)
+        wrapped = {"text_wrap": True, "valign": "top"}
+        to_fill, head = book.add_format({**wrapped, "bg_color": "#FFF8E1"}), book.add_format({"bold": True})
+        shown = book.add_format({**wrapped, "num_format": "@", "quote_prefix": True})
+        page.freeze_panes(1, 1)
+        for place, name in enumerate(COLUMNS):
+            page.set_column(place, place, WIDTHS.get(name, 14), to_fill if name in FILLED else None, {"hidden": name in HIDDEN})
+            page.write_string(0, place, name, head)
+        _add_choices(page, len(sheet["strategies"]))
+        for number, row in enumerate(rows_of(sheet), 1):
+            for place, value in enumerate(row.values()):
+                if value:
+                    page.write_string(number, place, value, shown)
+        for number, one in enumerate([{"name": "strategy", "phase": "phase", "gloss": "what it is"}, *sheet["strategies"]]):
+            for place, name in enumerate(("name", "phase", "gloss")):
+                names.write_string(number, place, one[name])
 
 
 def _add_choices(page: Any, strategies: int) -> None:
     """Lists to choose from in the columns to fill; the names of strategies stand on a page of their own."""
-    from openpyxl.worksheet.datavalidation import DataValidation
-
-    lists = {**dict.fromkeys(CRITERIA, '"1,2,3"'), "decision": '"keep,remove"', "tag": '"right,wrong"'}
-    for name, formula in {**lists, "right_strategy": f"strategies!$A$2:$A${strategies + 1}"}.items():
-        choice = DataValidation("list", formula1=formula, allow_blank=True, showErrorMessage=True)
-        choice.error = "Choose one of the list, or leave the cell empty."
-        letter = _letter(COLUMNS.index(name))
-        choice.add(f"{letter}2:{letter}1048576")
-        page.data_validations.append(choice)
-
-
-def _save(book: Any, path: Path) -> None:
-    """Saves a workbook without the time of day in it."""
-    made = io.BytesIO()
-    book.save(made)
-    with zipfile.ZipFile(made) as old, zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as new:
-        for name in old.namelist():
-            content = CORE.encode() if name == "docProps/core.xml" else old.read(name)
-            new.writestr(zipfile.ZipInfo(name, EPOCH), content, zipfile.ZIP_DEFLATED)
+    lists: dict[str, Any] = {**dict.fromkeys(CRITERIA, ["1", "2", "3"]), "decision": ["keep", "remove"], "tag": ["right", "wrong"]}
+    for name, source in {**lists, "right_strategy": f"=strategies!$A$2:$A${strategies + 1}"}.items():
+        column, error = COLUMNS.index(name), "Choose one of the list, or leave the cell empty."
+        page.data_validation(1, column, LAST_ROW, column, {"validate": "list", "source": source, "error_message": error})
 
 
 def read_rows(path: Path) -> Iterator[tuple[int, Row]]:

@@ -1,0 +1,87 @@
+"""Snapshots: a version on the Hub becomes a folder of the user's cache."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import tempfile
+from functools import partial
+from pathlib import Path
+
+from huggingface_hub import HfApi, get_token, snapshot_download
+
+from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error, job_error
+from empathy_eval.base.files import room_for
+from empathy_eval.design.dataset import MANIFEST
+from empathy_eval.metrics.score_cache import user_cache
+from empathy_eval.releases.hub import KIND, REPOSITORY, VERSION, clear_errors, files_at, short, token_faults
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+HIDDEN = [".*", "*/.*"]
+NAMES = "name the folder of a release, or a version of one on the Hub, such as my-lab/empathy-eval@v1.0.0"
+AGAIN = "run the same command again: of what was not fetched whole, nothing is kept"
+
+
+def fetched(name: str) -> Path:
+    """The folder of ``owner/name@revision``, fetched if it is not there.
+
+    The revision is a tag as ``publish`` makes them, or a commit by its 40 digits: what they name never changes. A branch is refused,
+    because what it names today is another release tomorrow.
+
+    Raises:
+        InputError: if the name is of another form, the Hub has no such version or does not show it, or it is no release.
+        JobError: if the Hub cannot be reached or fails, or the cache cannot be written.
+    """
+    repo, at, revision = name.rpartition("@")
+    if not at or not REPOSITORY.fullmatch(repo):
+        raise input_error(name, "is no folder, and no version of a release on the Hub", NAMES)
+    if not COMMIT.fullmatch(revision) and not VERSION.fullmatch(revision.removeprefix("v")):
+        raise input_error(name, f'"{revision}" is no version, and what it names may change', f"{NAMES}, or a commit by its 40 digits")
+    place = user_cache().parent / "releases" / repo.replace("/", "--") / revision
+    if not place.is_dir():
+        _fetch(repo, revision, place)
+    return place
+
+
+def _fetch(repo: str, revision: str, place: Path) -> None:
+    """Makes ``place`` the folder of a release: real files, and no hidden ones."""
+    if problems := list(token_faults()):
+        raise InputError(problems)
+    name = f"{repo}@{revision}"
+    with clear_errors(name, AGAIN, partial(_meaning, name)), room_for(place):
+        api = HfApi()
+        commit = revision if COMMIT.fullmatch(revision) else _commit_of(api, repo, revision)
+        # Before anything is fetched: the repository may be of something else, and large.
+        if MANIFEST not in files_at(api, repo, commit):
+            raise input_error(name, f"is no release (no {MANIFEST} in it)", NAMES)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetching-") as folder:
+            whole = Path(folder, "release")
+            try:
+                snapshot_download(repo, repo_type=KIND, revision=commit, local_dir=whole, ignore_patterns=HIDDEN)
+            except (RuntimeError, ValueError) as error:
+                # How the library says that a file did not come through, and that a path leads out of the folder.
+                raise job_error(name, f"could not be fetched: {short(error)}", AGAIN) from error
+            shutil.rmtree(whole / ".cache", ignore_errors=True)  # the library's notes
+            try:
+                whole.rename(place)
+            except OSError:
+                # Somebody else has fetched it in the meantime.
+                if not place.is_dir():
+                    raise
+
+
+def _commit_of(api: HfApi, repo: str, tag: str) -> str:
+    tags = {one.name: one.target_commit for one in api.list_repo_refs(repo, repo_type=KIND).tags}
+    if tag not in tags:
+        there = ", ".join(sorted(tags)) or "none"
+        raise input_error(f"{repo}@{tag}", f'there is no version "{tag}"', f"name one of those that are there: {there}")
+    return tags[tag]
+
+
+def _meaning(name: str, status: int) -> EmpathyEvalError | None:
+    if status not in (401, 403, 404):
+        return None
+    token = "the token is not valid or may not read it" if get_token() else "a token is missing"
+    fix = "look at the name; for what is private, log in with `hf auth login`, or set HF_TOKEN"
+    return input_error(name, f"the Hub answered {status}: it is not there, or {token}", fix)
