@@ -1,0 +1,165 @@
+"""The calls of docs/python.md: in a script and in a notebook, with the results of the command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import nbclient
+import nbformat
+import pytest
+import yaml
+from empathy_eval.completions.ledger import Ledger
+
+from tests.completions.test_openai_endpoint import config_file
+from tests.conftest import demo_file
+from tests.doubles.hub import WRITER
+from tests.doubles.hub import running as running_hub
+from tests.journeys.test_docs import ROOT, blocks, ran
+
+# What somebody else does between two cells: raters send their files back, and a file of requests is answered.
+OTHERS = {
+    "ee.review_import(": """
+from pathlib import Path
+from tests.doubles.raters import fill, kind_and_cold
+review = Path("build/review")
+for rater in sorted(path.name for path in (review / "raters").iterdir()):
+    fill(review, rater, "page", kind_and_cold, Path("returned"))
+""",
+    "ee.ledger_import(": """
+import json
+from pathlib import Path
+from tests.doubles.batches import reply
+from tests.doubles.server import Behaviour, Server
+server, lines = Server(Behaviour()), []
+for line in Path("requests.jsonl").read_bytes().splitlines():
+    request = json.loads(line)
+    status, body = reply(server, request["body"])
+    response = {"status_code": status, "body": body}
+    lines.append(json.dumps({"id": "x", "custom_id": request["custom_id"], "response": response, "error": None}))
+Path("answers.jsonl").write_text("\\n".join(lines))
+""",
+}
+
+
+def cells() -> list[str]:
+    """The blocks of the document, with what others do between them."""
+    found = list[str]()
+    for block in blocks("python.md", "python"):
+        found += [text for mark, text in OTHERS.items() if mark in block] + [block]
+    return found
+
+
+@pytest.fixture(scope="module")
+def environment() -> Iterator[dict[str, str]]:
+    with running_hub() as hub:
+        path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
+        yield {**os.environ, "PYTHONPATH": path, "HF_ENDPOINT": hub.url, "HF_TOKEN": WRITER, "HF_HUB_OFFLINE": "0", "IPYTHONDIR": "ipython"}
+
+
+def prepared(folder: Path) -> Path:
+    """A folder with what the document supposes: the demo with fewer draws under its name, and a configuration with an endpoint."""
+    folder.mkdir()
+    raw = yaml.safe_load(demo_file(folder).read_text())
+    (folder / "demo").write_text(yaml.safe_dump({**raw, "report": {**raw["report"], "bootstrap": 20}}))
+    config_file(folder, "http://127.0.0.1:9", dialogues=3, controls=2).rename(folder / "elsewhere.yaml")
+    return folder
+
+
+def notebook(sources: list[str]) -> Any:
+    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+
+
+def client_of(book: Any, folder: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> nbclient.NotebookClient:
+    for name, value in {**environment, "IPYTHONDIR": str(folder / "ipython")}.items():
+        monkeypatch.setenv(name, value)
+    return nbclient.NotebookClient(book, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(folder)}})
+
+
+def release_of(folder: Path) -> dict[str, bytes]:
+    """The bytes of all that was built and released."""
+    build = folder / "build" / "demo"
+    return {
+        str(path.relative_to(build)): path.read_bytes()
+        for path in sorted(build.rglob("*"))
+        if path.is_file() and ".sqlite" not in path.name
+    }
+
+
+def test_the_calls_give_what_the_command_line_gives_in_a_script_and_in_a_notebook(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders = {name: prepared(tmp_path / name) for name in ("verbs", "script", "notebook")}
+    ran(
+        "empathy-eval build demo --out build/demo\n"
+        "empathy-eval release build/demo --out build/demo/release --version 0.1.0 --without bertscore\n",
+        folders["verbs"],
+    )
+    (folders["script"] / "script.py").write_text("\n".join(cells()))
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=folders["script"], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    book = notebook(cells())
+    client_of(book, folders["notebook"], environment, monkeypatch).execute()
+    said = "".join(one["text"] for cell in book.cells for one in cell.outputs if one.get("name") == "stdout")
+    assert said == done.stdout and "files would go" in said and "494 pairs, 154 with controls" in said
+    assert release_of(folders["script"]) == release_of(folders["notebook"]) == release_of(folders["verbs"])
+
+
+async def test_an_interrupted_kernel_stops_a_build_as_ctrl_c_does(
+    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = """
+import json, time
+from pathlib import Path
+import empathy_eval as ee
+
+class Slow(ee.TextModel):
+    name = "slow"
+
+    def answer(self, messages, answer_schema):
+        Path("asked").touch()
+        time.sleep(0.2)
+        return json.dumps({"text": "That is a great deal to carry on your own for so long."})
+
+try:
+    ee.build("demo", "b", models={"far": Slow()})
+except ee.JobError as error:
+    print(error)
+"""
+    folder = prepared(tmp_path / "kernel")
+    book = notebook([slow, "print('the kernel lives')"])
+    client = client_of(book, folder, environment, monkeypatch)
+
+    async def interrupt() -> None:
+        while not (folder / "asked").exists():
+            await asyncio.sleep(0.1)
+        await asyncio.sleep(1)
+        await client.km.interrupt_kernel()
+
+    start = time.monotonic()
+    task = asyncio.create_task(interrupt())
+    await client.async_execute()
+    await task
+    said = [one["text"] for cell in book.cells for one in cell.outputs if one.get("name") == "stdout"]
+    assert "stopped by Ctrl-C" in said[0] and said[1] == "the kernel lives\n"
+    with Ledger(folder / "b" / "ledger.sqlite", create=False) as ledger:
+        ((answered,),) = ledger.query("SELECT count(*) FROM completions WHERE model = 'slow'")
+    assert 0 < answered < 494 and time.monotonic() - start < 120
+
+
+def test_the_document_shows_every_name() -> None:
+    import empathy_eval
+
+    text = (ROOT / "docs" / "python.md").read_text()
+    types = {"EmpathyEvalError", "Completion", "Metric", "Model", "NoAnswer", "Recipe", "__version__"}
+    assert [name for name in empathy_eval.__all__ if f"ee.{name}" not in text and name not in types] == []
+    assert json.dumps(sorted(empathy_eval.__all__))
