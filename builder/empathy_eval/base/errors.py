@@ -57,6 +57,7 @@ def job_error(where: object, what: str, fix: str) -> JobError:
     return JobError([Problem(str(where), what, fix)])
 
 
-def missing_package(purpose: str, extra: str) -> InputError:
-    """The error for an optional package that is named in a configuration and not installed."""
-    return input_error(purpose, "needs packages that are not installed", f"pip install 'empathy-eval[{extra}]'")
+def missing_package(purpose: str, extra: str, otherwise: str = "") -> InputError:
+    """The error for an optional package that is named in a configuration and not installed; ``otherwise`` is a way without it."""
+    fix = f"pip install 'empathy-eval[{extra}]'" + (f", or {otherwise}" if otherwise else "")
+    return input_error(purpose, "needs packages that are not installed", fix)

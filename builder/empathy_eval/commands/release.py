@@ -24,6 +24,13 @@ def add(verbs: Any) -> None:
     verb.add_argument("--version", required=True, metavar="X.Y.Z", help="the version of the release")
     verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; no clock is read")
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: what raters removed is left out and named")
+    verb.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="leave this metric of the configuration out of the report, such as one whose packages are not installed; repeatable",
+    )
     verb.add_argument("--partial", action="store_true", help="release although items are missing")
     verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
     verb.set_defaults(run=run)
@@ -36,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     with scoring_of() as scoring:
         released = release(
             options.build, options.out, options.version,
-            date=options.date, partial=options.partial, reviews=options.reviews, scoring=scoring,
+            date=options.date, partial=options.partial, reviews=options.reviews, without=options.without, scoring=scoring,
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:

@@ -131,6 +131,7 @@ def making(facts: Mapping[str, Any]) -> dict[str, Any]:
         "models": sorted(summary["usage"]),
         "removed_by_review": [one["dialogue_id"] for one in (facts.get("reviews") or {}).get("removed", [])],
         "reviewed": bool(facts.get("reviews")),
+        **({"without": facts["without"]} if "without" in facts else {}),
     }
 
 

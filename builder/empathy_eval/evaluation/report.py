@@ -21,7 +21,7 @@ from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.page import page
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.stand import LENGTH_WITHIN, Stand
-from empathy_eval.metrics.registry import Found, default_names, find
+from empathy_eval.metrics.registry import Found, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
 from empathy_eval.metrics.weights import published
@@ -68,27 +68,27 @@ def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple
     """The metrics that a manifest may have run here, and those that it may not.
 
     Raises:
-        InputError: if one that it may cannot be made.
+        InputError: if one that it may cannot be made, or what it leaves out is not in it.
     """
     settings = manifest["configuration"]["report"]
-    taken = chosen(settings, trusted)
+    taken = chosen(settings, trusted, manifest.get("without", ()))
     return find(taken.names, settings, own=taken.own), taken.left
 
 
-def own_metrics(settings: dict[str, Any]) -> Found:
-    """The metrics of the part ``report`` of a configuration of one's own: whatever it names.
+def own_metrics(settings: dict[str, Any], without: Collection[str] = ()) -> Found:
+    """The metrics of the part ``report`` of a configuration of one's own: whatever it names and is not to be left out.
 
     Raises:
-        InputError: if one of them is unknown or cannot be made.
+        InputError: if one of them is unknown or cannot be made, or what is to be left out is not there.
     """
-    names = settings.get("metrics") or default_names(settings)
+    names = names_of(settings, without, "--without")
     return find(names, settings, own=names)
 
 
 def published_configuration(configuration: dict[str, Any]) -> dict[str, Any]:
     """The configuration as a manifest shows it: a model that is not a well-known one is named by the hash of its weights."""
     settings = configuration["report"]
-    if "bertscore" not in settings or "bertscore" not in (settings.get("metrics") or default_names(settings)):
+    if "bertscore" not in settings or "bertscore" not in names_of(settings):
         return configuration
     bertscore = {**settings["bertscore"], "model": published(settings["bertscore"]["model"])}
     return {**configuration, "report": {**settings, "bertscore": bertscore}}

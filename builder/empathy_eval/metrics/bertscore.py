@@ -11,7 +11,7 @@ from typing import Any
 from empathy_eval.base.errors import missing_package
 from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
 from empathy_eval.metrics.protocol import MeanMetric, Segments
-from empathy_eval.metrics.weights import FILE, PACKAGED, folder_of, is_hash, published
+from empathy_eval.metrics.weights import FILE, PACKAGED, WITHOUT, folder_of, is_hash, published
 
 # Segments whose embeddings are held at one time.
 HELD = 2048
@@ -41,7 +41,7 @@ class BertScore(MeanMetric):
         try:
             from bert_score.utils import get_model, get_tokenizer
         except ImportError as error:
-            raise missing_package("report: bertscore", "bertscore") from error
+            raise missing_package("report: bertscore", "bertscore", WITHOUT) from error
         logging.getLogger("transformers").setLevel(logging.ERROR)
         self._device = _device()
         self._tokenizer: Any = get_tokenizer(str(folder))

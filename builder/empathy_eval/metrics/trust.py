@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from empathy_eval.base.errors import Problem
-from empathy_eval.metrics.registry import default_names, known, unfit
+from empathy_eval.metrics.registry import known, names_of, unfit
 from empathy_eval.metrics.weights import at_hand, is_hash
 
 WHERE = "manifest.json: configuration: report: metrics"
@@ -30,11 +30,16 @@ class Chosen:
     left: tuple[NotRecomputed, ...]
 
 
-def chosen(settings: Mapping[str, Any], trusted: Collection[str] = ()) -> Chosen:
+def chosen(settings: Mapping[str, Any], trusted: Collection[str] = (), without: Collection[str] = ()) -> Chosen:
     """Which metrics of the part ``report`` of a manifest's configuration are taken: built-in names and installed entry points, with
-    settings that their schema allows, and whatever the user trusts by name. Nothing is loaded to decide this.
+    settings that their schema allows, and whatever the user trusts by name; none that the release was made ``without``.
+
+    Nothing is loaded to decide this.
+
+    Raises:
+        InputError: as :func:`~empathy_eval.metrics.registry.names_of`.
     """
-    names = list(dict.fromkeys(settings.get("metrics") or default_names(settings)))
+    names = names_of(settings, without)
     why = {name: reason for name in names if name not in trusted and (reason := _reason(name, settings))}
     left = [NotRecomputed(WHERE, f'"{name}" is not recomputed: {why[name]}', f"{FIX} '{name}'", name) for name in names if name in why]
     return Chosen(tuple(name for name in names if name not in why), frozenset(trusted) & set(names), tuple(left))

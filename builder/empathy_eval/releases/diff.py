@@ -14,7 +14,7 @@ from empathy_eval.design.contrasts import RAW
 from empathy_eval.design.dataset import COLUMNS, SPLITS, read_manifest, read_tables
 
 # What of a manifest says how a release was made.
-MADE_BY = ("configuration", "templates", "rules", "schemas", "seeds", "toxicity_weights", "builder", "software")
+MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "toxicity_weights", "builder", "software")
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class Diff:
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         lines.append(f"{'metric':<14}{f'{RAW} before':>32}{'after':>32}")
         for figure in self.figures:
-            note = "" if figure.same_settings else "  (other settings)"
+            note = "" if figure.same_settings or None in (figure.before, figure.after) else "  (other settings)"
             lines.append(f"{figure.metric:<14}{_shown(figure.before):>32}{_shown(figure.after):>32}{note}")
         lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
         return "\n".join(lines)

@@ -6,6 +6,7 @@ import contextlib
 import re
 import shutil
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,13 +39,15 @@ class Released:
 
 def release(
     build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None,
-    scoring: Scoring = PLAIN,
+    without: Collection[str] = (), scoring: Scoring = PLAIN,
 ) -> Released:  # fmt: skip
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
+    The report leaves out the metrics ``without``; manifest, page and card say so.
+
     Raises:
         InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
-            ``partial``) or nothing to release, or the record is not valid.
+            ``partial``) or nothing to release, the record is not valid, or what is to be left out is no metric of the configuration.
     """
     if not VERSION.fullmatch(version):
         raise input_error("--version", f'"{version}" is not a version', "write it as X.Y.Z, such as 1.0.0")
@@ -55,7 +58,7 @@ def release(
     if summary["missing"] and not partial:
         fix = "run the same build again to ask for them, or give --partial to release without them"
         raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
-    found = own_metrics(header["configuration"]["report"])
+    found = own_metrics(header["configuration"]["report"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
@@ -63,6 +66,7 @@ def release(
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
+        facts |= {"without": sorted(set(without))} if without else {}
         report = write_report(folder, folder / "report", facts, found, scoring)
         write_card(folder, facts, report)
         write_changelog(folder, facts)

@@ -1,0 +1,125 @@
+"""A release whose report leaves a metric of the configuration out, such as one whose packages are not installed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import empathy_eval
+import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.cli import main
+from empathy_eval.evaluation.report import report
+from empathy_eval.evaluation.score import score
+from empathy_eval.releases.diff import diff
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.write import Released, release
+
+import tests
+from tests.doubles.hub import WRITER, running
+from tests.releases.test_verify import rehash
+
+LINE = "Left out when this release was made: bertscore."
+
+
+@pytest.fixture(scope="module")
+def bare(released: tuple[Path, Released]) -> Iterator[None]:
+    """A machine without the packages of BERTScore; the release that has it was made before."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("bert_score", "bert_score.utils"):
+            patch.setitem(sys.modules, name, None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def left(built: Path, tmp_path_factory: pytest.TempPathFactory, bare: None) -> Path:
+    folder = tmp_path_factory.mktemp("without") / "release"
+    release(built, folder, "0.1.0", without=["bertscore", "bertscore"])
+    return folder
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return found
+
+
+def test_missing_packages_are_told_with_both_ways_out(built: Path, tmp_path: Path, bare: None) -> None:
+    with pytest.raises(InputError) as found:
+        release(built, tmp_path / "release", "0.1.0")
+    said = str(found.value)
+    assert "needs packages that are not installed" in said
+    assert "pip install 'empathy-eval[bertscore]', or leave it out of the release with --without bertscore" in said
+    assert not (tmp_path / "release").exists()
+
+
+def test_what_is_left_out_is_said_in_manifest_page_and_card_and_the_configuration_stays(
+    left: Path, released: tuple[Path, Released]
+) -> None:
+    ours, whole = manifest_of(left), manifest_of(released[0])
+    assert ours["without"] == ["bertscore"] and "without" not in whole
+    differ = {name for name in ours if ours[name] != whole.get(name)}
+    assert differ == {"without", "files", "seal"}, "configuration and identity are those of the build"
+    changed = {name for name, value in ours["files"].items() if value != whole["files"][name]}
+    assert {name for name in changed if not name.startswith("report/")} == {"README.md"}
+    card, page = (left / "README.md").read_text(), (left / "report" / "index.html").read_text()
+    assert LINE in card and "release build --out release --version 0.1.0 --without bertscore\n" in card
+    assert LINE in page.replace("<bdi>", "").replace("</bdi>", "") and "BERTScore" not in page.split("<nav")[0]
+    assert not any("Left out when" in path.read_text() for path in (released[0] / "README.md", released[0] / "report" / "index.html"))
+
+
+def test_verify_report_and_score_miss_nothing(left: Path, tmp_path: Path) -> None:
+    assert verify(left) == []
+    made = report(left, tmp_path / "report")
+    assert made.left == () and "BERTScore F1" not in {row.metric for row in made.measured.inversion}
+    for name in ("tables.json", "index.html"):
+        assert (tmp_path / "report" / name).read_bytes() == (left / "report" / name).read_bytes()
+    assert score(left, ["rouge-l"]).inversion[0].metric == "ROUGE-L"
+
+
+def test_publish_would_send_it_where_the_packages_are_not_installed_either(left: Path, tmp_path: Path) -> None:
+    (tmp_path / "bert_score.py").write_text("raise ImportError")
+    places = [str(tmp_path), *(str(Path(one.__file__ or "").parent.parent) for one in (empathy_eval, tests))]
+    with running() as hub:
+        own = {"HF_ENDPOINT": hub.url, "HF_HUB_OFFLINE": "0", "HF_HOME": str(tmp_path / "hf"), "HF_TOKEN": WRITER, "NO_PROXY": "127.0.0.1"}
+        command = [sys.executable, "-m", "empathy_eval", "publish", str(left), "--repo", "lab/set", "--dry-run"]
+        env = os.environ | own | {"PYTHONPATH": os.pathsep.join(places)}
+        done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0 and "v0.1.0 would go to lab/set" in done.stdout and "recomputed" not in done.stderr, done.stderr
+
+
+def test_diff_tells_of_it_without_a_word_of_settings(left: Path, released: tuple[Path, Released]) -> None:
+    found = diff(released[0], left)
+    assert found.made_by == {"without": (None, ["bertscore"])}
+    (line,) = (one for one in str(found).splitlines() if one.startswith("BERTScore"))
+    assert line.endswith("not measured")
+
+
+def test_names_that_the_configuration_does_not_have_are_all_told_with_those_it_has(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ["release", str(built), "--out", str(tmp_path / "r"), "--version", "0.1.0"]
+    assert main([*command, "--without", "bertscor", "--without", "BLEU-4", "--without", "vader"]) == 2
+    said = capsys.readouterr().err
+    assert '--without: "bertscor" is no metric' in said and '"BLEU-4" is no metric' in said and '"vader"' not in said
+    assert "bleu, rouge-l, meteor, chrf, bertscore, vader" in said and not (tmp_path / "r").exists()
+
+
+def test_something_must_be_left(built: Path, tmp_path: Path) -> None:
+    names = ["bleu", "rouge-l", "meteor", "chrf", "bertscore", "vader", "length", "dist-1", "dist-2", "dist-4"]
+    with pytest.raises(InputError, match="--without: leaves no metric"):
+        release(built, tmp_path / "r", "0.1.0", without=names)
+
+
+def test_a_manifest_that_leaves_out_what_the_report_shows_or_nobody_asked_for_is_a_fault(left: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(left, tmp_path / "release"))
+    rehash(copy, without=["bertscore", "vader"])
+    assert "tables.json: inversion" in "\n".join(map(str, verify(copy)))
+    rehash(copy, without=["kindness"])
+    with pytest.raises(InputError, match='manifest.json: without: "kindness" is no metric of the configuration'):
+        verify(copy)
