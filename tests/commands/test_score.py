@@ -7,9 +7,14 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands.score import score_csv, score_table
+from empathy_eval.design.contrasts import PAIR_VARIANTS
+from empathy_eval.evaluation.results import NUMBERS
 from empathy_eval.evaluation.score import score
 from empathy_eval.releases.write import Released
 
@@ -24,3 +29,19 @@ def test_text_json_and_csv_say_the_same(released: tuple[Path, Released], capsys:
     lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
     (one,) = (line for line in lines if line["table"] == "pairs")
     assert float(one["value"]) == measured.inversion[0].differences["empathetic - apathetic"].value and one["forced"] == "True"
+
+
+def test_the_csv_is_the_data_frame(released: tuple[Path, Released], tmp_path: Path) -> None:
+    pairs = score(released[0], ["length"]).inversion[0].pairs
+    ids = pq.read_table(released[0] / "data" / "pairs" / "train.parquet")["pair_id"].to_pylist()
+    judge = tmp_path / "judge.csv"
+    judge.write_text("pair_id,variant,score\n" + "".join(f"{one},{name},{len(name)}\n" for one in ids[:3] for name in PAIR_VARIANTS))
+    measured = score(released[0], ["length", "dist-1"], [judge])
+    frame = measured.to_pandas()
+    read = pd.read_csv(io.StringIO(score_csv(measured)), keep_default_na=False, na_values={name: [""] for name in NUMBERS})
+    pd.testing.assert_frame_equal(frame, read, check_dtype=False)
+    raw = frame[(frame.table == "pairs") & (frame.contrast == "empathetic - apathetic")].set_index("metric")
+    assert [raw[name]["judge"] for name in ("pairs", "of", "left_out")] == [3, pairs, pairs - 3]
+    assert raw["value"]["length"] == measured.inversion[0].differences["empathetic - apathetic"].value
+    assert np.isnan(raw["p"]["Dist-1"]) and frame["value"].dtype == "float64" and frame["forced"].dtype == "bool"
+    assert {"pairs", "2x2", "equal length", "scenario", "phase", "strategy"} <= set(frame.table)

@@ -122,3 +122,12 @@ def test_a_change_in_the_data_changes_the_sentences(released: tuple[Path, Releas
     before, after = (re.sub(r"\s+", " ", page(one).said) for one in (released[0] / "report", tmp_path / "out"))
     assert "All 5 metrics that compare a reply with a reference prefer the apathetic copy" in before
     assert "None of the 2 metrics that compare a reply with a reference prefers the apathetic copy" in after
+
+
+def test_the_tables_are_a_data_frame_too(released: tuple[Path, Released]) -> None:
+    made = released[1].report
+    frame = made.to_pandas()
+    told = {(row.metric, name): one for row in made.measured.controls for name, one in row.differences.items()}
+    rows = frame[frame.table == "2x2"].set_index(["metric", "contrast"])
+    assert set(rows.index) == set(told) and all(rows.loc[key, "value"] == one.value for key, one in told.items())
+    assert (frame.left_out == 0).all() and (frame.of == frame.pairs).all()

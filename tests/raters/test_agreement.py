@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from collections import Counter
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations
@@ -11,11 +12,12 @@ from typing import Any
 
 import krippendorff
 import numpy as np
+import pandas as pd
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.commands.agree import shown
 from empathy_eval.raters.agreement import Agreement, Measure, Table, agree, bootstrap
-from empathy_eval.raters.agreement.agree import Criterion
+from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, Criterion
 from empathy_eval.raters.agreement.variance_inflation import inflations
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -314,6 +316,22 @@ def test_a_crowd_has_alpha_and_a_judge_but_no_pairs() -> None:
     assert found.benchmark.pairs == () and found.benchmark.median.why == "59 raters are a crowd: pairs are looked at for at most 30"
     assert found.alpha["interval"].low is not None
     assert [row.rater for row in found.against_median] == ["rater-00"] and found.against_median[0].macro_f1.low is not None
+
+
+def test_a_data_frame_has_every_figure_that_json_has() -> None:
+    rng = np.random.default_rng(1)
+    rows = [(item, rater, int(rng.integers(1, 4)), criterion) for item in range(9) for rater in "abcj" for criterion in ("kind", "clear")]
+    found = agree(Table.of((str(item), *rest) for item, *rest in rows), ["j"], resamples=20)
+    frame = found.to_pandas()
+    assert tuple(frame.columns) == FIGURE_COLUMNS and not frame.duplicated(["criterion", "figure", "by", "rater", "other"]).any()
+    names = ("value", "low", "high", "items", "why", "signature")
+    seen = [tuple(None if pd.isna(one) else one for one in row) for row in frame[list(names)].itertuples(index=False)]
+    assert Counter(seen) == Counter(tuple(one[name] for name in names) for one in measures(found.to_json()))
+    kind = frame[frame.criterion == "kind"].set_index(["figure", "by", "rater", "other"]).sort_index()
+    (criterion,) = (one for one in found.criteria if one.criterion == "kind")
+    assert kind.loc[("kappa", "linear", "a", "b"), "value"] == criterion.benchmark.pairs[0].kappa["linear"].value
+    assert kind.loc[("kappa", "linear", "j", "c"), "value"] == criterion.benchmark.judges[0].pairs[2].kappa["linear"].value
+    assert kind.loc["median kappa minus benchmark"]["value"].tolist() == [criterion.benchmark.judges[0].difference.value]
 
 
 @settings(max_examples=40)

@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+NOT_INSTALLED = "needs packages that are not installed"
+
 
 @dataclass(frozen=True)
 class Problem:
@@ -60,4 +62,4 @@ def job_error(where: object, what: str, fix: str) -> JobError:
 def missing_package(purpose: str, extra: str, otherwise: str = "") -> InputError:
     """The error for an optional package that is named in a configuration and not installed; ``otherwise`` is a way without it."""
     fix = f"pip install 'empathy-eval[{extra}]'" + (f", or {otherwise}" if otherwise else "")
-    return input_error(purpose, "needs packages that are not installed", fix)
+    return input_error(purpose, NOT_INSTALLED, fix)

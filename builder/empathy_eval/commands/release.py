@@ -4,11 +4,37 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.scores import scoring_of, told_of
+from empathy_eval.commands.options import scoring_bar, scoring_with, told_of
 from empathy_eval.commands.tables import inversion_table
+
+if TYPE_CHECKING:
+    from empathy_eval.releases.write import Released
+
+
+def release(
+    build: str | Path, out: str | Path, version: str, *, date: str | None = None, reviews: str | Path | None = None,
+    without: Sequence[str] = (), partial: bool = False, progress: Callable[[int], None] | None = None,
+) -> Released:  # fmt: skip
+    """Writes a finished build as a folder that is a Hub dataset repository as it stands, whole or not at all.
+
+    ``reviews`` is a record of :func:`empathy_eval.review_import`: what raters removed is left out. ``without`` are metrics of the
+    configuration that the report leaves out; ``partial`` releases although items are missing; ``progress`` is told of scored texts.
+
+    Raises:
+        InputError: if the build is not finished or was changed, or something that is given is not valid.
+        JobError: if the folder cannot be written.
+    """
+    from empathy_eval.releases.write import release
+
+    with scoring_with(cache=False, progress=progress) as scoring:
+        return release(
+            Path(build), Path(out), version, date=date, partial=partial, reviews=Path(reviews) if reviews else None, without=without,
+            scoring=scoring,
+        )  # fmt: skip
 
 
 def add(verbs: Any) -> None:
@@ -38,12 +64,10 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.releases.write import release
-
-    with scoring_of() as scoring:
+    with scoring_bar() as progress:
         released = release(
-            options.build, options.out, options.version,
-            date=options.date, partial=options.partial, reviews=options.reviews, without=options.without, scoring=scoring,
+            options.build, options.out, options.version, date=options.date, reviews=options.reviews, without=options.without,
+            partial=options.partial, progress=progress,
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:

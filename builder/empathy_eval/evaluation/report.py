@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
@@ -25,6 +25,9 @@ from empathy_eval.metrics.registry import Found, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
 from empathy_eval.metrics.weights import published
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
 EXCHANGES = 1999
@@ -45,6 +48,10 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """The report as JSON values."""
         return {"about": self.about, **self.measured.to_json(), **self.told}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The tables in the long form, as :meth:`empathy_eval.evaluation.results.Measured.to_pandas`."""
+        return self.measured.to_pandas()
 
 
 def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN) -> Report:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.data_frames import data_frame
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC
 from empathy_eval.metrics.faults import MetricFault
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PLACES = 6
 # The long form of what was measured: a row a contrast.
@@ -15,6 +19,7 @@ CONTRAST_COLUMNS = (
     "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", "accuracy", "auc", "forced", "signature",
     "of", "left_out",
 )  # fmt: skip
+NUMBERS = ("value", "low", "high", "p", "holm", "accuracy", "auc")
 
 
 @dataclass(frozen=True)
@@ -145,3 +150,11 @@ class Measured:
                 signature = f"{row.signature}|{row.interval_signature or ''}"
                 values = [table, group, row.metric, name, *numbers, signature, row.of, row.left_out]
                 yield dict(zip(CONTRAST_COLUMNS, values, strict=True))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The long form as a data frame: a row a contrast with the columns ``CONTRAST_COLUMNS``; a number that there is not is NaN.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return data_frame(self.records(), CONTRAST_COLUMNS, NUMBERS)

@@ -27,7 +27,7 @@ def make_models(recipe: Recipe, budget: Budget, stopped: Callable[[], EmpathyEva
     sent = {}
     for role, one in config.models.items():
         if role in recipe.models or one.kind not in ("seed-bank", "openai"):
-            made[role] = own_model(role, one, recipe.models.get(role))
+            made[role] = own_model(role, one, recipe.models.get(role), stopped)
         elif one.kind == "seed-bank":
             made[role] = bank
         else:

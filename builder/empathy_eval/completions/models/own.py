@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from empathy_eval.base import plugins
@@ -14,6 +15,8 @@ from empathy_eval.design.configuration import ModelConfig
 from empathy_eval.design.prompts import Message
 
 GROUP = "empathy_eval.models"
+# Answers that a model that does not say otherwise is asked for at once.
+IN_FLIGHT = 64
 NEEDED = ("name", "endpoint", "body", "complete", "close")
 FIX = "mend it, then run the same command to go on; every answer is in the ledger"
 
@@ -27,6 +30,8 @@ class TextModel:
     name: str
     endpoint = "own"
     parameters: dict[str, Any] = {}
+    # How many answers may be asked for at once.
+    in_flight = 8
 
     def answer(self, messages: list[Message], answer_schema: dict[str, Any]) -> str:
         """The answer to messages (each with ``role`` and ``content``): JSON that is valid under a JSON Schema. Runs in a thread.
@@ -50,10 +55,14 @@ class TextModel:
 
 
 class OwnModel:
-    """A stranger's model: what it raises or gives beside a completion ends the run with an error that names it."""
+    """A stranger's model: what it raises or gives beside a completion ends the run with an error that names it.
 
-    def __init__(self, model: Model) -> None:
-        self.name, self.endpoint, self._model = model.name, model.endpoint, model
+    It is asked for as many answers at once as its ``in_flight`` says, and for none once ``stopped`` gives an error.
+    """
+
+    def __init__(self, model: Model, stopped: Callable[[], EmpathyEvalError | None] = lambda: None) -> None:
+        self.name, self.endpoint, self._model, self._stopped = model.name, model.endpoint, model, stopped
+        self._room = asyncio.Semaphore(getattr(model, "in_flight", IN_FLIGHT))
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The body that the model itself makes."""
@@ -68,9 +77,13 @@ class OwnModel:
         Raises:
             NoAnswer: if it does.
             JobError: if it raises anything else, or gives something else.
+            EmpathyEvalError: if nothing is to be asked any more.
         """
         try:
-            found: Any = await self._model.complete(request)
+            async with self._room:
+                if stopped := self._stopped():  # while it waited for its turn
+                    raise stopped
+                found: Any = await self._model.complete(request)
         except (NoAnswer, EmpathyEvalError):
             raise
         except Exception as error:
@@ -87,7 +100,7 @@ class OwnModel:
         return job_error(f'model "{self.name}"', f"failed: {type(error).__name__}: {str(error)[:200]}", FIX)
 
 
-def own_model(role: str, config: ModelConfig, given: Any) -> OwnModel:
+def own_model(role: str, config: ModelConfig, given: Any, stopped: Callable[[], EmpathyEvalError | None]) -> OwnModel:
     """The model that was handed in for a role, or the one that a configuration names.
 
     Raises:
@@ -101,4 +114,4 @@ def own_model(role: str, config: ModelConfig, given: Any) -> OwnModel:
         raise input_error(
             f"models: {role}", f"{type(model).__name__} has no {', '.join(missing)}", "see docs/models.md for what a model has"
         )
-    return OwnModel(model)
+    return OwnModel(model, stopped)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tqdm import tqdm
 
+from empathy_eval.base.data_frames import data_frame
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.raters.agreement.against_median import AgainstMedian, against_median
 from empathy_eval.raters.agreement.alpha import LEVELS, alpha, fleiss
@@ -17,8 +18,16 @@ from empathy_eval.raters.agreement.kappa import WEIGHTS
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.agreement.variance_inflation import inflation
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 # More would fill memory, and move no digit that is shown.
 MOST_RESAMPLES = 10_000
+# The long form: a row a figure. Of two raters, the second is ``other``; the figures of all experts name none.
+NUMBERS = ("value", "low", "high")
+FIGURE_COLUMNS = ("criterion", "figure", "by", "rater", "other", *NUMBERS, "items", "why", "signature")
+# What a figure is called, by what (level, weights or threshold), and whose it is.
+Figure = tuple[str, str | None, str | None, str | None, Measure]
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,22 @@ class Criterion:
     benchmark: Benchmark
     against_median: tuple[AgainstMedian, ...]
 
+    def figures(self) -> Iterator[Figure]:
+        """All figures, one by one."""
+        yield from (("alpha", level, None, None, one) for level, one in self.alpha.items())
+        yield "fleiss", None, None, None, self.fleiss
+        weights, judges = self.benchmark.weights, self.benchmark.judges
+        yield "benchmark", weights, None, None, self.benchmark.median
+        for pair in (*self.benchmark.pairs, *(pair for judge in judges for pair in judge.pairs)):
+            yield from (("kappa", name, *pair.raters, one) for name, one in pair.kappa.items())
+        for judge in judges:
+            yield "median kappa", weights, judge.judge, None, judge.median
+            yield "median kappa minus benchmark", weights, judge.judge, None, judge.difference
+        for rater in self.against_median:
+            yield from (("kappa with the median", name, rater.rater, None, one) for name, one in rater.kappa.items())
+            yield "macro F1 with the median", None, rater.rater, None, rater.macro_f1
+            yield from (("F1 with the median", f">={least:g}", rater.rater, None, one) for least, one in rater.binary_f1)
+
 
 @dataclass(frozen=True)
 class Agreement:
@@ -52,6 +77,21 @@ class Agreement:
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values; what is not defined is null, with its reason in ``why``."""
         return asdict(self)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The long form, a record a figure with the columns ``FIGURE_COLUMNS``; ranks among pairs (``reached``) are in JSON alone."""
+        found = [(one.criterion, *figure) for one in self.criteria for figure in one.figures()]
+        found += [(criterion, "variance inflation", None, None, None, one) for criterion, one in self.inflation.items()]
+        for *about, one in found:
+            yield dict(zip(FIGURE_COLUMNS, (*about, one.value, one.low, one.high, one.items, one.why, one.signature), strict=True))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The long form as a data frame; what is not defined is NaN, with its reason in ``why``.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return data_frame(self.records(), FIGURE_COLUMNS, NUMBERS)
 
 
 def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed: int = 0, level: str = "interval") -> Agreement:
