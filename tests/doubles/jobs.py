@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.commands import build as verb
 from empathy_eval.completions.ledger import Ledger
+from empathy_eval.design import recipe
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
@@ -106,7 +106,7 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def read_once() -> Iterator[None]:
     """What every run of the command line reads anew is read once: templates, scenarios, and certificates, for nothing is encrypted here."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((verb, "load_prompts"), (verb, "load_catalogue"), (ssl, "create_default_context")):
+        for module, name in ((recipe, "load_prompts"), (recipe, "load_catalogue"), (ssl, "create_default_context")):
             patch.setattr(module, name, cache(getattr(module, name)))
         yield
 

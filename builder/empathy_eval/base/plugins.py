@@ -25,16 +25,20 @@ def made(group: str, name: str, settings: Mapping[str, Any], built_in: Mapping[s
     ``group`` is as in ``empathy_eval.metrics``; ``built_in`` says where our own names are, as ``module:name``.
 
     Raises:
-        InputError: if the name is unknown or offered twice, or what stands behind it cannot be loaded or called.
+        InputError: if the name is unknown or offered twice, or what stands behind it cannot be loaded or called, or takes no settings.
     """
     what = f'{group.rpartition(".")[2].removesuffix("s")} "{name}"'
     try:
         thing = _point(group, name, what, built_in or {}).load()
-        return thing(**settings) if callable(thing) else thing
+        if callable(thing):
+            return thing(**settings)
     except EmpathyEvalError:
         raise
     except Exception as error:  # a stranger's module may raise anything when imported or called
         raise input_error(what, f'cannot be loaded: {type(error).__name__}: "{error}"', "mend or install it, or leave it out") from error
+    if settings:
+        raise input_error(what, f"is made already, and takes no {', '.join(settings)}", "leave the settings out, or name its class")
+    return thing
 
 
 def _point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> EntryPoint:

@@ -89,6 +89,9 @@ def beside_loops(work: Callable[[], T]) -> T:
     """The result of work that runs an event loop of its own, also where one is running already, as in a notebook.
 
     There the work is done in a thread of its own, and an interrupt here is to it what Ctrl-C is to the command line.
+
+    Raises:
+        KeyboardInterrupt: if the work does, as after a second interrupt.
     """
     try:
         asyncio.get_running_loop()
@@ -96,7 +99,7 @@ def beside_loops(work: Callable[[], T]) -> T:
         return work()
     ear, context = Ear(), contextvars.copy_context()
     context.run(EAR.set, ear)
-    with ThreadPoolExecutor(1, "empathy-eval") as pool:
+    with _interruptible(), ThreadPoolExecutor(1, "empathy-eval") as pool:
         future = pool.submit(context.run, work)
         while True:
             try:
@@ -105,6 +108,20 @@ def beside_loops(work: Callable[[], T]) -> T:
                 if future.done():  # it is the work's own
                     raise
                 ear.interrupt()
+
+
+@contextlib.contextmanager
+def _interruptible() -> Iterator[None]:
+    """Lets Ctrl-C interrupt the main thread: the handler of ``asyncio.run`` is heard by the loop alone, which stands still meanwhile."""
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
+        yield
+        return
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def pause(seconds: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -51,12 +51,12 @@ class Prices:
 class ModelConfig:
     """One model: ``kind`` is ``seed-bank``, ``openai``, ``given`` (handed in from Python) or the name of one's own.
 
-    All but ``parameters`` is for ``openai``; of a given model ``model`` and ``endpoint`` are what it calls itself.
+    All but ``parameters`` is for ``openai``; of a given model ``model`` and ``endpoint`` are what it calls itself, of others their kind.
     """
 
     kind: str
-    model: str = "seed-bank"
-    endpoint: str = "seed-bank"
+    model: str
+    endpoint: str
     max_tokens: int = 0
     max_tokens_field: str = "max_tokens"
     parameters: dict[str, Any] = field(default_factory=dict)
@@ -161,8 +161,8 @@ def checked(raw: dict[str, Any], where: object) -> Configuration:
 
 
 def _overridden(raw: dict[str, Any], model: str | None, base_url: str | None) -> dict[str, Any]:
-    """A seed bank becomes an endpoint of its own label; an endpoint keeps its settings."""
-    if raw["kind"] == "seed-bank" and model:
+    """A seed bank or a model of one's own becomes an endpoint of its own label; an endpoint keeps its settings."""
+    if raw["kind"] != "openai" and model:
         raw = {"kind": "openai", "model": model, "endpoint": "command-line", "max_tokens": 4096}
     changes = {"model": model, "base_url": base_url}
     return {**raw, **{name: value for name, value in changes.items() if value and raw["kind"] == "openai"}}
@@ -171,17 +171,20 @@ def _overridden(raw: dict[str, Any], model: str | None, base_url: str | None) ->
 def _configuration(raw: dict[str, Any]) -> Configuration:
     checks = dict(raw["checks"])
     checks["toxicity"], own = ToxicityConfig(**checks["toxicity"]), checks.pop("own", {})
-    models = {role: ModelConfig(**raw["models"][role]) for role in ROLES}
-    models = {role: replace(one, prices=Prices(**one.prices)) if isinstance(one.prices, dict) else one for role, one in models.items()}
     plain = ("name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls")
     return Configuration(
         **{name: raw[name] for name in plain if name in raw},
         rules=PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),
-        models=models,
+        models={role: _model(raw["models"][role]) for role in ROLES},
         checks=Limits(**checks),
         raw=raw,
         own_checks={name: settings or {} for name, settings in own.items()},
     )
+
+
+def _model(raw: dict[str, Any]) -> ModelConfig:
+    prices = Prices(**raw["prices"]) if "prices" in raw else None
+    return ModelConfig(**{"model": raw["kind"], "endpoint": raw["kind"], **raw, "prices": prices})
 
 
 def _contradictions(configuration: Configuration, path: object) -> list[Problem]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.configuration import Configuration, checked, load_configuration
 from empathy_eval.design.prompts import Prompts, load_prompts
@@ -31,15 +31,34 @@ class Recipe:
         """This recipe with objects of one's own: models by what they are for, checks beside the others. The configuration names them.
 
         Raises:
-            InputError: if the configuration is not valid with them, such as for a model that is for nothing.
+            InputError: if one is without what it goes by, two checks have one name, or the configuration is not valid with them, such as
+                for a model that is for nothing.
         """
         if not models and not checks:
             return self
+        problems = [*_nameless(models, checks), *_twice([*self.checks, *checks])]
+        if problems:
+            raise InputError(problems)
         named = {role: {"kind": "given", "model": one.name, "endpoint": one.endpoint} for role, one in models.items()}
         own = {**self.config.own_checks, **{one.name: {"given": one.signature} for one in checks}}
         raw = {**self.config.raw, "models": {**self.config.raw["models"], **named}}
         raw["checks"] = {**raw["checks"], **({"own": own} if own else {})}
         return replace(self, config=checked(raw, self.config.name), models={**self.models, **models}, checks=(*self.checks, *checks))
+
+
+def _nameless(models: Mapping[str, Any], checks: Sequence[Any]) -> Iterator[Problem]:
+    """What objects of one's own lack of the texts that they go by."""
+    places = [(f"models: {role}", one, ("name", "endpoint"), "models") for role, one in models.items()]
+    places += [(f"checks[{number}]", one, ("name", "signature"), "checks") for number, one in enumerate(checks)]
+    for where, one, texts, document in places:
+        if missing := [name for name in texts if not isinstance(getattr(one, name, None), str)]:
+            yield Problem(where, f"{type(one).__name__} has no {', '.join(missing)}", f"see docs/{document}.md for what it has: texts")
+
+
+def _twice(checks: Sequence[Any]) -> Iterator[Problem]:
+    names = [getattr(one, "name", None) for one in checks]
+    for name in sorted({name for name in names if isinstance(name, str) and names.count(name) > 1}):
+        yield Problem(f'check "{name}"', "is what two of the checks call themselves", "give them names of their own")
 
 
 def load_recipe(

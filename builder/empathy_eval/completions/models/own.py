@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from dataclasses import replace
 from typing import Any
 
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, JobError, input_error, job_error
-from empathy_eval.base.schemas import schema
+from empathy_eval.base.hashing import canonical_json
+from empathy_eval.base.schemas import schema, violations
+from empathy_eval.completions.answer_text import SURROGATE
+from empathy_eval.completions.ledger_rows import LARGEST
 from empathy_eval.completions.models.protocol import Model, NoAnswer
-from empathy_eval.completions.requests import Completion, Request
+from empathy_eval.completions.requests import Completion, Request, Usage
 from empathy_eval.design.configuration import ModelConfig
 from empathy_eval.design.prompts import Message
 
 GROUP = "empathy_eval.models"
-# Answers that a model that does not say otherwise is asked for at once.
-IN_FLIGHT = 64
-NEEDED = ("name", "endpoint", "body", "complete", "close")
+TEXTS, METHODS = ("name", "endpoint"), ("body", "complete", "close")
+# Requests that a model of one's own has at once, unless its ``in_flight`` says otherwise; fewer where each takes a thread.
+IN_FLIGHT, THREADS = 64, 8
 FIX = "mend it, then run the same command to go on; every answer is in the ledger"
 
 
@@ -25,13 +31,13 @@ class TextModel:
     """The base of a model of one's own: a subclass has a ``name`` and an :meth:`answer`.
 
     The name, the endpoint and the parameters are part of every request's key: a model that would answer otherwise has another name.
+    ``in_flight`` is how many answers are worked on at once, each in a thread: 1 for what must not be called twice at once.
     """
 
     name: str
     endpoint = "own"
     parameters: dict[str, Any] = {}
-    # How many answers may be asked for at once.
-    in_flight = 8
+    in_flight = THREADS
 
     def answer(self, messages: list[Message], answer_schema: dict[str, Any]) -> str:
         """The answer to messages (each with ``role`` and ``content``): JSON that is valid under a JSON Schema. Runs in a thread.
@@ -47,61 +53,109 @@ class TextModel:
 
     async def complete(self, request: Request) -> Completion:
         """The answer as a completion."""
-        text = await asyncio.to_thread(self.answer, request.body["messages"], schema(request.body["schema"]))
-        return Completion(text, "stop", self.name)
+        return Completion(await _beside(lambda: self.answer(request.body["messages"], schema(request.body["schema"]))), "stop", self.name)
 
     async def close(self) -> None:
         """Gives back what it holds; nothing, unless a subclass says so."""
 
 
-class OwnModel:
-    """A stranger's model: what it raises or gives beside a completion ends the run with an error that names it.
+async def _beside(work: Callable[[], Any]) -> Any:
+    """The result of work in a thread that nothing waits for once the run has ended: a second Ctrl-C does not."""
+    future = Future[tuple[Any, BaseException | None]]()
+    future.set_running_or_notify_cancel()
 
-    It is asked for as many answers at once as its ``in_flight`` says, and for none once ``stopped`` gives an error.
-    """
+    def run() -> None:
+        try:
+            future.set_result((work(), None))
+        except BaseException as error:  # as a value, for a future takes no StopIteration
+            future.set_result((None, error))
+
+    threading.Thread(target=run, daemon=True).start()
+    found, error = await asyncio.wrap_future(future)
+    if error:
+        raise error
+    return found
+
+
+class OwnModel:
+    """A stranger's model: what it raises or gives beside a completion ends the run with an error that names it."""
 
     def __init__(self, model: Model, stopped: Callable[[], EmpathyEvalError | None] = lambda: None) -> None:
         self.name, self.endpoint, self._model, self._stopped = model.name, model.endpoint, model, stopped
-        self._room = asyncio.Semaphore(getattr(model, "in_flight", IN_FLIGHT))
+        self._turns = asyncio.Semaphore(getattr(model, "in_flight", IN_FLIGHT))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, OwnModel) and other._model is self._model
+
+    def __hash__(self) -> int:
+        return id(self._model)
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
-        """The body that the model itself makes."""
+        """The body that the model itself makes.
+
+        Raises:
+            JobError: if it cannot, or makes what is no JSON.
+        """
         try:
-            return self._model.body(messages, answer_schema)
+            found: Any = self._model.body(messages, answer_schema)
+            canonical_json(found)
         except Exception as error:
             raise self._failed(error) from error
+        if not isinstance(found, dict):
+            raise job_error(f'model "{self.name}"', f"made no body but {str(found)[:80]!r}", FIX)
+        return found
 
     async def complete(self, request: Request) -> Completion:
-        """The completion of the model itself.
+        """The completion of the model itself, once it is this request's turn.
 
         Raises:
             NoAnswer: if it does.
             JobError: if it raises anything else, or gives something else.
-            EmpathyEvalError: if nothing is to be asked any more.
         """
-        try:
-            async with self._room:
-                if stopped := self._stopped():  # while it waited for its turn
-                    raise stopped
+        async with self._turns:
+            if error := self._stopped():
+                raise error
+            try:
                 found: Any = await self._model.complete(request)
-        except (NoAnswer, EmpathyEvalError):
-            raise
-        except Exception as error:
-            raise self._failed(error) from error
-        if not isinstance(found, Completion) or not isinstance(found.text, str):
+            except (NoAnswer, EmpathyEvalError):
+                raise
+            except Exception as error:
+                raise self._failed(error) from error
+        if not _storable(found):
             raise job_error(f'model "{self.name}"', f"gave no completion with a text but {str(found)[:80]!r}", FIX)
-        return found
+        # Half of a surrogate pair, which no ledger holds, becomes the escape that JSON writes it as.
+        return replace(found, text=found.text.encode("utf-8", "backslashreplace").decode())
 
     async def close(self) -> None:
-        """Closes the model itself."""
-        await self._model.close()
+        """Closes the model itself.
+
+        Raises:
+            JobError: if that fails.
+        """
+        try:
+            await self._model.close()
+        except Exception as error:
+            raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> JobError:
         return job_error(f'model "{self.name}"', f"failed: {type(error).__name__}: {str(error)[:200]}", FIX)
 
 
-def own_model(role: str, config: ModelConfig, given: Any, stopped: Callable[[], EmpathyEvalError | None]) -> OwnModel:
+def _storable(found: Any) -> bool:
+    """Whether it is a completion that can be read again from a ledger."""
+    if not isinstance(found, Completion) or not isinstance(found.usage, Usage) or not isinstance(found.text, str):
+        return False
+    row = {"finish": found.finish, "model": found.model, **vars(found.usage)}
+    # No sign takes more than four bytes.
+    return not any(violations(row, "ledger_row")) and not SURROGATE.search(found.finish + found.model) and len(found.text) <= LARGEST // 4
+
+
+def own_model(
+    role: str, config: ModelConfig, given: Any, stopped: Callable[[], EmpathyEvalError | None] = lambda: None
+) -> OwnModel:  # fmt: skip
     """The model that was handed in for a role, or the one that a configuration names.
+
+    Once ``stopped`` gives an error, a request that still waits for its turn raises it instead of being answered.
 
     Raises:
         InputError: if it was not handed in, cannot be made, or is no model.
@@ -110,8 +164,14 @@ def own_model(role: str, config: ModelConfig, given: Any, stopped: Callable[[], 
         what = f'"{config.model}" was handed in from Python, and is not here'
         raise input_error(f"models: {role}", what, f"hand it in again: build(…, models={{'{role}': …}})")
     model = plugins.made(GROUP, config.kind, config.parameters) if given is None else given
-    if missing := [name for name in NEEDED if not hasattr(model, name)]:
-        raise input_error(
-            f"models: {role}", f"{type(model).__name__} has no {', '.join(missing)}", "see docs/models.md for what a model has"
-        )
+    where = f"models: {role}"
+    if isinstance(model, type):
+        raise input_error(where, f"{model.__name__} is a class, not a model", f"hand in what it makes: {model.__name__}(…)")
+    missing = [name for name in TEXTS if not isinstance(getattr(model, name, None), str)]
+    missing += [name for name in METHODS if not callable(getattr(model, name, None))]
+    if missing:
+        raise input_error(where, f"{type(model).__name__} has no {', '.join(missing)}", "see docs/models.md for what a model has")
+    many = getattr(model, "in_flight", IN_FLIGHT)
+    if not isinstance(many, int) or many < 1:
+        raise input_error(where, f'"in_flight" of {type(model).__name__} is {many!r}', "let it be a whole number from 1")
     return OwnModel(model, stopped)

@@ -8,12 +8,13 @@ from typing import Any
 
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
+from empathy_eval.completions.answer_text import SURROGATE
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.outcomes import Scene, Turn
 
 GROUP = "empathy_eval.checks"
-NEEDED = ("name", "signature", "dialogue", "variant")
+TEXTS, METHODS = ("name", "signature"), ("dialogue", "variant")
 FIX = "mend it, then run the same command to go on; every answer is in the ledger"
 REASON = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
@@ -42,7 +43,7 @@ def own_checks(recipe: Recipe) -> tuple[Check, ...]:
     """The checks of one's own that a recipe names or holds.
 
     Raises:
-        InputError: if one was not handed in, cannot be made, or is no check; all at once.
+        InputError: if one was not handed in, cannot be made, or is no check, or two have one name; all at once.
     """
     given = {one.name: one for one in recipe.checks}
     found, problems = list[Any](), list[Problem]()
@@ -51,15 +52,28 @@ def own_checks(recipe: Recipe) -> tuple[Check, ...]:
             if name not in given and "given" in settings:
                 what = "was handed in from Python, and is not here"
                 raise input_error(f'check "{name}"', what, "hand it in again: build(…, checks=[…])")
-            check = given.get(name) or plugins.made(GROUP, name, settings)
-            if missing := [one for one in NEEDED if not hasattr(check, one)]:
-                raise input_error(f'check "{name}"', f"has no {', '.join(missing)}", "see docs/checks.md for what a check has")
-            found.append(check)
+            found.append(_checked(name, given[name] if name in given else plugins.made(GROUP, name, settings)))
         except InputError as error:
             problems += error.problems
+    names = [one.name for one in found]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    problems += [Problem(f'check "{name}"', "is what two of the checks call themselves", "give them names of their own") for name in twice]
     if problems:
         raise InputError(problems)
     return tuple(found)
+
+
+def _checked(name: str, thing: Any) -> Check:
+    """The thing itself, if it is a check."""
+    where, fix = f'check "{name}"', "see docs/checks.md for what a check has"
+    if isinstance(thing, type):
+        raise input_error(where, f"{thing.__name__} is a class, not a check", f"hand in what it makes: {thing.__name__}(…)")
+    missing = [one for one in TEXTS if not isinstance(getattr(thing, one, None), str)]
+    missing += [one for one in METHODS if not callable(getattr(thing, one, None))]
+    if missing:
+        raise input_error(where, f"has no {', '.join(missing)}", fix)
+    check: Check = thing
+    return check
 
 
 def flaws_by(checks: Sequence[Check], look: Callable[[Check], Iterable[Flaw]]) -> list[Flaw]:
@@ -77,8 +91,10 @@ def _looked(check: Check, look: Callable[[Check], Iterable[Flaw]]) -> list[Flaw]
     except Exception as error:
         raise _failed(check, f"failed: {type(error).__name__}: {str(error)[:200]}") from error
     for one in found:
-        if not isinstance(one, Flaw) or not REASON.fullmatch(str(one.reason)) or not isinstance(one.detail, str):
-            raise _failed(check, f"gave {str(one)[:80]!r}, not a Flaw with a reason in lower case, such as too_many_questions")
+        texts = isinstance(one, Flaw) and isinstance(one.reason, str) and isinstance(one.detail, str)
+        if not texts or not REASON.fullmatch(one.reason) or SURROGATE.search(one.detail):
+            what = "not a Flaw with a reason in lower case, such as too_many_questions, and a detail that is text"
+            raise _failed(check, f"gave {str(one)[:80]!r}, {what}")
     return found
 
 
