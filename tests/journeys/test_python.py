@@ -73,7 +73,8 @@ def prepared(folder: Path) -> Path:
 
 
 def notebook(sources: list[str]) -> Any:
-    return nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in sources])
+    made: Any = nbformat.v4
+    return made.new_notebook(cells=[made.new_code_cell(source) for source in sources])
 
 
 def client_of(book: Any, folder: Path, environment: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> nbclient.NotebookClient:
@@ -142,7 +143,8 @@ except ee.JobError as error:
         while not (folder / "asked").exists():  # noqa: ASYNC110  # another process makes it
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
-        await client.km.interrupt_kernel()
+        kernel: Any = client.km
+        await kernel.interrupt_kernel()
 
     start = time.monotonic()
     task = asyncio.create_task(interrupt())
