@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.imports import without
 from empathy_eval.base.schemas import read_yaml
 
 if TYPE_CHECKING:
@@ -22,14 +22,8 @@ if TYPE_CHECKING:
 def language() -> Language:
     """English tokens and sentences by rule."""
     # Where torch is installed, spaCy's thinc loads it for models that are not used here: 200 MB and a second or two.
-    hidden = "torch" not in sys.modules
-    if hidden:
-        sys.modules["torch"] = None  # type: ignore[assignment]
-    try:
+    with without("torch"):
         import spacy
-    finally:
-        if hidden:
-            del sys.modules["torch"]
     blank = spacy.blank("en")
     blank.add_pipe("sentencizer")
     return blank

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from empathy_eval.base.errors import input_error, missing_package
 from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.base.imports import without
 from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.requests import About, Completion, Flaw, Request
@@ -106,7 +107,9 @@ def load_scorer(config: ToxicityConfig) -> Scorer:
     """
     if config.scorer == "detoxify":
         return _detoxify(config)
-    from profanity_check import predict_prob
+    # scikit-learn loads pandas, if only to know whether it is there, and pandas loads pyarrow: 65 MB and half a second.
+    with without("pandas"):
+        from profanity_check import predict_prob
 
     return lambda texts: [float(value) for value in predict_prob(texts)]
 
