@@ -29,7 +29,7 @@ def language() -> Language:
     return blank
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _words(text: str) -> frozenset[int]:
     """The lower-cased tokens of a text, as spaCy's hashes of them."""
     return frozenset(language().make_doc(text).to_array("LOWER").tolist())
