@@ -10,14 +10,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from empathy_eval.base.errors import input_error
 from empathy_eval.commands.engines import add_engine, check_engine
 from empathy_eval.commands.inputs import add_inputs
-from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.prompts import load_prompts
-from empathy_eval.design.scenarios import load_catalogue
 
 if TYPE_CHECKING:
     from empathy_eval.generation.summary import Handed, Summary
@@ -94,6 +89,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _built(options: argparse.Namespace) -> Handed:
     """Builds in the way that is asked for."""
+    from tqdm import tqdm
+
+    from empathy_eval.design.configuration import load_configuration
+    from empathy_eval.design.prompts import load_prompts
+    from empathy_eval.design.scenarios import load_catalogue
+
     config = load_configuration(options.config, model=options.model, base_url=options.base_url)
     inputs = (config, options.out, load_catalogue(options.scenarios), load_prompts(options.templates))
     from empathy_eval.generation.build import Run, build

@@ -9,8 +9,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.design.configuration import load_configuration
-
 # Lines that did not fit and are shown one by one.
 SHOWN = 10
 
@@ -49,6 +47,7 @@ def add(verbs: Any) -> None:
 def _show(options: argparse.Namespace) -> int:
     from empathy_eval.completions.ledger import Ledger
     from empathy_eval.completions.usage import spending, spending_table
+    from empathy_eval.design.configuration import load_configuration
 
     config = load_configuration(options.config) if options.config else None
     with Ledger(options.ledger, create=False, write=False) as ledger:

@@ -9,9 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.commands.inputs import add_inputs
-from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.prompts import load_prompts
-from empathy_eval.design.scenarios import load_catalogue
 
 
 def add(verbs: Any) -> None:
@@ -31,9 +28,12 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    config = load_configuration(options.config, model=options.model, base_url=options.base_url)
+    from empathy_eval.design.configuration import load_configuration
+    from empathy_eval.design.prompts import load_prompts
+    from empathy_eval.design.scenarios import load_catalogue
     from empathy_eval.generation.preview import estimate_table, preview
 
+    config = load_configuration(options.config, model=options.model, base_url=options.base_url)
     made = preview(config, load_catalogue(options.scenarios), load_prompts(options.templates), options.ledger, options.n)
     if options.json:
         requests = [{"about": asdict(one.about), "key": one.key, "endpoint": one.endpoint, "body": one.body} for one in made.requests]

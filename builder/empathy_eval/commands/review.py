@@ -7,8 +7,6 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 if TYPE_CHECKING:
     from empathy_eval.raters.review.take_back import Imported
 
@@ -64,6 +62,8 @@ def _add_import(verbs: Any) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
     from empathy_eval.raters.review.export import KEY, export_review
     from empathy_eval.raters.review.sample import Design
 

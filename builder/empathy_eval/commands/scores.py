@@ -9,8 +9,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tqdm import tqdm
-
 if TYPE_CHECKING:
     from empathy_eval.metrics.faults import MetricFault
     from empathy_eval.metrics.score_cache import ScoreCache
@@ -50,5 +48,7 @@ def told_of(faults: Sequence[MetricFault]) -> int:
 @contextmanager
 def scoring_bar() -> Iterator[Callable[[int], None]]:
     """A bar of scored texts."""
+    from tqdm import tqdm
+
     with tqdm(unit="text", desc="score", disable=None) as bar:
         yield lambda texts: (bar.update(texts), None)[1]

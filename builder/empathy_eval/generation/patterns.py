@@ -48,7 +48,7 @@ class Patterns:
     telling: frozenset[int]
     replacements: dict[str, str]
 
-    @lru_cache(maxsize=4096)  # noqa: B019  (the few objects of this class live as long as the process)
+    @lru_cache(maxsize=1024)  # noqa: B019  (the few objects of this class live as long as the process)
     def find(self, text: str) -> tuple[tuple[str, str], ...]:
         """(name, phrase) of each match, in the order of the text; of overlapping matches the longest."""
         present = _words(text)
