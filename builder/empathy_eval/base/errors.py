@@ -57,6 +57,8 @@ def job_error(where: object, what: str, fix: str) -> JobError:
     return JobError([Problem(str(where), what, fix)])
 
 
-def missing_package(purpose: str, extra: str) -> InputError:
-    """The error for an optional package that is named in a configuration and not installed."""
-    return input_error(purpose, "needs packages that are not installed", f"pip install 'empathy-eval[{extra}]'")
+def missing_package(purpose: str, extra: str = "") -> InputError:
+    """The error for a package of an extra (or one that is always needed) that is not installed."""
+    from empathy_eval.base.installed import install_line
+
+    return input_error(purpose, "needs packages that are not installed", install_line(extra))

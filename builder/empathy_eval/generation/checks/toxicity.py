@@ -142,7 +142,7 @@ def weights_of(config: ToxicityConfig) -> str:
 
     spec = importlib.util.find_spec("profanity_check")
     if spec is None or spec.origin is None:
-        raise missing_package("checks: toxicity: alt-profanity-check", "all")
+        raise missing_package("checks: toxicity: alt-profanity-check")
     folder = Path(spec.origin).parent / "data"
     return hashlib.sha256(b"".join((folder / name).read_bytes() for name in ("model.joblib", "vectorizer.joblib"))).hexdigest()
 
