@@ -493,5 +493,5 @@ def test_local_builds_never_load_ray_and_errors_say_how_to_get_it_and_where_to_r
     )
     command = [sys.executable, "-c", script, str(ROOT / "release" / "demo.yaml"), str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
-    assert "pip install 'empathy-eval[ray]'" in done.stderr and "Ray Client, which cannot see the ledger" in done.stderr
+    assert "pip install -e '" in done.stderr and "[ray]'" in done.stderr and "Ray Client, which cannot see the ledger" in done.stderr
     assert 'no cluster answers at "127.0.0.1:1"' in done.stderr

@@ -59,7 +59,8 @@ def job_error(where: object, what: str, fix: str) -> JobError:
     return JobError([Problem(str(where), what, fix)])
 
 
-def missing_package(purpose: str, extra: str, otherwise: str = "") -> InputError:
-    """The error for an optional package that is named in a configuration and not installed; ``otherwise`` is a way without it."""
-    fix = f"pip install 'empathy-eval[{extra}]'" + (f", or {otherwise}" if otherwise else "")
-    return input_error(purpose, NOT_INSTALLED, fix)
+def missing_package(purpose: str, extra: str = "", otherwise: str = "") -> InputError:
+    """The error for a package of an extra (or one that is always needed) that is not installed; ``otherwise`` is a way without it."""
+    from empathy_eval.base.installed import install_line
+
+    return input_error(purpose, NOT_INSTALLED, install_line(extra) + (f", or {otherwise}" if otherwise else ""))

@@ -8,16 +8,17 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jsonschema_rs
 import yaml
-from jsonschema import Draft202012Validator, ValidationError
-from referencing import Registry, Resource
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator, ValidationError
 
 # Breaches of a schema that are told of one value, and that are taken out of it together: a value of strangers may hold a million.
 MOST_TOLD, MOST_ODD = 1000, 100
@@ -34,6 +35,10 @@ def schema(name: str) -> dict[str, Any]:
 @cache
 def validator(name: str) -> Draft202012Validator:
     """A reusable validator of the schema of that name."""
+    # Only what is not valid needs it: most processes meet nothing of the kind.
+    from jsonschema import Draft202012Validator
+    from referencing import Registry, Resource
+
     others: Registry[Any] = Registry(retrieve=lambda uri: Resource.from_contents(_referred(uri)))  # type: ignore[call-arg]
     return Draft202012Validator(schema(name), registry=others)
 

@@ -16,7 +16,7 @@ def _words(text: str) -> tuple[str, ...]:
     return tuple(word.casefold() for word in WORD.findall(text))
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=512)
 def words(text: str) -> tuple[str, ...]:
     """The words of a text, casefolded; an apostrophe or a hyphen inside a word belongs to it."""
     return _words(text)

@@ -10,14 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from empathy_eval.base.errors import input_error
-from empathy_eval.base.stopping import beside_loops
-from empathy_eval.commands.options import add_engine, add_recipe, check_engine, recipe_of
-from empathy_eval.design.recipe import Recipe, load_recipe
+from empathy_eval.commands.options import add_engine, add_recipe, as_recipe, check_engine, recipe_of
 
 if TYPE_CHECKING:
+    from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.build import Run
     from empathy_eval.generation.summary import Handed, Summary
 
@@ -43,11 +40,11 @@ def build(
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     check_engine(engine, ray_address)
-    recipe = recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
-    recipe, folder = recipe.with_own(models or {}, checks), Path(out)
+    recipe, folder = as_recipe(recipe).with_own(models or {}, checks), Path(out)
     ways = {"offline": offline, "requests_to": requests_to is not None, "batch": batch}
     if sum(ways.values()) > 1:
         raise input_error("build", f"{' and '.join(name for name, asked in ways.items() if asked)} are asked for at once", "choose one way")
+    from empathy_eval.base.stopping import beside_loops
     from empathy_eval.generation.build import Run
 
     run = Run(Path(ledger) if ledger else None, offline, budget_usd, budget_tokens, part, progress=progress)
@@ -138,6 +135,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     if options.no_wait and not options.batch:
         raise input_error("--no-wait", "belongs to --batch", "add --batch, or leave it out")
+    from tqdm import tqdm
+
     with (
         tqdm(unit="item", desc="build", disable=None) as bar,
         tqdm(unit="request", desc="batch", disable=None if options.batch else True) as waiting,

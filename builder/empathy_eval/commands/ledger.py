@@ -11,8 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import JobError, Problem
-from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.recipe import configuration_file
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import Taken
@@ -62,6 +60,8 @@ def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, 
 def _spending(path: str | Path, prices: str | Path | None) -> tuple[list[Spending], list[Problem]]:
     from empathy_eval.completions.ledger import Ledger
     from empathy_eval.completions.usage import spending
+    from empathy_eval.design.configuration import load_configuration
+    from empathy_eval.design.recipe import configuration_file
 
     config = load_configuration(configuration_file(prices)) if prices else None
     with Ledger(Path(path), create=False, write=False) as ledger:

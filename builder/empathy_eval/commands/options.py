@@ -29,6 +29,13 @@ def add_recipe(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own")
 
 
+def as_recipe(recipe: Recipe | str | Path) -> Recipe:
+    """The recipe itself, or that of a configuration's path or name."""
+    from empathy_eval.design.recipe import Recipe, load_recipe
+
+    return recipe if isinstance(recipe, Recipe) else load_recipe(recipe)
+
+
 def recipe_of(options: argparse.Namespace) -> Recipe:
     """The recipe that these arguments name."""
     from empathy_eval.design.recipe import load_recipe

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import add_recipe, recipe_of
-from empathy_eval.design.recipe import Recipe, load_recipe
+from empathy_eval.commands.options import add_recipe, as_recipe, recipe_of
 
 if TYPE_CHECKING:
+    from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.preview import Estimate, Preview
 
 
@@ -25,7 +25,7 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
     """
     from empathy_eval.generation.preview import preview
 
-    return preview(recipe if isinstance(recipe, Recipe) else load_recipe(recipe), Path(ledger) if ledger else None, n)
+    return preview(as_recipe(recipe), Path(ledger) if ledger else None, n)
 
 
 def add(verbs: Any) -> None:

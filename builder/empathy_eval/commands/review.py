@@ -8,8 +8,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from empathy_eval.commands.options import A_RELEASE
 
 if TYPE_CHECKING:
@@ -98,6 +96,8 @@ def _add_import(verbs: Any) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
+    from tqdm import tqdm
+
     from empathy_eval.raters.review.export import KEY
 
     names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "seed")

@@ -30,9 +30,9 @@ class Request:
     about: About
     sample: int = 0
 
-    @cached_property
+    @property
     def content(self) -> bytes:
-        """The body as canonical JSON: what is sent, and what the key is made of."""
+        """The body as canonical JSON: what is sent, and what the key is made of. Not kept, for thousands of requests wait at once."""
         return canonical_json(self.body)
 
     @cached_property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.imports import without
 from empathy_eval.base.schemas import read_yaml
 
 if TYPE_CHECKING:
@@ -22,20 +22,14 @@ if TYPE_CHECKING:
 def language() -> Language:
     """English tokens and sentences by rule."""
     # Where torch is installed, spaCy's thinc loads it for models that are not used here: 200 MB and a second or two.
-    hidden = "torch" not in sys.modules
-    if hidden:
-        sys.modules["torch"] = None  # type: ignore[assignment]
-    try:
+    with without("torch"):
         import spacy
-    finally:
-        if hidden:
-            del sys.modules["torch"]
     blank = spacy.blank("en")
     blank.add_pipe("sentencizer")
     return blank
 
 
-@lru_cache(maxsize=4096)
+@lru_cache(maxsize=256)
 def _words(text: str) -> frozenset[int]:
     """The lower-cased tokens of a text, as spaCy's hashes of them."""
     return frozenset(language().make_doc(text).to_array("LOWER").tolist())
@@ -54,7 +48,7 @@ class Patterns:
     telling: frozenset[int]
     replacements: dict[str, str]
 
-    @lru_cache(maxsize=4096)  # noqa: B019  (the few objects of this class live as long as the process)
+    @lru_cache(maxsize=1024)  # noqa: B019  (the few objects of this class live as long as the process)
     def find(self, text: str) -> tuple[tuple[str, str], ...]:
         """(name, phrase) of each match, in the order of the text; of overlapping matches the longest."""
         present = _words(text)

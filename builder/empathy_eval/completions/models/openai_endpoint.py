@@ -98,10 +98,10 @@ class OpenAIEndpoint:
             JobError: if it refuses all of them (key, permission, model, quota), or the budget is used up.
             EmpathyEvalError: if nothing is to be sent any more.
         """
-        give_up, attempt = time.monotonic() + self._config.patience_seconds, 0
+        give_up, attempt, size = time.monotonic() + self._config.patience_seconds, 0, len(request.content)
         while True:
             try:
-                return await self._once(request.content)
+                return await self._once(request, size)
             except Refused as refusal:
                 # Waits grow and are spread, so that those refused together do not come back together.
                 own = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
@@ -114,10 +114,10 @@ class OpenAIEndpoint:
                 attempt += 1
             await rest(wait, self._stopped)
 
-    async def _once(self, content: bytes) -> Completion:
-        """One attempt, within pace and budget."""
-        token, worst = uuid.uuid4().hex, Usage(len(content), 0, self._config.max_tokens)
-        expected = len(content) // 4 + self._config.max_tokens
+    async def _once(self, request: Request, size: int) -> Completion:
+        """One attempt, within pace and budget, at a request of that many bytes."""
+        token, worst = uuid.uuid4().hex, Usage(size, 0, self._config.max_tokens)
+        expected = size // 4 + self._config.max_tokens
         await self._pace.start(expected)
         used, slower = Usage(), False
         try:
@@ -127,7 +127,7 @@ class OpenAIEndpoint:
             try:
                 if stopped := self._stopped():  # while it waited for its turn
                     raise stopped
-                completion = await self._send(content, worst)
+                completion = await self._send(request.content, worst)
                 used, known = completion.usage, True
                 return completion
             except Refused as refusal:

@@ -12,6 +12,7 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error, missing_package
 from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.base.imports import without
 from empathy_eval.completions.requests import Completion, Request
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.prompts import Message
@@ -83,7 +84,9 @@ def load_scorer(config: ToxicityConfig) -> Scorer:
     """
     if config.scorer == "detoxify":
         return _detoxify(config)
-    from profanity_check import predict_prob
+    # scikit-learn loads pandas, if only to know whether it is there, and pandas loads pyarrow: 65 MB and half a second.
+    with without("pandas"):
+        from profanity_check import predict_prob
 
     return lambda texts: [float(value) for value in predict_prob(texts)]
 
@@ -116,7 +119,7 @@ def weights_of(config: ToxicityConfig) -> str:
 
     spec = importlib.util.find_spec("profanity_check")
     if spec is None or spec.origin is None:
-        raise missing_package("checks: toxicity: alt-profanity-check", "all")
+        raise missing_package("checks: toxicity: alt-profanity-check")
     folder = Path(spec.origin).parent / "data"
     return hashlib.sha256(b"".join((folder / name).read_bytes() for name in ("model.joblib", "vectorizer.joblib"))).hexdigest()
 
