@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -31,8 +32,8 @@ def commands(name: str) -> str:
     return "\n".join(blocks(name, "sh"))
 
 
-def ran(script: str, folder: Path) -> str:
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+def ran(script: str, folder: Path, base: Mapping[str, str] = os.environ) -> str:
+    environment = {**base, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{base['PATH']}"}
     command = ["bash", "-c", f"set -euo pipefail\n{script}"]
     done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

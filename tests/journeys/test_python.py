@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -15,7 +17,9 @@ import nbclient
 import nbformat
 import pytest
 import yaml
+from empathy_eval.base.files import data_folder
 from empathy_eval.completions.ledger import Ledger
+from empathy_eval.releases.write import Released
 
 from tests.completions.test_openai_endpoint import config_file
 from tests.conftest import demo_file
@@ -48,11 +52,16 @@ Path("answers.jsonl").write_text("\\n".join(lines))
 }
 
 
+# Some of the seeds are enough.
+SOME = "00[1-8]-*.yaml"
+
+
 def cells() -> list[str]:
-    """The blocks of the document, with what others do between them."""
+    """The blocks of the document, over some of the seeds, with what others do between them."""
     found = list[str]()
     for block in blocks("python.md", "python"):
-        found += [text for mark, text in OTHERS.items() if mark in block] + [block]
+        found += [text for mark, text in OTHERS.items() if mark in block]
+        found.append(block.replace('load_recipe("demo")', 'load_recipe("demo", scenarios="scenarios")'))
     return found
 
 
@@ -60,12 +69,21 @@ def cells() -> list[str]:
 def environment() -> Iterator[dict[str, str]]:
     with running_hub() as hub:
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
-        yield {**os.environ, "PYTHONPATH": path, "HF_ENDPOINT": hub.url, "HF_TOKEN": WRITER, "HF_HUB_OFFLINE": "0", "IPYTHONDIR": "ipython"}
+        yield {
+            **os.environ,
+            "PYTHONPATH": path,
+            "HF_ENDPOINT": hub.url,
+            "HF_TOKEN": WRITER,
+            "HF_HUB_OFFLINE": "0",
+            "HF_HUB_DISABLE_XET": "1",
+        }
 
 
 def prepared(folder: Path) -> Path:
     """A folder with what the document supposes: the demo with fewer draws under its name, and a configuration with an endpoint."""
-    folder.mkdir()
+    (folder / "scenarios").mkdir(parents=True)
+    for path in [data_folder("scenarios") / "taxonomy.yaml", *data_folder("scenarios").glob(SOME)]:
+        shutil.copy(path, folder / "scenarios")
     raw = yaml.safe_load(demo_file(folder).read_text())
     (folder / "demo").write_text(yaml.safe_dump({**raw, "report": {**raw["report"], "bootstrap": 20}}))
     config_file(folder, "http://127.0.0.1:9", dialogues=3, controls=2).rename(folder / "elsewhere.yaml")
@@ -98,7 +116,7 @@ def test_the_calls_give_what_the_command_line_gives_in_a_script_and_in_a_noteboo
 ) -> None:
     folders = {name: prepared(tmp_path / name) for name in ("verbs", "script", "notebook")}
     ran(
-        "empathy-eval build demo --out build/demo\n"
+        "empathy-eval build demo --scenarios scenarios --out build/demo\n"
         "empathy-eval release build/demo --out build/demo/release --version 0.1.0 --without bertscore\n",
         folders["verbs"],
     )
@@ -110,7 +128,7 @@ def test_the_calls_give_what_the_command_line_gives_in_a_script_and_in_a_noteboo
     book = notebook(cells())
     client_of(book, folders["notebook"], environment, monkeypatch).execute()
     said = "".join(one["text"] for cell in book.cells for one in cell.outputs if one.get("name") == "stdout")
-    assert said == done.stdout and "files would go" in said and "494 pairs, 154 with controls" in said
+    assert said == done.stdout and "files would go" in said and "8 planned: 8 accepted" in said
     assert release_of(folders["script"]) == release_of(folders["notebook"]) == release_of(folders["verbs"])
 
 
@@ -163,3 +181,31 @@ def test_the_document_shows_every_name() -> None:
     text = (ROOT / "docs" / "python.md").read_text()
     types = {"EmpathyEvalError", "Completion", "Metric", "Model", "NoAnswer", "Recipe", "__version__"}
     assert [name for name in empathy_eval.__all__ if f"ee.{name}" not in text and name not in types] == []
+
+
+def test_every_verb_that_reads_a_release_takes_a_version_on_the_hub(
+    environment: dict[str, str], released: tuple[Path, Released], tmp_path: Path
+) -> None:
+    script = f"""
+import empathy_eval as ee
+folder, name = {str(released[0])!r}, "my-lab/empathy-eval@v0.1.0"
+ee.publish(folder, "my-lab/empathy-eval")
+assert ee.verify(name) == []
+assert ee.load(name, "pairs").num_rows == ee.load(folder, "pairs").num_rows
+assert ee.score(name, ["length"]).to_json() == ee.score(folder, ["length"]).to_json()
+assert ee.report(name, "there").to_json() == ee.report(folder, "here").to_json()
+assert not ee.diff(name, folder).changed
+exported = ee.review_export(name, "review", pairs=1, dialogues=1, raters=6)
+assert exported.key == ee.review_export(folder, "again", pairs=1, dialogues=1, raters=6).key
+"""
+    cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, env=environment | cache, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    fetched = tmp_path / "cache" / "empathy-eval" / "releases"
+    assert [path.name for path in fetched.rglob("manifest.json")] == ["manifest.json"]
+    said = ran(
+        "empathy-eval score my-lab/empathy-eval@v0.1.0 --metric length --json", tmp_path, {**environment, **cache, "HF_HUB_OFFLINE": "1"}
+    )
+    assert json.loads(said)["inversion"][0]["metric"] == "length"

@@ -54,7 +54,7 @@ def test_missing_packages_are_told_with_both_ways_out(built: Path, tmp_path: Pat
         release(built, tmp_path / "release", "0.1.0")
     said = str(found.value)
     assert "needs packages that are not installed" in said
-    assert "pip install 'empathy-eval[bertscore]', or leave it out of the release with --without bertscore" in said
+    assert "[bertscore]', or leave it out of the release with --without bertscore" in said
     assert not (tmp_path / "release").exists()
 
 
