@@ -105,7 +105,8 @@ def test_the_identity_is_that_of_models_and_checks_with_their_signatures_and_of_
     assert by_two_calls.models == {"far": Model()} and by_two_calls.checks == (Check(),)
     others = [
         identity({}), identity({"far": Model()}), identity({"near": Model()}), identity({"far": Model("n")}),
-        identity({"far": Model("mine", "e")}), identity({}, Check()), identity({}, Check("other")), identity({}, Check(signature="most:2")), identity({}, Check(), Check("other")),
+        identity({"far": Model("mine", "e")}), identity({}, Check()), identity({}, Check("other")),
+        identity({}, Check(signature="most:2")), identity({}, Check(), Check("other")),
     ]  # fmt: skip
     assert len(set(others)) == len(others)
 
