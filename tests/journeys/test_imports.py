@@ -11,8 +11,33 @@ from pathlib import Path
 import empathy_eval
 
 ROOT = Path(__file__).parent.parent.parent
-LIBRARIES = """aiohttp datasets huggingface_hub jinja2 joblib jsonschema jsonschema_rs matplotlib nltk numpy openai openpyxl pandas pyarrow
-rapidfuzz ray referencing sacrebleu scipy sklearn spacy torch tqdm transformers yaml""".split()
+LIBRARIES = [
+    "aiohttp",
+    "datasets",
+    "huggingface_hub",
+    "jinja2",
+    "joblib",
+    "jsonschema",
+    "jsonschema_rs",
+    "matplotlib",
+    "nltk",
+    "numpy",
+    "openai",
+    "openpyxl",
+    "pandas",
+    "pyarrow",
+    "rapidfuzz",
+    "ray",
+    "referencing",
+    "sacrebleu",
+    "scipy",
+    "sklearn",
+    "spacy",
+    "torch",
+    "tqdm",
+    "transformers",
+    "yaml",
+]
 # What a build has no use for; spaCy's thinc would bring torch, scikit-learn pandas, and pandas pyarrow.
 NOT_OF_A_BUILD = ["datasets", "huggingface_hub", "matplotlib", "nltk", "pandas", "pyarrow", "ray", "sacrebleu", "torch", "transformers"]
 MODULES = [one.name for one in pkgutil.walk_packages(empathy_eval.__path__, "empathy_eval.") if not one.name.endswith("__main__")]

@@ -15,6 +15,9 @@ from empathy_eval.commands.engines import add_engine, check_engine
 from empathy_eval.commands.inputs import add_inputs
 
 if TYPE_CHECKING:
+    from empathy_eval.design.configuration import Configuration
+    from empathy_eval.design.prompts import Prompts
+    from empathy_eval.design.scenarios import Catalogue
     from empathy_eval.generation.summary import Handed, Summary
 
 
@@ -87,16 +90,21 @@ def run(options: argparse.Namespace) -> int:
     return 1 if summary and summary.missing and not handed.requests else 0
 
 
-def _built(options: argparse.Namespace) -> Handed:
-    """Builds in the way that is asked for."""
-    from tqdm import tqdm
-
+def _inputs(options: argparse.Namespace) -> tuple[Configuration, Path, Catalogue, Prompts]:
+    """What is built, and where."""
     from empathy_eval.design.configuration import load_configuration
     from empathy_eval.design.prompts import load_prompts
     from empathy_eval.design.scenarios import load_catalogue
 
     config = load_configuration(options.config, model=options.model, base_url=options.base_url)
-    inputs = (config, options.out, load_catalogue(options.scenarios), load_prompts(options.templates))
+    return config, options.out, load_catalogue(options.scenarios), load_prompts(options.templates)
+
+
+def _built(options: argparse.Namespace) -> Handed:
+    """Builds in the way that is asked for."""
+    from tqdm import tqdm
+
+    inputs = _inputs(options)
     from empathy_eval.generation.build import Run, build
     from empathy_eval.generation.summary import Handed
 
