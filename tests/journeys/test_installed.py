@@ -55,9 +55,9 @@ def test_it_works_beside_the_other_distribution_named_builder(way: str, tmp_path
     pip = (programs / "python", "-m", "pip")
     if way == "wheel":
         run(away, *pip, "wheel", *QUIETLY, "--no-build-isolation", "--wheel-dir", tmp_path, ROOT)
-        what = tmp_path.glob("empathy_eval-*.whl")
+        what = list(tmp_path.glob("empathy_eval-*.whl"))
     else:
-        what = iter([Path("--editable"), ROOT])
+        what = [Path("--editable"), ROOT]
     run(away, *pip, "install", *QUIETLY, "--no-build-isolation", "--ignore-installed", *what)
     run(away, *pip, "install", *QUIETLY, "--ignore-installed", other_builder(tmp_path))
     assert "the other builder" in run(away, programs / "python", "-c", "try: import builder\nexcept ImportError as error: print(error)")

@@ -32,7 +32,7 @@ class Request:
 
     @property
     def content(self) -> bytes:
-        """The body as canonical JSON: what is sent, and what the key is made of. Not kept, for thousands of requests wait at once."""
+        """The body as canonical JSON: what is sent, and what the key is made of. Not kept: thousands of requests wait at once."""
         return canonical_json(self.body)
 
     @cached_property
