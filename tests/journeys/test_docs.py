@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shutil
@@ -40,6 +41,22 @@ def ran(script: str, folder: Path, base: Mapping[str, str] = os.environ) -> str:
     return done.stdout
 
 
+@pytest.fixture
+def ee(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A folder in which documents are run as written: modules are found there, and paths are below it."""
+    import empathy_eval
+    from empathy_eval.commands.build import build
+    from empathy_eval.completions.models.own import TextModel
+    from empathy_eval.completions.requests import Flaw
+    from empathy_eval.generation.checks.own import Check
+
+    for one in (build, Check, Flaw, TextModel):
+        monkeypatch.setattr(empathy_eval, one.__name__, one, raising=False)
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
 def test_the_maintainers_walk_through_runs_as_written(tmp_path: Path) -> None:
     (tmp_path / "release").mkdir()
     # Four reports of all scenarios: with BERTScore, which is tested elsewhere, they would take most of the time of all tests.
@@ -68,20 +85,59 @@ def test_the_auditors_walk_through_runs_as_written(built: Path, released: tuple[
     assert "by review       1  017-seed" in said
 
 
-def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) -> None:
     from empathy_eval.metrics.registry import find
     from empathy_eval.metrics.scoring import Pairs, statistics_of
 
     (code,) = blocks("metrics.md", "python")
     assert len(code.strip().splitlines()) <= 15
-    (tmp_path / "shared_words.py").write_text(code)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.chdir(tmp_path)
+    (ee / "shared_words.py").write_text(code)
     (toml,) = blocks("metrics.md", "toml")
     ((name, place),) = tomllib.loads(toml)["project"]["entry-points"]["empathy_eval.metrics"].items()
     (metric,) = find([place], {}).metrics
     found = statistics_of([metric], Pairs(["p"], ["I hear you"], {"near": ["You hear"], "far": ["no"]}))
     assert name == "shared-words" and found[metric.name]["near"].tolist() == [[2 / 3, 1]]  # type: ignore[index]
+
+
+def configured(document: str, folder: Path) -> Path:
+    """The demo's configuration with the part that a document shows last."""
+    return demo_file(folder, **yaml.safe_load(blocks(document, "yaml")[-1]))
+
+
+def test_the_check_of_ones_own_is_twenty_five_lines_and_works_as_written(ee: Path, world: Path) -> None:
+    from empathy_eval.commands.build import build
+    from empathy_eval.design.recipe import load_recipe
+    from empathy_eval.generation.checks.own import GROUP
+
+    code, call = blocks("checks.md", "python")
+    assert len(code.strip().splitlines()) <= 25
+    (ee / "few_questions.py").write_text(code)
+    exec(call, {})  # noqa: S102 (as a reader would)
+    header = json.loads((ee / "build" / "demo" / "build.json").read_text())
+    assert header["checks"] == {"few_questions": "most:0|version:1"}
+    assert "far_empathetic: too_many_questions" in header["summary"]["failed_for_good"]
+    assert "dialogue_asks" in header["summary"]["rejected_by_reason"]
+    build(load_recipe(configured("checks.md", ee), scenarios=world), ee / "named")
+    assert json.loads((ee / "named" / "build.json").read_text())["checks"] == {"few_questions": "most:1|version:1"}
+    ((group, names),) = tomllib.loads(blocks("checks.md", "toml")[0])["project"]["entry-points"].items()
+    assert (group, names) == (GROUP, {"few-questions": "few_questions:FewQuestions"})
+
+
+def test_the_model_of_ones_own_works_as_written(ee: Path, world: Path) -> None:
+    from empathy_eval.commands.build import build
+    from empathy_eval.completions.models.own import GROUP, TextModel
+    from empathy_eval.design.recipe import load_recipe
+
+    code, call = blocks("models.md", "python")
+    (ee / "one_reply.py").write_text(code)
+    exec(call, {})  # noqa: S102 (as a reader would)
+    summary = json.loads((ee / "build" / "one-reply" / "build.json").read_text())["summary"]
+    assert summary["accepted"] == 60 and "one-reply-1" in summary["usage"]
+    handed = build(load_recipe(configured("models.md", ee), scenarios=world), ee / "named")
+    assert handed.summary is not None and handed.summary.pairs > 15
+    ((group, names),) = tomllib.loads(blocks("models.md", "toml")[0])["project"]["entry-points"].items()
+    assert (group, names) == (GROUP, {"one-reply": "one_reply:OneReply"})
+    assert (TextModel.endpoint, TextModel.in_flight) == ("own", 8)
 
 
 def test_the_table_of_metrics_and_its_configuration_are_true(tmp_path: Path) -> None:
