@@ -59,13 +59,13 @@ class Ear:
 
     def __init__(self) -> None:
         self.interrupted = threading.Event()
-        self._lock, self._heard_by = threading.Lock(), list[Callable[[], object]]()
+        self._lock, self._heard_by = threading.RLock(), list[Callable[[], object]]()
 
     def interrupt(self) -> None:
         """Tells the work to stop, now or as soon as it listens."""
         with self._lock:
             self.interrupted.set()
-            for hear in self._heard_by:
+            for hear in list(self._heard_by):
                 hear()
 
     @contextlib.contextmanager
@@ -99,25 +99,18 @@ def beside_loops(work: Callable[[], T]) -> T:
         return work()
     ear, context = Ear(), contextvars.copy_context()
     context.run(EAR.set, ear)
-    with _interruptible(), ThreadPoolExecutor(1, "empathy-eval") as pool:
-        future = pool.submit(context.run, work)
-        while True:
-            try:
-                return future.result()
-            except KeyboardInterrupt:
-                if future.done():  # it is the work's own
-                    raise
-                ear.interrupt()
+    with _heard_by(ear), ThreadPoolExecutor(1, "empathy-eval") as pool:
+        return pool.submit(context.run, work).result()
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Lets Ctrl-C interrupt the main thread: the handler of ``asyncio.run`` is heard by the loop alone, which stands still meanwhile."""
+def _heard_by(ear: Ear) -> Iterator[None]:
+    """Lets Ctrl-C tell an ear, and nobody else: raised here, where nothing is done but to wait, it could hit the start of the thread."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, lambda number, frame: ear.interrupt())
     try:
         yield
     finally:
