@@ -59,7 +59,8 @@ class Ear:
 
     def __init__(self) -> None:
         self.interrupted = threading.Event()
-        self._lock, self._heard_by = threading.Lock(), list[Callable[[], object]]()
+        # A handler of signals may come in while another one is at work.
+        self._lock, self._heard_by = threading.RLock(), list[Callable[[], object]]()
 
     def interrupt(self) -> None:
         """Tells the work to stop, now or as soon as it listens."""
@@ -99,25 +100,25 @@ def beside_loops(work: Callable[[], T]) -> T:
         return work()
     ear, context = Ear(), contextvars.copy_context()
     context.run(EAR.set, ear)
-    with _interruptible(), ThreadPoolExecutor(1, "empathy-eval") as pool:
+    with _heard_by(ear), ThreadPoolExecutor(1, "empathy-eval") as pool:
         future = pool.submit(context.run, work)
         while True:
             try:
                 return future.result()
-            except KeyboardInterrupt:
-                if future.done():  # it is the work's own
+            except KeyboardInterrupt:  # the work's own, or of one that does not come as a signal
+                if future.done():
                     raise
                 ear.interrupt()
 
 
 @contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    """Lets Ctrl-C interrupt the main thread: the handler of ``asyncio.run`` is heard by the loop alone, which stands still meanwhile."""
+def _heard_by(ear: Ear) -> Iterator[None]:
+    """Lets an ear hear Ctrl-C at any moment: the handler of ``asyncio.run`` is heard by its loop alone, which stands still meanwhile."""
     before = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or before in (signal.SIG_IGN, None):
         yield
         return
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGINT, lambda number, frame: ear.interrupt())
     try:
         yield
     finally:
