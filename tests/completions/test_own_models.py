@@ -257,7 +257,8 @@ def test_a_body_that_is_none_is_told(recipe: Recipe, tmp_path: Path, monkeypatch
 
 def test_name_endpoint_and_parameters_are_in_every_key(recipe: Recipe, tmp_path: Path) -> None:
     ledger = tmp_path / "l.sqlite"
-    for number, change in enumerate(({}, {"name": "other"}, {"endpoint": "there"}, {"parameters": {"t": 1}}, {"name": "blind"})):
+    changes: tuple[dict[str, Any], ...] = ({}, {"name": "other"}, {"endpoint": "there"}, {"parameters": {"t": 1}}, {"name": "blind"})
+    for number, change in enumerate(changes):
         model = Far()
         vars(model).update(change)
         build(recipe, tmp_path / str(number), models={"far": model}, ledger=ledger)

@@ -124,7 +124,8 @@ class OwnModel:
         if not _storable(found):
             raise job_error(f'model "{self.name}"', f"gave no completion with a text but {str(found)[:80]!r}", FIX)
         # Half of a surrogate pair, which no ledger holds, becomes the escape that JSON writes it as.
-        return replace(found, text=found.text.encode("utf-8", "backslashreplace").decode())
+        stored: Completion = replace(found, text=found.text.encode("utf-8", "backslashreplace").decode())
+        return stored
 
     async def close(self) -> None:
         """Closes the model itself.
