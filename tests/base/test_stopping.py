@@ -192,7 +192,7 @@ def test_ctrl_c_is_afterwards_what_it_was_before() -> None:
     asyncio.run(cell())
 
 
-def test_who_ignores_ctrl_c_still_does(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_ignores_ctrl_c_still_does() -> None:
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         assert within(lambda: beside_loops(lambda: signal.getsignal(signal.SIGINT))) is signal.SIG_IGN

@@ -46,6 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts
     build(Recipe(load_configuration(demo_file(folder, report=report)), catalogue, prompts), folder / "build")
     there, path = Path.cwd(), list(sys.path)
     os.chdir(folder)
+    sys.path.append(str(folder))  # as the command line does
     try:
         release(folder / "build", folder / "release", "0.1.0")
     finally:
