@@ -18,7 +18,7 @@ from empathy_eval.commands.build import build
 from empathy_eval.commands.preview import preview
 from empathy_eval.completions.batch_files import import_answers
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.own import OwnModel, TextModel, own_model
+from empathy_eval.completions.models.own import OwnModel, TextModel
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.requests import About, Completion, Request, Usage
 from empathy_eval.design.configuration import Configuration, load_configuration
@@ -340,7 +340,7 @@ async def test_so_many_answers_are_worked_on_at_once_and_none_after_a_stop(demo:
             return super().answer(messages, answer_schema)
 
     model = Counted()
-    own = own_model("far", demo.models["far"], model, lambda: stopped[0] if stopped else None)
+    own = OwnModel(model, lambda: stopped[0] if stopped else None)
     request = Request(own.body([{"role": "user", "content": "x"}], "variant_answer"), own.endpoint, About("017-seed", "far_empathetic", 1))
     found = await asyncio.gather(*(own.complete(request) for _ in range(20)), return_exceptions=True)
     assert peak[0] == 3
@@ -395,8 +395,3 @@ def test_a_batch_holds_only_what_an_endpoint_is_to_answer(
     assert server.answered.total() > 3 and len(model.asked) == len(set(model.asked)) > 3
     ways = dict(rows(tmp_path / "b", "SELECT kind, min(delivery) || max(delivery) FROM completions GROUP BY kind"))
     assert ways["far_empathetic"] == "livelive" and ways["near_apathetic"] == ways["self_chat"] == "batchbatch"
-
-
-def test_an_own_model_is_equal_to_itself_alone() -> None:
-    one, other = Far(), Far()
-    assert OwnModel(one) == OwnModel(one) != OwnModel(other) and len({OwnModel(one), OwnModel(one), OwnModel(other)}) == 2

@@ -59,6 +59,7 @@ class Ear:
 
     def __init__(self) -> None:
         self.interrupted = threading.Event()
+        # A signal's handler may come in while another one is at work.
         self._lock, self._heard_by = threading.RLock(), list[Callable[[], object]]()
 
     def interrupt(self) -> None:

@@ -6,10 +6,11 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from empathy_eval.base.errors import JobError, input_error, job_error
+from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
 from empathy_eval.base.files import whole_file, write_whole
 from empathy_eval.base.hashing import canonical_json, digest_file
 from empathy_eval.base.stopping import stopped_by_signals
@@ -17,7 +18,9 @@ from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, make_budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
+from empathy_eval.completions.models.own import own_models
 from empathy_eval.completions.models.recorder import Notes
+from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.pending import under_way
 from empathy_eval.design.configuration import Configuration
@@ -61,9 +64,27 @@ def build(recipe: Recipe, out: Path, run: Run | None = None) -> Summary:
         JobError: if the ledger is damaged or full, an offline build lacks an answer, the endpoint refuses everything, or the
             budget is used up.
     """
-    run = run or Run()
+    run, recipe = run or Run(), found(recipe)
     with opened(recipe.config, out, run) as (ledger, budget):
         return asyncio.run(work_through(recipe, out, run, ledger, budget))
+
+
+def found(recipe: Recipe) -> Recipe:
+    """The recipe with all that it names beside files: a name that is wrong claims no folder.
+
+    Raises:
+        InputError: if a scorer, a model or a check cannot be had, with all problems at once.
+    """
+    made, problems = list[Any](), list[Problem]()
+    for find in (own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity)):
+        try:
+            made.append(find(recipe))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    models, checks, _ = made
+    return replace(recipe, models=models, checks=checks)
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from empathy_eval.completions.requests import Usage
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.planning import part_of, plans
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.build import Run, build, work_through
+from empathy_eval.generation.build import Run, build, found, work_through
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.keeper import Keeper, stopped
 from empathy_eval.generation.summary import Summary
@@ -140,6 +140,7 @@ def build_on_ray(recipe: Recipe, out: Path, run: Run | None = None, *, address: 
     run = run or Run()
     if run.offline or run.part or run.notes:
         raise only_whole()
+    found(recipe)  # the tasks find for themselves what it names
     with joined(address, deaf=True) as ray, plain_errors(ray):
         left = asyncio.run(_filled(ray, recipe, out.absolute(), run))
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.

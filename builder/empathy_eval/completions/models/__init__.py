@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.completions.budget import Budget
-from empathy_eval.completions.models.own import own_model
+from empathy_eval.completions.models.own import OwnModel, own_models
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.seed_bank import SeedBank
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
@@ -23,16 +23,13 @@ def make_models(recipe: Recipe, budget: Budget, stopped: Callable[[], EmpathyEva
         InputError: if a model of one's own or the scorer cannot be had.
     """
     config, bank = recipe.config, SeedBank(recipe.catalogue)
-    made: dict[str, Model] = {SCORE.role: ToxicityScorer(config.checks.toxicity)}
-    sent = {}
-    for role, one in config.models.items():
-        if role in recipe.models or one.kind not in ("seed-bank", "openai"):
-            made[role] = own_model(role, one, recipe.models.get(role), stopped)
-        elif one.kind == "seed-bank":
-            made[role] = bank
-        else:
-            sent[role] = one
-    if sent:
+    own = own_models(recipe)
+    # A model that is there for several things has one bound of what it is asked at once.
+    guarded = {id(model): OwnModel(model, stopped) for model in own.values()}
+    made: dict[str, Model] = {role: guarded[id(model)] for role, model in own.items()}
+    made |= {role: bank for role, one in config.models.items() if role not in made and one.kind == "seed-bank"}
+    made[SCORE.role] = ToxicityScorer(config.checks.toxicity)
+    if sent := {role: one for role, one in config.models.items() if role not in made}:
         # openai takes half a second to import, which an offline build does not need.
         from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
 

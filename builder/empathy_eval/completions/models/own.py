@@ -19,6 +19,7 @@ from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import Completion, Request, Usage
 from empathy_eval.design.configuration import ModelConfig
 from empathy_eval.design.prompts import Message
+from empathy_eval.design.recipe import Recipe
 
 GROUP = "empathy_eval.models"
 TEXTS, METHODS = ("name", "endpoint"), ("body", "complete", "close")
@@ -84,12 +85,6 @@ class OwnModel:
         self.name, self.endpoint, self._model, self._stopped = model.name, model.endpoint, model, stopped
         self._turns = asyncio.Semaphore(getattr(model, "in_flight", IN_FLIGHT))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, OwnModel) and other._model is self._model
-
-    def __hash__(self) -> int:
-        return id(self._model)
-
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The body that the model itself makes.
 
@@ -151,12 +146,24 @@ def _storable(found: Any) -> bool:
     return not any(violations(row, "ledger_row")) and not SURROGATE.search(found.finish + found.model) and len(found.text) <= LARGEST // 4
 
 
-def own_model(
-    role: str, config: ModelConfig, given: Any, stopped: Callable[[], EmpathyEvalError | None] = lambda: None
-) -> OwnModel:  # fmt: skip
-    """The model that was handed in for a role, or the one that a configuration names.
+def own_models(recipe: Recipe) -> dict[str, Any]:
+    """By what they are for, the models of one's own that a recipe holds or names; what is named alike is made once.
 
-    Once ``stopped`` gives an error, a request that still waits for its turn raises it instead of being answered.
+    Raises:
+        InputError: if one was not handed in, cannot be made, or is no model.
+    """
+    made, found = dict[bytes, Any](), dict[str, Any]()
+    for role, one in recipe.config.models.items():
+        if role in recipe.models or one.kind not in ("seed-bank", "openai"):
+            named = canonical_json([one.kind, one.parameters])
+            found[role] = _found(role, one, recipe.models.get(role, made.get(named)))
+            if role not in recipe.models:
+                made[named] = found[role]
+    return found
+
+
+def _found(role: str, config: ModelConfig, given: Any) -> Any:
+    """The model that was handed in for a role, or the one that a configuration names.
 
     Raises:
         InputError: if it was not handed in, cannot be made, or is no model.
@@ -175,4 +182,4 @@ def own_model(
     many = getattr(model, "in_flight", IN_FLIGHT)
     if not isinstance(many, int) or many < 1:
         raise input_error(where, f'"in_flight" of {type(model).__name__} is {many!r}', "let it be a whole number from 1")
-    return OwnModel(model, stopped)
+    return model
