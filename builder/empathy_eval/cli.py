@@ -16,7 +16,7 @@ from empathy_eval.commands import agree, build, diff, ledger, preview, publish, 
 VERBS = (preview, build, release, report, score, verify, diff, review, agree, publish, ledger)
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:
-  empathy-eval build release/demo.yaml --out build/demo
+  empathy-eval build demo --out build/demo
   empathy-eval release build/demo --out build/demo/release --version 0.1.0
 
 exit status: 0 done; 1 the job could not finish (what was paid for is kept, run it again); 2 the input is wrong
