@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
@@ -71,7 +71,6 @@ class Asker:
 
     def __init__(
         self, ledger: Ledger, models: dict[str, Model], prompts: Prompts, *, samples: int = 1, repairs: int = 0, offline: bool = False,
-        left: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.ledger = ledger
         self.models = models
@@ -79,8 +78,6 @@ class Asker:
         self.samples = samples
         self.repairs = repairs
         self.offline = offline
-        # By dialogue, why nothing is asked for it.
-        self.left = left or {}
         # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
         self.stopped: EmpathyEvalError | None = None
 
@@ -115,8 +112,6 @@ class Asker:
             return found
         if self.offline:
             raise NoAnswer(f"not in the ledger: {request.about}, sample {request.sample}, key {request.key}")
-        if request.about.dialogue_id in self.left:
-            raise NoAnswer(self.left[request.about.dialogue_id])
         if self.stopped:
             raise self.stopped
         start = time.monotonic()

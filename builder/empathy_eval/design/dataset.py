@@ -67,6 +67,12 @@ def pair_id(dialogue_id: str, turn: int) -> str:
     return f"{dialogue_id}-t{turn:02d}"
 
 
+def parts_of(name: str) -> tuple[str, int]:
+    """The dialogue and the place of the turn of a pair's id."""
+    dialogue_id, _, turn = name.rpartition("-t")
+    return dialogue_id, int(turn)
+
+
 SPLITS = ("train", "validation", "test")
 
 
@@ -83,6 +89,16 @@ def split_of(dialogue_id: str) -> str:
     return "train" if value < TRAIN else "validation" if value < TRAIN + VALIDATION else "test"
 
 
+def file_of(release_dir: Path, config: str, split: str) -> Path:
+    """Where the rows of a config and a split lie."""
+    return release_dir / "data" / config / f"{split}.parquet"
+
+
+def files_of(release_dir: Path, config: str, splits: Sequence[str] = SPLITS) -> list[Path]:
+    """Where the rows of a config lie, split by split."""
+    return [file_of(release_dir, config, split) for split in splits]
+
+
 GROUPINGS = ("scenario", "phase", "strategy")
 
 
@@ -93,7 +109,7 @@ def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SP
     """A column over splits; of names that come again and again, such as a dialogue's, each is one string in memory."""
     found: list[Any] = []
     known: dict[Any, Any] = {}
-    for path in (release_dir / "data" / config / f"{split}.parquet" for split in splits):
+    for path in files_of(release_dir, config, splits):
         for batch in table_batches(path, [name]):
             if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or batch.column(0).null_count:
                 raise input_error(path, f'the column "{name}" does not hold what the data contract says', WHOLE)

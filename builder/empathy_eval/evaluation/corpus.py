@@ -16,7 +16,8 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
-from empathy_eval.design.dataset import CANDIDATES, GROUPINGS, SPLITS, column
+from empathy_eval.design.dataset import CANDIDATES, GROUPINGS, SPLITS, column, files_of, parts_of
+from empathy_eval.design.dataset import pair_id as id_of
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.metrics.protocol import Context
 from empathy_eval.metrics.scoring import Pairs
@@ -73,7 +74,7 @@ def read_corpus(
 def refuse_odd_rows(release_dir: Path) -> None:
     """Raises an :class:`InputError` for the first row of a release that breaks the schema of its config."""
     for config in ("dialogues", "pairs", "controls"):
-        for path in (release_dir / "data" / config / f"{split}.parquet" for split in SPLITS):
+        for path in files_of(release_dir, config):
             for batch in table_batches(path):
                 for row in batch.to_pylist():
                     check(row, f"{config}_row", path)
@@ -139,12 +140,12 @@ def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) 
     """(pair id, dialogue, place of the turn) of helper turns, in the order of the dialogues."""
     wanted: dict[str, list[int]] = {}
     for pair_id in sorted(pair_ids):
-        dialogue_id, _, turn = pair_id.rpartition("-t")
-        wanted.setdefault(dialogue_id, []).append(int(turn))
-    for split in splits if wanted else ():
-        for batch in table_batches(release_dir / "data" / "dialogues" / f"{split}.parquet"):
+        dialogue_id, turn = parts_of(pair_id)
+        wanted.setdefault(dialogue_id, []).append(turn)
+    for path in files_of(release_dir, "dialogues", splits) if wanted else ():
+        for batch in table_batches(path):
             for row in batch.to_pylist():
                 for place in wanted.get(row["dialogue_id"], ()):
                     if place >= len(row["turns"] or ()):
                         raise input_error(release_dir, f"{row['dialogue_id']} has no turn {place}, which candidates.parquet names", WHOLE)
-                    yield f"{row['dialogue_id']}-t{place:02d}", row, place
+                    yield id_of(row["dialogue_id"], place), row, place

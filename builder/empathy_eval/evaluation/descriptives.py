@@ -16,7 +16,7 @@ from rapidfuzz.distance import Levenshtein
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.base.text import WORD, edit_ratio, overlap
 from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
-from empathy_eval.design.dataset import SPLITS, column
+from empathy_eval.design.dataset import column, files_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.corpus import Corpus
 from empathy_eval.metrics.length import Length
@@ -46,7 +46,7 @@ def _lengths(name: str, texts: Sequence[str]) -> dict[str, Any]:
 def course(release_dir: Path) -> dict[str, Any]:
     """How often each phase and strategy is used in each tenth of a dialogue's helper turns, as planned."""
     phases, strategies = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
-    for path in _files(release_dir, "dialogues"):
+    for path in files_of(release_dir, "dialogues"):
         for batch in table_batches(path, ["turns"]):
             for turns in batch.column("turns").to_pylist():
                 tagged = [(turn["phase"], turn["strategy"]) for turn in turns if turn["role"] == "helper"]
@@ -85,7 +85,7 @@ def _examples(release_dir: Path, config: str) -> list[dict[str, Any]]:
     wanted = [calm[place][1] for place in sorted({len(calm) * quartile // 4 for quartile in QUARTILES})] if calm else []
     if not wanted:
         return []
-    batches = (batch for path in _files(release_dir, config) for batch in table_batches(path))
+    batches = (batch for path in files_of(release_dir, config) for batch in table_batches(path))
     found = [row for batch in batches for row in batch.filter(pc.is_in(batch.column("pair_id"), pa.array(wanted))).to_pylist()]
     return [_example(row) for row in sorted(found, key=lambda row: wanted.index(row["pair_id"]))]
 
@@ -133,7 +133,3 @@ def making(facts: Mapping[str, Any]) -> dict[str, Any]:
         "reviewed": bool(facts.get("reviews")),
         **({"without": facts["without"]} if "without" in facts else {}),
     }
-
-
-def _files(release_dir: Path, config: str) -> list[Path]:
-    return [release_dir / "data" / config / f"{split}.parquet" for split in SPLITS]

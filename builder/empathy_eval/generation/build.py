@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +19,7 @@ from empathy_eval.completions.budget import Budget, make_budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
 from empathy_eval.completions.models.own import own_models
+from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.completions.models.transport import check_access
@@ -44,8 +45,8 @@ class Run:
     part: tuple[int, int] | None = None
     # With notes nothing is sent: unanswered requests are written down, and outcomes are written only if there are none.
     notes: Notes | None = None
-    # Why items were not answered elsewhere in this run, by dialogue: what they lack is not asked for again.
-    left: Mapping[str, str] = field(default_factory=dict)
+    # What stands in for the models that a recipe has.
+    instead: Callable[[dict[str, Model]], dict[str, Model]] = lambda models: models
     window: int = WINDOW
     progress: Callable[[Summary], None] = lambda summary: None
 
@@ -117,9 +118,9 @@ async def work_through(
     Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
     """
     config, checks = recipe.config, own_checks(recipe)
-    models = make_models(recipe, budget, lambda: asker.stopped)
+    models = run.instead(make_models(recipe, budget, lambda: asker.stopped))
     models = run.notes.stand_ins(models, config) if run.notes is not None else models
-    asker = Asker(ledger, models, recipe.prompts, samples=config.samples, repairs=config.repairs, offline=run.offline, left=run.left)
+    asker = Asker(ledger, models, recipe.prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
     part = run.part or (1, 1)
     items = part_of(plans(config, recipe.catalogue), *part)
     summary = Summary(len(list(part_of(range(planned(config, recipe.catalogue)), *part))), budget)

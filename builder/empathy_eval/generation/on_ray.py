@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import tempfile
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -17,7 +17,8 @@ from empathy_eval.base.stopping import stopped_by_signals
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import INSERT, Ledger
-from empathy_eval.completions.requests import Usage
+from empathy_eval.completions.models.protocol import Model, NoAnswer
+from empathy_eval.completions.requests import Completion, Request, Usage
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.planning import part_of, plans
 from empathy_eval.design.recipe import Recipe
@@ -144,7 +145,20 @@ def build_on_ray(recipe: Recipe, out: Path, run: Run | None = None, *, address: 
     with joined(address, deaf=True) as ray, plain_errors(ray):
         left = asyncio.run(_filled(ray, recipe, out.absolute(), run))
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
-    return build(recipe, out, replace(run, left=left))
+    return build(recipe, out, replace(run, instead=lambda models: {role: _Left(model, left) for role, model in models.items()}))
+
+
+class _Left:
+    """Stands in for a model: what the tasks could not have answered for a dialogue is not asked for again in this run."""
+
+    def __init__(self, model: Model, left: Mapping[str, str]) -> None:
+        self.name, self.endpoint, self.body, self.close = model.name, model.endpoint, model.body, model.close
+        self._model, self._left = model, left
+
+    async def complete(self, request: Request) -> Completion:
+        if request.about.dialogue_id in self._left:
+            raise NoAnswer(self._left[request.about.dialogue_id])
+        return await self._model.complete(request)
 
 
 def only_whole() -> InputError:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
-from empathy_eval.design.dataset import COLUMNS, SPLITS
+from empathy_eval.design.dataset import COLUMNS, SPLITS, files_of
 from empathy_eval.evaluation.report import Report
 
 GROUP = 1000
@@ -48,7 +48,7 @@ def _kind(kind: pa.DataType) -> str:
 
 def _example(folder: Path) -> str:
     """The shortest row of ``pairs`` without a flag (or with one, if all have one) as JSON, its texts cut."""
-    files = [folder / "data" / "pairs" / f"{split}.parquet" for split in SPLITS]
+    files = files_of(folder, "pairs")
 
     def batches(columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         return (batch for path in files for batch in pq.ParquetFile(path).iter_batches(GROUP, columns=columns))

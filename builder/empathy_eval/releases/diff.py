@@ -11,7 +11,7 @@ from typing import Any
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW
-from empathy_eval.design.dataset import COLUMNS, SPLITS, read_manifest, read_tables
+from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, read_manifest, read_tables
 
 # What of a manifest says how a release was made.
 MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "toxicity_weights", "builder", "software")
@@ -97,7 +97,7 @@ def _dialogues(folder: Path) -> dict[str, tuple[str, str]]:
     found: dict[str, tuple[str, str]] = {}
     for config in ("dialogues", "pairs", "controls"):
         for split in SPLITS:
-            for batch in table_batches(folder / "data" / config / f"{split}.parquet"):
+            for batch in table_batches(file_of(folder, config, split)):
                 for row in batch.to_pylist():
                     # Each row's hash holds that of the rows before it, so that one hash a dialogue is kept.
                     first, before = found.get(row["dialogue_id"], (split, ""))
@@ -109,7 +109,7 @@ def _columns(before: Path, after: Path) -> dict[str, list[str]]:
     """``+name`` and ``-name`` of columns that came and went, by config."""
     found = {}
     for config in COLUMNS:
-        old, new = (set(schema_of(folder / "data" / config / "train.parquet").names) for folder in (before, after))
+        old, new = (set(schema_of(file_of(folder, config, "train")).names) for folder in (before, after))
         if old != new:
             found[config] = [f"+{name}" for name in sorted(new - old)] + [f"-{name}" for name in sorted(old - new)]
     return found

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.tabular import schema_of, table_batches
-from empathy_eval.design.dataset import COLUMNS, SPLITS, read_manifest
+from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, read_manifest
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -58,7 +58,7 @@ def load(release: str | Path, config: str = "pairs", split: str | None = None) -
     from datasets import Dataset, DatasetDict, NamedSplit
 
     def rows(name: str) -> Dataset:
-        path = folder / "data" / config / f"{name}.parquet"
+        path = file_of(folder, config, name)
         return Dataset(pa.Table.from_batches(table_batches(path), schema_of(path)), split=NamedSplit(name))
 
     return rows(split) if split else DatasetDict({name: rows(name) for name in SPLITS})

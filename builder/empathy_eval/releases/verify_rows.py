@@ -10,7 +10,7 @@ from empathy_eval.base.errors import Problem
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.base.text import edit_ratio, overlap
-from empathy_eval.design.dataset import COLUMNS, SPLITS, split_of
+from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, parts_of, split_of
 from empathy_eval.releases.rows import preference_prompt
 
 RESTORE = "restore the file from where the release was published, or release the build again"
@@ -23,13 +23,13 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     for config in ("dialogues", "pairs", "preferences", "controls"):
         seen: dict[str, str] = {}
         for split in SPLITS:
-            dialogues, pairs = (Rows(folder / "data" / name / f"{split}.parquet") for name in ("dialogues", "pairs"))
+            dialogues, pairs = (Rows(file_of(folder, name, split)) for name in ("dialogues", "pairs"))
             for place, row in read_rows(folder, config, split):
                 if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
                     yield from wrong
                     continue
                 name = row["dialogue_id"] if config == "dialogues" else row["pair_id"]
-                dialogue_id = name.split("-t")[0]
+                dialogue_id = name if config == "dialogues" else parts_of(name)[0]
                 if before := seen.get(name):
                     yield Problem(place, f'"{name}" is also in {before}', "an id stands for one row")
                 seen[name] = place
@@ -43,7 +43,7 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, TableRow]]:
     """(place, row) of a file, in groups of rows."""
-    path = folder / "data" / config / f"{split}.parquet"
+    path = file_of(folder, config, split)
     number = 0
     for batch in table_batches(path):
         for row in batch.to_pylist():

@@ -14,7 +14,7 @@ from typing import Any
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.tabular import Writer
-from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, split_of
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, file_of, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.report import Report, own_metrics, write_report
 from empathy_eval.generation.build_folder import accepted, read_build
@@ -93,7 +93,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
     counts: dict[str, Counter[str]] = {config: Counter(dict.fromkeys(SPLITS, 0)) for config in COLUMNS}
     with contextlib.ExitStack() as stack:
         data = {
-            (config, split): stack.enter_context(Writer(folder / "data" / config / f"{split}.parquet", schema))
+            (config, split): stack.enter_context(Writer(file_of(folder, config, split), schema))
             for config, schema in COLUMNS.items()
             for split in SPLITS
         }

@@ -12,7 +12,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import SPLITS
+from empathy_eval.design.dataset import files_of
 from empathy_eval.design.planning import apportion
 
 CANDIDATES = "candidates.parquet"
@@ -102,8 +102,8 @@ def sample(release_dir: Path, design: Design) -> Sample:
 
 def batches(release_dir: Path, config: str, columns: list[str]) -> Iterator[Any]:
     """The record batches of a config over all splits, the named columns only."""
-    for split in SPLITS:
-        yield from table_batches(release_dir / "data" / config / f"{split}.parquet", columns)
+    for path in files_of(release_dir, config):
+        yield from table_batches(path, columns)
 
 
 def _entries(release_dir: Path, config: str) -> Iterator[_Entry]:
