@@ -52,6 +52,6 @@ def test_an_offline_build_without_a_ledger_exits_with_2_and_writes_nothing(argum
 
 def test_help_teaches_and_is_quick() -> None:
     said = subprocess.run([sys.executable, "-m", "empathy_eval", "--help"], capture_output=True, text=True, timeout=20, check=True).stdout
-    assert "empathy-eval build release/demo.yaml --out build/demo" in said
+    assert "empathy-eval build demo --out build/demo" in said
     heavy = "import sys, empathy_eval.cli; sys.exit(any(name in sys.modules for name in ('torch', 'spacy', 'matplotlib')))"
     assert subprocess.run([sys.executable, "-c", heavy], check=False).returncode == 0

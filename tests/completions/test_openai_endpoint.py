@@ -20,7 +20,7 @@ import pytest
 import yaml
 from empathy_eval.base.errors import InputError, JobError, job_error
 from empathy_eval.cli import main
-from empathy_eval.completions.ledger import Entry, Ledger
+from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.kinds import rewritings
 from empathy_eval.design.planning import PlannedTurn
@@ -181,16 +181,16 @@ def test_what_makes_going_on_senseless_stops_the_run_at_once_with_everything_kep
 def test_after_an_answer_that_cannot_be_stored_only_what_is_at_the_server_is_still_paid_for(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put, room = Ledger.put, iter(range(20))
+    commit, room = Ledger.commit, iter(range(20))
 
-    def full(self: Ledger, *entries: Entry) -> None:
-        if entries[0].delivery == "live" and next(room, None) is None:
+    async def full(self: Ledger, rows: list[tuple[object, ...]]) -> None:
+        if any("live" in row and next(room, None) is None for row in rows):
             raise job_error(self.path, "cannot be written: full", "make room")
-        put(self, *entries)
+        await commit(self, rows)
 
     with running(Behaviour(latency=0.05)) as server:
         config = bench.config(server, {"in_flight": 4, "timeout_seconds": 20})
-        monkeypatch.setattr(Ledger, "put", full)
+        monkeypatch.setattr(Ledger, "commit", full)
         with pytest.raises(JobError, match="cannot be written: full"):
             bench.build("b", config)
         assert server.seen.total() == server.answered.total() <= 20 + 2 * 4

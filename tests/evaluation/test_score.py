@@ -82,6 +82,7 @@ def strange(released: tuple[Path, Released], tmp_path: Path, monkeypatch: pytest
     text = read_corpus(released[0], "pairs", PAIR_VARIANTS).variants["apathetic"][0]
     (tmp_path / "strange_metrics.py").write_text(METRICS % text[:40].replace('"', '\\"'))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "kept"))
     return tmp_path
 

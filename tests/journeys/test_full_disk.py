@@ -31,7 +31,7 @@ def build(tmp_path: Path) -> list[str]:
 
 
 def test_a_build_says_so_and_goes_on_once_there_is_room(build: list[str], tmp_path: Path) -> None:
-    for room in (2_000, 150_000):
+    for room in (2_000, 100_000):
         full = run(build, room)
         assert full.returncode == 1, (room, full.stdout, full.stderr)
         assert "cannot be" in full.stderr and "Fix: make room" in full.stderr and "Traceback" not in full.stderr
