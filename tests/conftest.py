@@ -95,3 +95,13 @@ def built(tmp_path_factory: pytest.TempPathFactory, demo: Configuration, catalog
 def released(built: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Released]:
     folder = tmp_path_factory.mktemp("released") / "release"
     return folder, release(built, folder, "0.1.0")
+
+
+@pytest.fixture(scope="session")
+def light(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts: Prompts) -> Path:
+    """A release of the small world whose report is quickly made."""
+    folder = tmp_path_factory.mktemp("light")
+    config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "length"], "bootstrap": 10}))
+    build(Recipe(config, catalogue, prompts), folder / "build")
+    release(folder / "build", folder / "release", "0.1.0")
+    return folder / "release"
