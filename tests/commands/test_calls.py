@@ -97,6 +97,7 @@ def test_a_call_that_is_given_what_is_wrong_says_so_as_the_verb_does(tmp_path: P
         lambda: ee.build("no-such", tmp_path / "b"),
         lambda: ee.build("demo", tmp_path / "b", offline=True, batch=True),
         lambda: ee.build("demo", tmp_path / "b", engine="far away"),
+        lambda: ee.build("demo", tmp_path / "b", part=(17, 16)),
         lambda: ee.release(tmp_path, tmp_path / "r", "1"),
         lambda: ee.load("my-lab/empathy-eval"),
         lambda: ee.agree(tmp_path / "none.csv"),

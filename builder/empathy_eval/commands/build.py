@@ -44,6 +44,8 @@ def build(
     ways = {"offline": offline, "requests_to": requests_to is not None, "batch": batch}
     if sum(ways.values()) > 1:
         raise input_error("build", f"{' and '.join(name for name, asked in ways.items() if asked)} are asked for at once", "choose one way")
+    if part and not 1 <= part[0] <= part[1]:
+        raise input_error("build: part", f"{part} is no part", "give (K, N) with K from 1 to N, such as (3, 16)")
     from empathy_eval.base.stopping import beside_loops
     from empathy_eval.generation.build import Run
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from empathy_eval.design.contrasts import PAIR_VARIANTS
+from empathy_eval.design.contrasts import CONTROLS
 
 REWRITING = frozenset({"taxonomy", "exemplar", "context", "strategy", "limits"})
 
@@ -32,7 +32,7 @@ class Kind:
     @property
     def control(self) -> bool:
         """Whether it makes a control, which only planned turns have."""
-        return self.variant is not None and self.variant not in PAIR_VARIANTS
+        return self.variant in CONTROLS
 
 
 SELF_CHAT = Kind(
