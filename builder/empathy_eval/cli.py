@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.version import __version__
 from empathy_eval.commands import agree, build, diff, ledger, preview, publish, release, report, review, score, verify
@@ -41,8 +43,8 @@ def make_parser() -> argparse.ArgumentParser:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit status; errors that a user can mend are printed without a traceback."""
     options = make_parser().parse_args(arguments)
-    # A metric, a check or a model of one's own lies where the command is run.
-    sys.path += [here] if (here := str(Path.cwd())) not in sys.path else []
+    with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder
+        plugins.BESIDE[:] = [str(Path.cwd())]
     try:
         return int(options.run(options))
     except EmpathyEvalError as error:

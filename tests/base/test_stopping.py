@@ -141,7 +141,7 @@ def test_a_second_interrupt_does_not_wait(looped: bool, kind: type[Far], recipe:
     def stop() -> None:
         model.asked.wait(LONG)
         interrupt()
-        time.sleep(0.3)
+        time.sleep(1.5)  # two that come at once would be one
         interrupt()
 
     def work() -> Any:
@@ -233,3 +233,19 @@ def test_a_pause_is_a_pause_and_ends_at_an_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt):
         within(lambda: beside_loops(work))
     assert time.monotonic() - begin < LONG / 2
+
+
+def test_a_handler_of_ones_own_is_there_again_after_a_run() -> None:
+    def mine(number: int, frame: object) -> None:
+        raise AssertionError
+
+    async def listen() -> None:
+        with stopped_by_signals(lambda error: None):
+            assert signal.getsignal(signal.SIGINT) is not mine
+
+    before = signal.signal(signal.SIGINT, mine)
+    try:
+        asyncio.run(listen())
+        assert signal.getsignal(signal.SIGINT) is mine
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,5 +1,6 @@
 """The ledger: durable, exclusive, honest about damage."""
 
+import asyncio
 import multiprocessing
 import os
 import shutil
@@ -234,3 +235,22 @@ def test_a_ledger_that_may_only_be_read_and_is_in_use_is_refused(tmp_path: Path,
             Ledger(tmp_path / "l", write=False)
         process.communicate(b"\n")
     Ledger(tmp_path / "l", write=False).close()
+
+
+async def test_an_answer_that_waits_for_its_commit_goes_with_any_other_and_with_the_end(tmp_path: Path) -> None:
+    """A reservation that is taken back never goes before the answer that it was for."""
+    path = tmp_path / "l.sqlite"
+    for close in (False, True):
+        with Ledger(path) as ledger:
+            key = f"s1-{int(close):064x}"
+            entry = Entry(key, About("001-00000", "self_chat"), Completion("{}", "stop", "m", Usage(1, 0, 1)))
+            ledger.reserve("t", "m", Usage(9, 0, 9))
+            ledger.release("t")
+            storing = asyncio.ensure_future(ledger.store(entry))
+            await asyncio.sleep(0)  # it waits for its turn now
+            if not close:
+                ledger.reserve("other", "m", Usage(9, 0, 9))
+                assert ledger.get(key) is not None
+            storing.cancel()
+        with Ledger(path) as ledger:
+            assert ledger.get(key) is not None and len(ledger.reserved()) == 1

@@ -86,7 +86,7 @@ def test_nothing_of_ones_own_is_the_same_recipe(recipe: Recipe) -> None:
 def test_objects_stand_in_the_configuration_by_what_they_call_themselves(recipe: Recipe) -> None:
     model, check = Model(), Check()
     own = recipe.with_own({"far": model}, [check])
-    assert own.models == {"far": model} and own.checks == (check,)
+    assert own.models == {"far": model} and own.checks == {check.name: check}
     assert own.config.published["models"]["far"] == {"kind": "given", "model": "mine", "endpoint": "here"}
     assert own.config.published["models"]["near"] == {"kind": "seed-bank"}
     assert own.config.published["checks"]["own"] == {"few_questions": {"given": "most:1"}} == own.config.own_checks
@@ -102,7 +102,7 @@ def test_the_identity_is_that_of_models_and_checks_with_their_signatures_and_of_
     assert identity({}, Check(), Check("other")) == identity({}, Check("other"), Check())
     by_two_calls = recipe.with_own({"far": Model()}).with_own({}, [Check()])
     assert by_two_calls.config.identity == identity({"far": Model()}, Check())
-    assert by_two_calls.models == {"far": Model()} and by_two_calls.checks == (Check(),)
+    assert by_two_calls.models == {"far": Model()} and list(by_two_calls.checks.values()) == [Check()]
     others = [
         identity({}), identity({"far": Model()}), identity({"near": Model()}), identity({"far": Model("n")}),
         identity({"far": Model("mine", "e")}), identity({}, Check()), identity({}, Check("other")),

@@ -103,6 +103,23 @@ def test_the_commands_import_no_module_beside_a_release_and_say_so(here: Path) -
     assert not (here / "ran").exists()
 
 
+@pytest.mark.parametrize("folder", ["release", "."], ids=["beside the release", "in it"])
+def test_an_entry_point_in_the_folder_where_a_verb_runs_is_not_installed(folder: str, here: Path) -> None:
+    """A release may ship what looks like an installed package."""
+    place = here / "release" if folder == "." else here
+    (place / "evil-1.0.dist-info").mkdir()
+    (place / "evil-1.0.dist-info" / "METADATA").write_text("Name: evil\nVersion: 1.0\n")
+    (place / "evil-1.0.dist-info" / "entry_points.txt").write_text("[empathy_eval.metrics]\nevil = evil_metric:Warmth\n")
+    (place / "evil_metric.py").write_text((here / "beside_the_release.py").read_text())
+    named(here / "release", metrics=["bleu", "evil"])
+    for start in (["-m", "empathy_eval"], ["-P", "-c", "import sys; from empathy_eval.cli import main; sys.exit(main(sys.argv[1:]))"]):
+        done = subprocess.run(
+            [sys.executable, *start, "report", folder, "--out", str(here / "out")], cwd=place, capture_output=True, text=True
+        )
+        assert '"evil" is not recomputed: it is not installed here' in done.stderr, done.stdout + done.stderr
+    assert not (here / "ran").exists()
+
+
 def test_verify_exits_1_when_strict_and_its_json_tells_a_program(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["verify", "release", "--strict", "--json"]) == 1
     (told,) = json.loads(capsys.readouterr().out)

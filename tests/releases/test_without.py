@@ -15,13 +15,19 @@ import empathy_eval
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.evaluation.report import report
 from empathy_eval.evaluation.score import score
+from empathy_eval.generation.build import build
 from empathy_eval.releases.diff import diff
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import Released, release
 
 import tests
+from tests.conftest import demo_file
 from tests.doubles.hub import WRITER, running
 from tests.releases.test_verify import rehash
 
@@ -123,3 +129,14 @@ def test_a_manifest_that_leaves_out_what_the_report_shows_or_nobody_asked_for_is
     rehash(copy, without=["kindness"])
     with pytest.raises(InputError, match='manifest.json: without: "kindness" is no metric of the configuration'):
         verify(copy)
+
+
+@pytest.mark.parametrize("model", ["nobody/not-here", "/nope/weights"])
+def test_the_weights_of_a_metric_that_is_left_out_need_not_be_here(model: str, world: Path, tmp_path: Path) -> None:
+    report = {"metrics": ["length", "bertscore"], "bertscore": {"model": model, "layer": 1}, "bootstrap": 10}
+    config = load_configuration(demo_file(tmp_path, report=report))
+    build(Recipe(config, load_catalogue(world), load_prompts()), tmp_path / "b")
+    manifest = release(tmp_path / "b", tmp_path / "r", "0.1.0", without=["bertscore"]).manifest
+    assert manifest["configuration"]["report"]["bertscore"]["model"] == "left-out" and verify(tmp_path / "r") == []
+    with pytest.raises(InputError, match="report: bertscore: model"):
+        release(tmp_path / "b", tmp_path / "r2", "0.1.0")

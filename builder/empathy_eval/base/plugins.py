@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+import os
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import EmpathyEvalError, input_error
 
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
 OURS = "empathy-eval"
+# Where modules of one's own are looked for beside ``sys.path``: the command line names the folder where it is run.
+BESIDE = list[str]()
 
 
 def known(group: str, built_in: Iterable[str] = ()) -> dict[str, list[str]]:
     """Every name of a group of entry points, with the packages that offer it: more than one where they clash."""
     names = {name: [OURS] for name in built_in}
-    for point in entry_points(group=group):
+    for point in _offered(group):
         names.setdefault(point.name, []).append(point.dist.name if point.dist else point.value)
     return names
 
@@ -42,7 +48,10 @@ def made(group: str, name: str, settings: Mapping[str, Any], built_in: Mapping[s
 
 
 def _point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> EntryPoint:
+    from importlib.metadata import EntryPoint
+
     if ":" in name:
+        sys.path += [folder for folder in BESIDE if folder not in sys.path]
         return EntryPoint(name, name, group)
     names = known(group, built_in)
     offers = names.get(name, [])
@@ -52,5 +61,16 @@ def _point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> Ent
         raise input_error(what, f"is offered by {' and by '.join(offers)}", "uninstall one of them, or write module:name")
     if name in built_in:
         return EntryPoint(name, built_in[name], group)
-    (point,) = entry_points(group=group, name=name)
+    (point,) = (one for one in _offered(group) if one.name == name)
     return point
+
+
+def _offered(group: str) -> Iterator[EntryPoint]:
+    """The entry points of installed packages. What lies in the folder where the program runs is not installed: it may be a stranger's."""
+    from importlib.metadata import distributions
+
+    here = {os.path.realpath(folder) for folder in ("", *BESIDE)}
+    found = dict[str, Any]()
+    for one in distributions(path=[folder for folder in sys.path if os.path.realpath(folder) not in here]):
+        found.setdefault(one.name.lower(), one)
+    yield from (point for one in found.values() for point in one.entry_points if point.group == group)

@@ -44,12 +44,11 @@ def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
             stack.enter_context(ear.open(lambda: loop.call_soon_threadsafe(hear, "SIGINT")))
         for name, number in numbers.items():
             before = signal.getsignal(number)
-            if before == signal.SIG_IGN:  # as nohup wants it, or a shell for what it runs in the background
+            if before in (signal.SIG_IGN, None):  # as nohup wants it, or a shell for what runs in the background; or what is not Python's
                 continue
             with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread, or not a Unix
                 loop.add_signal_handler(number, hear, name)
-                if name != "SIGINT":  # whose handler of before is the loop's own
-                    stack.callback(signal.signal, number, before)
+                stack.callback(signal.signal, number, before)
                 stack.callback(loop.remove_signal_handler, number)
         yield
 

@@ -44,8 +44,10 @@ def build(
     ways = {"offline": offline, "requests_to": requests_to is not None, "batch": batch}
     if sum(ways.values()) > 1:
         raise input_error("build", f"{' and '.join(name for name, asked in ways.items() if asked)} are asked for at once", "choose one way")
-    if part and not 1 <= part[0] <= part[1]:
-        raise input_error("build: part", f"{part} is no part", "give (K, N) with K from 1 to N, such as (3, 16)")
+    if part is not None and not (isinstance(part, tuple) and [*map(type, part)] == [int, int] and 1 <= part[0] <= part[1]):
+        raise input_error("build: part", f"{part!r} is no part", "give (K, N) with K from 1 to N, such as (3, 16)")
+    if not (wait or batch):
+        raise input_error("--no-wait", "belongs to --batch", "add --batch, or leave it out")
     from empathy_eval.base.stopping import beside_loops
     from empathy_eval.generation.build import Run
 
@@ -135,8 +137,6 @@ def part(text: str) -> tuple[int, int]:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    if options.no_wait and not options.batch:
-        raise input_error("--no-wait", "belongs to --batch", "add --batch, or leave it out")
     from tqdm import tqdm
 
     with (

@@ -44,9 +44,12 @@ def score(
     """
     if not metrics and not scores:
         raise input_error("score", "nothing to score with", "give a metric, a file of scores, or both")
+    from empathy_eval.design.dataset import SPLITS
     from empathy_eval.evaluation.score import score
     from empathy_eval.releases.fetch import release_folder
 
+    if split not in (None, *SPLITS):
+        raise input_error("score: split", f'there is no "{split}"', f"name one of {', '.join(SPLITS)}")
     with scoring_with(cache, engine, ray_address, progress) as scoring:
         return score(
             release_folder(release), metrics, [Path(one) for one in scores], split=split, lower_is_better=lower_is_better,

@@ -160,7 +160,8 @@ class Ledger:
         """
         try:
             self._connection.execute("BEGIN")
-            for sql, rows in (*statements, (RELEASE, self._released)):
+            # What waits for its commit goes with any other: a reservation that is taken back never goes before its answer.
+            for sql, rows in ((INSERT, [*map(row_of, self._gathered)]), *statements, (RELEASE, self._released)):
                 self._connection.executemany(sql, rows)
             self._connection.execute("COMMIT")
             self._released = []
@@ -206,7 +207,7 @@ class Ledger:
 
     def close(self) -> None:
         """Closes the file; every answer is in it already."""
-        if self._released:
+        if self._released or self._gathered:
             self.write()
         self._kept.close()
 

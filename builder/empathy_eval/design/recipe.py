@@ -19,13 +19,16 @@ PACKAGED = ("demo", "full")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A configuration, the scenarios with their taxonomy and seeds, and the prompts; models and checks of one's own as objects."""
+    """A configuration, the scenarios with their taxonomy and seeds, and the prompts.
+
+    ``models`` (by what they are for) and ``checks`` (by the name in the configuration) are objects of one's own.
+    """
 
     config: Configuration
     catalogue: Catalogue
     prompts: Prompts
     models: Mapping[str, Any] = field(default_factory=dict)
-    checks: tuple[Any, ...] = ()
+    checks: Mapping[str, Any] = field(default_factory=dict)
 
     def with_own(self, models: Mapping[str, Any], checks: Sequence[Any] = ()) -> Recipe:
         """This recipe with objects of one's own: models by what they are for, checks beside the others. The configuration names them.
@@ -34,16 +37,19 @@ class Recipe:
             InputError: if one is without what it goes by, two checks have one name, or the configuration is not valid with them, such as
                 for a model that is for nothing.
         """
+        if not isinstance(models, Mapping) or not isinstance(checks, Sequence):
+            raise input_error("build", "models or checks are not given as they are taken", "give models={'far': …} and checks=[…]")
         if not models and not checks:
             return self
-        problems = [*_nameless(models, checks), *_twice([*self.checks, *checks])]
+        problems = [*_nameless(models, checks), *_twice([*self.checks.values(), *checks])]
         if problems:
             raise InputError(problems)
         named = {role: {"kind": "given", "model": one.name, "endpoint": one.endpoint} for role, one in models.items()}
         own = {**self.config.own_checks, **{one.name: {"given": one.signature} for one in checks}}
         raw = {**self.config.raw, "models": {**self.config.raw["models"], **named}}
         raw["checks"] = {**raw["checks"], **({"own": own} if own else {})}
-        return replace(self, config=checked(raw, self.config.name), models={**self.models, **models}, checks=(*self.checks, *checks))
+        found = {**self.checks, **{one.name: one for one in checks}}
+        return replace(self, config=checked(raw, self.config.name), models={**self.models, **models}, checks=found)
 
 
 def _nameless(models: Mapping[str, Any], checks: Sequence[Any]) -> Iterator[Problem]:
@@ -51,8 +57,13 @@ def _nameless(models: Mapping[str, Any], checks: Sequence[Any]) -> Iterator[Prob
     places = [(f"models: {role}", one, ("name", "endpoint"), "models") for role, one in models.items()]
     places += [(f"checks[{number}]", one, ("name", "signature"), "checks") for number, one in enumerate(checks)]
     for where, one, texts, document in places:
-        if missing := [name for name in texts if not isinstance(getattr(one, name, None), str)]:
+        if missing := [name for name in texts if not _is_text(getattr(one, name, None))]:
             yield Problem(where, f"{type(one).__name__} has no {', '.join(missing)}", f"see docs/{document}.md for what it has: texts")
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a text that can be written down: half a surrogate pair cannot."""
+    return isinstance(value, str) and value == value.encode(errors="ignore").decode()
 
 
 def _twice(checks: Sequence[Any]) -> Iterator[Problem]:

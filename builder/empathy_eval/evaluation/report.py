@@ -24,7 +24,7 @@ from empathy_eval.evaluation.stand import LENGTH_WITHIN, Stand
 from empathy_eval.metrics.registry import Found, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
-from empathy_eval.metrics.weights import published
+from empathy_eval.metrics.weights import is_listed, published
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,12 +92,17 @@ def own_metrics(settings: dict[str, Any], without: Collection[str] = ()) -> Foun
     return find(names, settings, own=names)
 
 
-def published_configuration(configuration: dict[str, Any]) -> dict[str, Any]:
-    """The configuration as a manifest shows it: a model that is not a well-known one is named by the hash of its weights."""
+def published_configuration(configuration: dict[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
+    """The configuration as a manifest shows it: a model that is not a well-known one is named by the hash of its weights.
+
+    Of one whose metric is left out only that is said: its weights need not be here.
+    """
     settings = configuration["report"]
     if "bertscore" not in settings or "bertscore" not in names_of(settings):
         return configuration
-    bertscore = {**settings["bertscore"], "model": published(settings["bertscore"]["model"])}
+    model = settings["bertscore"]["model"]
+    named = published(model) if is_listed(model) or "bertscore" not in without else "left-out"
+    bertscore = {**settings["bertscore"], "model": named}
     return {**configuration, "report": {**settings, "bertscore": bertscore}}
 
 

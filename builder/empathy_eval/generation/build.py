@@ -85,7 +85,7 @@ def found(recipe: Recipe) -> Recipe:
     if problems:
         raise InputError(problems)
     models, checks, _ = made
-    return replace(recipe, models=models, checks=checks)
+    return replace(recipe, models=models, checks=dict(zip(recipe.config.own_checks, checks, strict=True)))
 
 
 @contextlib.contextmanager

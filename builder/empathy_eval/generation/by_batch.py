@@ -24,7 +24,7 @@ from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.pending import Batch, ended, named, next_round, note, still_counted, taken_ids, under_way
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.build import Run, build
+from empathy_eval.generation.build import Run, build, found
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.summary import Handed
 
@@ -153,7 +153,7 @@ def build_by_batch(
     Raises:
         InputError, JobError: as :func:`empathy_eval.generation.build.build` does; and a JobError for a round that brought no answer.
     """
-    run = run or Run()
+    run, recipe = run or Run(), found(recipe)
     rounds = Rounds(recipe.config, run.ledger or out / LEDGER, run, poll, watch)
     before = None
     while True:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, input_error
+from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, input_error
 from empathy_eval.base.ray_cluster import AGAIN, heard, joined, plain_errors, workers_of
 from empathy_eval.base.stopping import stopped_by_signals
 from empathy_eval.completions.asker import Asker
@@ -56,9 +56,14 @@ class _SliceLedger(Ledger):
     async def commit(self, rows: list[tuple[object, ...]]) -> None:
         owed, self.owed = self.owed, []
         async with self.room:
-            self._heed(await heard(self.ray, self.keeper.put.remote(rows)))
-        for call in owed:
-            self.keeper.settle.remote(*call)
+            try:
+                self._heed(await heard(self.ray, self.keeper.put.remote(rows)))
+            except EmpathyEvalError:  # the answers are lost, and were paid for
+                owed = [(number, token, used, False) for number, token, used, _ in owed]
+                raise
+            finally:
+                for call in owed:
+                    self.keeper.settle.remote(*call)
         self.write((INSERT, rows))
 
     @contextmanager
@@ -143,9 +148,28 @@ def build_on_ray(recipe: Recipe, out: Path, run: Run | None = None, *, address: 
         raise only_whole()
     found(recipe)  # the tasks find for themselves what it names
     with joined(address, deaf=True) as ray, plain_errors(ray):
+        _refuse_unsendable(ray, recipe)
         left = asyncio.run(_filled(ray, recipe, out.absolute(), run))
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
-    return build(recipe, out, replace(run, instead=lambda models: {role: _Left(model, left) for role, model in models.items()}))
+    return build(recipe, out, replace(run, instead=lambda models: _left(models, left)))
+
+
+def _left(models: dict[str, Model], left: Mapping[str, str]) -> dict[str, Model]:
+    made = {id(model): _Left(model, left) for model in models.values()}
+    return {role: made[id(model)] for role, model in models.items()}
+
+
+def _refuse_unsendable(ray: Any, recipe: Recipe) -> None:
+    """Raises an :class:`InputError` for objects of one's own that no other process can have."""
+    problems = []
+    for what, one in [*((f"models: {role}", model) for role, model in recipe.models.items()), *recipe.checks.items()]:
+        try:
+            ray.cloudpickle.dumps(one)
+        except Exception as error:  # an object's own pickling may raise anything
+            said = f"cannot be sent to other processes: {type(error).__name__}: {str(error)[:200]}"
+            problems.append(Problem(what, said, "let it make what it holds when it is first asked, or build without --engine ray"))
+    if problems:
+        raise InputError(problems)
 
 
 class _Left:

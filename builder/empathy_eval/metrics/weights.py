@@ -37,13 +37,22 @@ def folder_of(model: str) -> Path:
         raise input_error("report: bertscore: model", f'the weights "{model}" are not at hand', fix)
     folder = Path(model)
     if not folder.is_dir():
-        from huggingface_hub import snapshot_download
-
-        folder = Path(snapshot_download(model, allow_patterns=list(PATTERNS)))
+        folder = _of_the_hub(model)
     if not (folder / FILE).is_file():
         fix = "save the model as safetensors in one file; pickled weights are not loaded, for they can run anything"
         raise input_error("report: bertscore: model", f'"{model}" holds no {FILE}', fix)
     return folder
+
+
+def _of_the_hub(model: str) -> Path:
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    try:
+        return Path(snapshot_download(model, allow_patterns=list(PATTERNS)))
+    except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
+        what = f'"{model}" is no folder, and the Hub does not give it: {str(error).splitlines()[0][:200]}'
+        raise input_error("report: bertscore: model", what, f"mend the name, or {WITHOUT}") from error
 
 
 def published(model: str) -> str:

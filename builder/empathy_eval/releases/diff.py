@@ -14,7 +14,7 @@ from empathy_eval.design.contrasts import RAW
 from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, read_manifest, read_tables
 
 # What of a manifest says how a release was made.
-MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "toxicity_weights", "builder", "software")
+MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "toxicity_weights", "checks", "builder", "software")
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.hashing import digest, digest_file
-from empathy_eval.evaluation.report import published_configuration
 from empathy_eval.releases.selection import Selection
 
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -44,7 +43,6 @@ def manifest_facts(
         "withdrawn": header["configuration"].get("withdrawn", []),
         "spares_left_out": selection.spares,
         **{name: value for name, value in header.items() if name != "outcomes"},
-        "configuration": published_configuration(header["configuration"]),
         "software": {"python": platform.python_version(), **_versions()},
     }
 

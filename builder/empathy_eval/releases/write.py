@@ -16,7 +16,7 @@ from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, file_of, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.report import Report, own_metrics, write_report
+from empathy_eval.evaluation.report import Report, own_metrics, published_configuration, write_report
 from empathy_eval.generation.build_folder import accepted, read_build
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.review.record import content_hash, review_facts
@@ -63,6 +63,7 @@ def release(
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
         raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
+    header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}

@@ -57,7 +57,7 @@ class TextModel:
         return Completion(await _beside(lambda: self.answer(request.body["messages"], schema(request.body["schema"]))), "stop", self.name)
 
     async def close(self) -> None:
-        """Gives back what it holds; nothing, unless a subclass says so."""
+        """Gives back what it holds, at the end of a build or a round of it; it may be asked again. Nothing, unless a subclass says so."""
 
 
 async def _beside(work: Callable[[], Any]) -> Any:

@@ -32,5 +32,5 @@ class Model(Protocol):
         ...
 
     async def close(self) -> None:
-        """Gives back connections."""
+        """Gives back connections, at the end of a build or a round of it; the model may be asked again, in another event loop."""
         ...

@@ -45,7 +45,7 @@ def own_checks(recipe: Recipe) -> tuple[Check, ...]:
     Raises:
         InputError: if one was not handed in, cannot be made, or is no check, or two have one name; all at once.
     """
-    given = {one.name: one for one in recipe.checks}
+    given = recipe.checks
     found, problems = list[Any](), list[Problem]()
     for name, settings in recipe.config.own_checks.items():
         try:
