@@ -9,7 +9,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 from empathy_eval.base.errors import JobError, job_error
@@ -100,7 +100,11 @@ def beside_loops(work: Callable[[], T]) -> T:
     ear, context = Ear(), contextvars.copy_context()
     context.run(EAR.set, ear)
     with _heard_by(ear), ThreadPoolExecutor(1, "empathy-eval") as pool:
-        return pool.submit(context.run, work).result()
+        future = pool.submit(context.run, work)
+        # A signal that another thread of the process gets wakes nobody here: its handler runs when this thread next does something.
+        while not future.done():
+            wait([future], timeout=0.2)
+        return future.result()
 
 
 @contextlib.contextmanager
