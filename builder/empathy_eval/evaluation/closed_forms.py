@@ -20,7 +20,7 @@ ALPHA = 1
 # What is added to the spread of a difference, so that one without any spread has a weight.
 LEAST_SPREAD = 0.01
 # Pairs counted at once: memory does not grow with their number.
-AT_ONCE = 2048
+AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ def _counted(places: Counts, counts: Counts, size: int) -> Counts:
 def log_odds(sums: Sums) -> Counts:
     """The log of a feature's share of all counts in kind texts over that in cold ones, each count one higher; 0 where it never was."""
     seen = (sums.kind + sums.cold) > 0
-    kind, cold = ((one + ALPHA) / (one.sum() + ALPHA * seen.sum()) for one in (sums.kind, sums.cold))
+    kind, cold = ((one + ALPHA) / max(one.sum() + ALPHA * seen.sum(), 1) for one in (sums.kind, sums.cold))
     return _rounded(np.where(seen, np.log(kind / cold), 0.0))
 
 
@@ -134,6 +134,11 @@ class Learned:
     form: str
 
     @property
+    def won(self) -> Array:
+        """By pair 1 where it is right, 0 where it is wrong, one half for a tie."""
+        return wins(self.margins.astype(np.float64), np.zeros(len(self.margins)))
+
+    @property
     def weights(self) -> Counts:
         """The weights of features, in millionths, as all pairs teach them."""
         return FORMS[self.form].weights(self.whole)
@@ -156,5 +161,4 @@ class Learner:
             for rows, kind, cold in sides.parts(self.features, fold):
                 for name, one in weights.items():
                     margins[name][rows] = kind.scores(one, len(rows)) - cold.scores(one, len(rows))
-        best = max(self.forms, key=lambda name: float(wins(margins[name], np.zeros(len(sides.kind))).sum()))
-        return Learned(margins[best], whole, best)
+        return max((Learned(margins[name], whole, name) for name in self.forms), key=lambda one: float(one.won.sum()))

@@ -30,7 +30,7 @@ from empathy_eval.metrics.vader import Vader
 
 FOLDS, TELLTALE, EXTREMES = 5, 20, 5
 BY = ("dialogue", "scenario")
-REFERENCE = "reference"
+REFERENCE, WORDS_ALONE = "reference", "words alone"
 # (contrast, config, kind variant, cold variant); the reference is the kind text of its contrast.
 AUDITED = (
     (RAW, "pairs", *PAIR_VARIANTS[::-1]), (STANCE_NEAR, "controls", *NEAR), (STANCE_FAR, "controls", *FAR),
@@ -54,7 +54,7 @@ def audit(release_dir: Path, *, by: str = "dialogue", scoring: Scoring = PLAIN) 
         for config, variants in (("pairs", PAIR_VARIANTS), ("controls", CELLS))
     }
     learners = {
-        "words alone": Learner(Words(lexicon), ("log-odds", "mean-over-spread")),
+        WORDS_ALONE: Learner(Words(lexicon), ("log-odds", "mean-over-spread")),
         "words and pairs of words": Learner(WordPairs(lexicon), ("log-odds",)),
         "characters": Learner(Characters(), ("log-odds",)),
         "length and punctuation": Learner(LengthAndMarks(), ("standardised",)),
@@ -119,6 +119,9 @@ def folds_of(units: Sequence[str], seed: int) -> Counts:
     return np.array([fold[one] for one in units], dtype=np.int64)
 
 
+Explained = tuple[tuple[Telltale, ...], tuple[Telltale, ...], tuple[Margin, ...], tuple[Margin, ...]]
+
+
 class _Contrast:
     """Two variants of all pairs of a config."""
 
@@ -131,7 +134,7 @@ class _Contrast:
     def audited(self, name: str, config: str, learners: Mapping[str, Learner], lexicon: Lexicon) -> ContrastAudit:
         """All shortcuts: those that learn, then the untrained ones."""
         learned = {one: learner.learn(self.sides) for one, learner in learners.items()} if self.sides.number > 1 else {}
-        won = {one: wins(found.margins, np.zeros(self.pairs)) for one, found in learned.items()}
+        won = {one: found.won for one, found in learned.items()}
         won |= {one: wins(scores[self.kind], scores[self.cold]) for one, (_, scores) in self.texts.untrained.items() if self.pairs}
         accuracy = dict(zip(won, accuracies(list(won.values()), self.corpus.clusters, self.chance), strict=True))
         signatures = {one: self._learned(learner, learned.get(one)) for one, learner in learners.items()}
@@ -142,8 +145,7 @@ class _Contrast:
             for one, how in signatures.items()
         ]
         counts = self.pairs, len(self.corpus.clusters), self.sides.number
-        words_alone, *_ = learned.values() or [None]
-        return ContrastAudit(name, config, self.kind, self.cold, *counts, tuple(rows), *self._explained(words_alone, lexicon))
+        return ContrastAudit(name, config, self.kind, self.cold, *counts, tuple(rows), *self._explained(learned.get(WORDS_ALONE), lexicon))
 
     def _learned(self, learner: Learner, learned: Learned | None) -> str:
         """The settings of a shortcut that learns."""
@@ -160,7 +162,7 @@ class _Contrast:
             strata="scenario,singles-pooled", dialogues=len(self.corpus.clusters), seed=self.chance.seed, numpy=np.__version__,
         )  # fmt: skip
 
-    def _explained(self, learned: Learned | None, lexicon: Lexicon) -> tuple[tuple[Telltale, ...], ...]:
+    def _explained(self, learned: Learned | None, lexicon: Lexicon) -> Explained:
         """The words that give the kind and the cold stance away, and the easiest and the hardest pairs."""
         if learned is None:
             return (), (), (), ()
