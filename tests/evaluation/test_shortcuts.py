@@ -201,17 +201,18 @@ def test_where_stances_are_drawn_at_random_words_alone_is_right_by_chance(seeds:
 def test_what_is_drawn_from_the_same_words_is_told_apart_by_chance(seed: int) -> None:
     rng, lexicon = random.Random(seed), Lexicon()
     known = [f"w{one}" for one in range(200)]
-    pairs = [tuple(" ".join(rng.choices(known, k=rng.randint(5, 30))) + rng.choice(".?!") for _ in "ab") for _ in range(400)]
-    some = sides(lexicon, pairs, [one % 5 for one in range(400)])  # type: ignore[arg-type]
-    forms = {
-        Words: ("log-odds", "mean-over-spread"),
-        WordPairs: ("log-odds",),
-        Characters: ("log-odds",),
-        LengthAndMarks: ("standardised",),
-    }
-    for kind, names in forms.items():
-        learned = Learner(kind(lexicon) if kind in (Words, WordPairs) else kind(), names).learn(some)  # type: ignore[operator]
-        assert abs(learned.won.mean() - 0.5) < 3.5 * 0.5 / math.sqrt(400), kind
+
+    def text() -> str:
+        return " ".join(rng.choices(known, k=rng.randint(5, 30))) + rng.choice(".?!")
+
+    some = sides(lexicon, [(text(), text()) for _ in range(400)], [one % 5 for one in range(400)])
+    for learner in (
+        Learner(Words(lexicon), ("log-odds", "mean-over-spread")),
+        Learner(WordPairs(lexicon), ("log-odds",)),
+        Learner(Characters(), ("log-odds",)),
+        Learner(LengthAndMarks(), ("standardised",)),
+    ):
+        assert abs(learner.learn(some).won.mean() - 0.5) < 3.5 * 0.5 / math.sqrt(400), learner.features.signature
 
 
 def test_hashed_runs_stay_within_their_text_and_are_the_same_in_any_company() -> None:
@@ -251,7 +252,7 @@ def test_few_dialogues_are_fewer_folds_and_one_teaches_nothing(light: Path, tmp_
         told = {row.name: row.why for row in found.shortcuts}
         assert told["words alone"] == "all pairs are of one dialogue: there is no other to learn from" and told["VADER"] is None
         length = named(found, "length").accuracy
-        assert length is not None and length.low is None and found.telltale_kind == found.easiest == ()
+        assert length is not None and length.low is None and not found.telltale_kind and not found.easiest
         assert found.line is not None and not found.line.trained
     scenarios = audit(light, by="scenario")
     assert "by:scenario" in scenarios.contrasts[0].shortcuts[0].signature

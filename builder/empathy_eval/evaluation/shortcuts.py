@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -119,9 +119,6 @@ def folds_of(units: Sequence[str], seed: int) -> Counts:
     return np.array([fold[one] for one in units], dtype=np.int64)
 
 
-Explained = tuple[tuple[Telltale, ...], tuple[Telltale, ...], tuple[Margin, ...], tuple[Margin, ...]]
-
-
 class _Contrast:
     """Two variants of all pairs of a config."""
 
@@ -145,7 +142,8 @@ class _Contrast:
             for one, how in signatures.items()
         ]
         counts = self.pairs, len(self.corpus.clusters), self.sides.number
-        return ContrastAudit(name, config, self.kind, self.cold, *counts, tuple(rows), *self._explained(learned.get(WORDS_ALONE), lexicon))
+        found = ContrastAudit(name, config, self.kind, self.cold, *counts, tuple(rows))
+        return self._explained(found, learned[WORDS_ALONE], lexicon) if learned else found
 
     def _learned(self, learner: Learner, learned: Learned | None) -> str:
         """The settings of a shortcut that learns."""
@@ -162,10 +160,8 @@ class _Contrast:
             strata="scenario,singles-pooled", dialogues=len(self.corpus.clusters), seed=self.chance.seed, numpy=np.__version__,
         )  # fmt: skip
 
-    def _explained(self, learned: Learned | None, lexicon: Lexicon) -> Explained:
-        """The words that give the kind and the cold stance away, and the easiest and the hardest pairs."""
-        if learned is None:
-            return (), (), (), ()
+    def _explained(self, found: ContrastAudit, learned: Learned, lexicon: Lexicon) -> ContrastAudit:
+        """The audit with the words that give the kind and the cold stance away, and the easiest and the hardest pairs."""
         weights, whole, known = learned.weights, learned.whole, lexicon.words
 
         def telltale(sign: int) -> tuple[Telltale, ...]:
@@ -177,4 +173,4 @@ class _Contrast:
             rows = sorted(range(self.pairs), key=lambda row: (-sign * margins[row], ids[row]))[:EXTREMES]
             return tuple(Margin(ids[row], float(margins[row]) / UNIT) for row in rows)
 
-        return telltale(1), telltale(-1), extreme(1), extreme(-1)
+        return replace(found, telltale_kind=telltale(1), telltale_cold=telltale(-1), easiest=extreme(1), hardest=extreme(-1))
