@@ -159,3 +159,17 @@ def test_the_commands_of_score_run_as_written(released: tuple[Path, Released], t
     (script,) = blocks("metrics.md", "sh")
     said = ran(script.replace("--split test", f"--split {split}"), tmp_path)
     assert "shared words, pairs, " in said and "judge, pairs, " in said
+
+
+def test_the_commands_of_shortcuts_run_as_written(light: Path, tmp_path: Path) -> None:
+    shutil.copytree(light, tmp_path / "build" / "demo" / "release")
+    said = ran(commands("shortcuts.md"), tmp_path)
+    assert "3 folds by dialogue" in said and "3 folds by scenario" in said
+    assert len(json.loads((tmp_path / "shortcuts.json").read_text())["contrasts"]) == 4
+
+
+def test_the_figures_of_shortcuts_are_those_that_are_tested() -> None:
+    from tests.evaluation.test_shortcuts import SAID
+
+    rows = re.findall(r"^\| `(.*?)` \| \d+ \| (.*?) \|$", (ROOT / "docs" / "shortcuts.md").read_text(), re.MULTILINE)
+    assert {name: tuple(map(float, figures.split(" | "))) for name, figures in rows} == SAID

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -107,15 +107,18 @@ REPEATED = {"dialogue_id", "scenario_id", "source", *GROUPINGS}
 
 def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> list[Any]:
     """A column over splits; of names that come again and again, such as a dialogue's, each is one string in memory."""
-    found: list[Any] = []
+    values = cells(release_dir, config, name, splits)
     known: dict[Any, Any] = {}
+    return [known.setdefault(value, value) for value in values] if name in REPEATED else list(values)
+
+
+def cells(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> Iterator[Any]:
+    """The values of a column over splits, a part of them in memory at a time."""
     for path in files_of(release_dir, config, splits):
         for batch in table_batches(path, [name]):
             if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or batch.column(0).null_count:
                 raise input_error(path, f'the column "{name}" does not hold what the data contract says', WHOLE)
-            values = batch.column(0).to_pylist()
-            found += [known.setdefault(value, value) for value in values] if name in REPEATED else values
-    return found
+            yield from batch.column(0).to_pylist()
 
 
 MANIFEST, TABLES = "manifest.json", "tables.json"

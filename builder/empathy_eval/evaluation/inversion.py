@@ -144,11 +144,16 @@ def accuracy_of(metric: Metric, statistics: Statistics, contrast: Contrast, clus
     """How often the first of two variants is rated better, where a pair without scores (nan) is one in which it is not."""
     if (sides := _ranked(metric, statistics, contrast)) is None:
         return None
-    won = np.nan_to_num(wins(*sides), nan=0.0)
+    return accuracies([np.nan_to_num(wins(*sides), nan=0.0)], clusters, chance)[0]
+
+
+def accuracies(won: Sequence[Array], clusters: Clusters, chance: Chance) -> list[Estimate]:
+    """How often each of several raters is right, from what it won of each pair; a single dialogue has no interval."""
+    values = [round(float(one.mean()), PLACES) for one in won]
     if len(clusters) < 2:
-        return Estimate(round(float(won.mean()), PLACES))
-    drawn = clusters.bootstrapped(clusters.totals(np.column_stack([won, np.ones(len(won))])), chance.resamples, chance.seed)
-    return Estimate(round(float(won.mean()), PLACES), *interval(drawn[:, 0] / drawn[:, 1], PLACES))
+        return [Estimate(one) for one in values]
+    drawn = clusters.bootstrapped(clusters.totals(np.column_stack([*won, np.ones(len(won[0]))])), chance.resamples, chance.seed)
+    return [Estimate(one, *interval(drawn[:, place] / drawn[:, -1], PLACES)) for place, one in enumerate(values)]
 
 
 def diversity_row(

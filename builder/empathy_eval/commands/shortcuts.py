@@ -1,0 +1,95 @@
+"""``shortcuts``: see how far a release is told apart without understanding anything."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.commands.options import A_RELEASE, scoring_bar, scoring_with
+
+if TYPE_CHECKING:
+    from empathy_eval.evaluation.results import Estimate
+    from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit
+
+EXAMPLES = """\
+examples:
+  empathy-eval shortcuts build/demo/release
+  empathy-eval shortcuts build/demo/release --by scenario --json
+
+docs/shortcuts.md says what each shortcut is, and what the shortcut line does not show.
+"""
+
+
+def shortcuts(release: str | Path, *, by: str = "dialogue", progress: Callable[[int], None] | None = None) -> Audit:
+    """How often shortcuts, which understand nothing, tell the kind text of a pair of a release from the cold one.
+
+    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. What learns is scored out of fold; ``by`` says whether folds are
+    of dialogues or of whole scenarios. ``progress`` is told of texts that VADER has scored.
+
+    Raises:
+        InputError: if it is no release or cannot be had, or ``by`` is neither "dialogue" nor "scenario".
+    """
+    from empathy_eval.evaluation.shortcuts import audit
+    from empathy_eval.releases.fetch import release_folder
+
+    with scoring_with(cache=False, progress=progress) as scoring:
+        return audit(release_folder(release), by=by, scoring=scoring)
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "shortcuts",
+        help="see how far words alone, length or sentiment tell the stances apart",
+        description="Audits a release for shortcuts: how often the kind text of a pair is told from the cold one by its words, its "
+        "characters, its length and marks, its sentiment, or by what it repeats of the seeker, learned out of fold; which words give it "
+        "away; and which pairs are easiest and hardest. A metric that is right less often than these has shown nothing yet.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
+    verb.add_argument(
+        "--by",
+        choices=("dialogue", "scenario"),
+        default="dialogue",
+        help="what folds are made of (default: dialogue); scenario is stricter",
+    )
+    verb.add_argument("--json", action="store_true", help="print everything as JSON, each figure with its settings")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    with scoring_bar() as progress:
+        found = shortcuts(options.release, by=options.by, progress=progress)
+    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else shortcut_table(found))
+    return 0
+
+
+def shortcut_table(audit: Audit) -> str:
+    """The audit as lines of text for a terminal, a block a contrast."""
+    blocks = ["\n".join(_contrast(one, audit.by)) for one in audit.contrasts]
+    return "\n\n".join([*blocks, "VADER, echo and length learn nothing: for them more is kind. --json has all settings."])
+
+
+def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
+    over = f"{one.pairs} pairs of {one.dialogues} dialogues"
+    yield f"{one.contrast}, {over}{f', {one.folds} folds by {by}' if one.folds > 1 else ''}"
+    yield f"  {'shortcut':<26}{'accuracy':>8}  95 % interval"
+    for row in one.shortcuts:
+        yield f"  {row.name:<26}{_accuracy(row.accuracy) if row.accuracy else f'not defined: {row.why}'}"
+    if one.line and one.line.accuracy:
+        yield f"  shortcut line: {one.line.accuracy.value:.3f} ({one.line.name})"
+    for stance, words in ((one.kind, one.telltale_kind), (one.cold, one.telltale_cold)):
+        if words:
+            yield f"  telltale of {stance} ({one.kind}/{one.cold}): " + ", ".join(f"{word.word} {word.kind}/{word.cold}" for word in words)
+    for name, pairs in (("easiest", one.easiest), ("hardest", one.hardest)):
+        if pairs:
+            yield f"  {name}: " + ", ".join(f"{pair.pair_id} {pair.margin:+.2f}" for pair in pairs)
+
+
+def _accuracy(one: Estimate) -> str:
+    return f"{one.value:>8.3f}" + ("" if one.low is None or one.high is None else f"  [{one.low:.3f}, {one.high:.3f}]")

@@ -1,0 +1,104 @@
+"""The rows of a shortcut audit: how often each shortcut is right, what gives stances away, and the shortcut line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.base.data_frames import data_frame
+from empathy_eval.evaluation.results import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("contrast", "shortcut", "trained", "pairs", "accuracy", "low", "high", "why", "signature")
+NUMBERS = ("accuracy", "low", "high")
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """How often a shortcut is right over these pairs, ties half; None where that is not defined, and ``why`` says why.
+
+    One that is ``trained`` is scored out of fold; for another more is kind.
+    """
+
+    name: str
+    trained: bool
+    pairs: int
+    accuracy: Estimate | None
+    why: str | None
+    signature: str
+
+
+@dataclass(frozen=True)
+class Telltale:
+    """A word that gives a stance away: its weight (above 0: kind), and how often the kind and the cold texts have it."""
+
+    word: str
+    weight: float
+    kind: int
+    cold: int
+
+
+@dataclass(frozen=True)
+class Margin:
+    """By how much *words alone* prefers the kind text of a pair, out of fold."""
+
+    pair_id: str
+    margin: float
+
+
+@dataclass(frozen=True)
+class ContrastAudit:
+    """The shortcuts of a contrast of two variants, the words that give stances away, and the pairs where that is easiest and hardest."""
+
+    contrast: str
+    config: str
+    kind: str
+    cold: str
+    pairs: int
+    dialogues: int
+    folds: int
+    shortcuts: tuple[Shortcut, ...]
+    telltale_kind: tuple[Telltale, ...] = ()
+    telltale_cold: tuple[Telltale, ...] = ()
+    easiest: tuple[Margin, ...] = ()
+    hardest: tuple[Margin, ...] = ()
+
+    @property
+    def line(self) -> Shortcut | None:
+        """The shortcut line: the shortcut that is most often right, the first of equals; None without pairs."""
+        return max((one for one in self.shortcuts if one.accuracy), key=lambda one: one.accuracy.value if one.accuracy else 0, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return asdict(self) | {"line": {"shortcut": self.line.name, **asdict(self.line)["accuracy"]} if self.line else None}
+
+
+@dataclass(frozen=True)
+class Audit:
+    """The audit of a release, contrast by contrast; ``by`` says what folds are made of."""
+
+    by: str
+    contrasts: tuple[ContrastAudit, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return {"by": self.by, "contrasts": [one.to_json() for one in self.contrasts]}
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """A record a shortcut and contrast with the columns ``COLUMNS``; what there is not is None."""
+        for contrast in self.contrasts:
+            for one in contrast.shortcuts:
+                bounds = asdict(one.accuracy) if one.accuracy else {}
+                values = [one.trained, one.pairs, *(bounds.get(name) for name in ("value", "low", "high")), one.why, one.signature]
+                yield dict(zip(COLUMNS, [contrast.contrast, one.name, *values], strict=True))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row a shortcut and contrast with the columns ``COLUMNS``; a number that there is not is NaN.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return data_frame(self.records(), COLUMNS, NUMBERS)
