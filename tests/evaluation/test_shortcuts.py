@@ -155,6 +155,9 @@ def test_the_figures_of_the_document_are_those_of_the_curated_seeds(audited: Aud
         for row in one.shortcuts:
             assert row.accuracy and row.accuracy.low is not None and row.accuracy.low <= row.accuracy.value <= (row.accuracy.high or 0)
             assert row.trained == ("folds:5|by:dialogue" in row.signature) and "resamples:200" in row.signature
+        easiest, hardest = ([pair.margin for pair in pairs] for pairs in (one.easiest, one.hardest))
+        assert easiest == sorted(easiest, reverse=True) and hardest == sorted(hardest) and hardest[0] < 0 and hardest[-1] < easiest[-1]
+        assert len(one.telltale_kind) == len(one.telltale_cold) == 20 and one.telltale_cold[0].word in ("presumably", "noted")
     assert [(one.pairs, one.dialogues, one.folds) for one in audited.contrasts] == [(494, 60, 5), (154, 60, 5), (154, 60, 5), (494, 60, 5)]
 
 

@@ -192,6 +192,7 @@ ee.publish(folder, "my-lab/empathy-eval")
 assert ee.verify(name) == []
 assert ee.load(name, "pairs").num_rows == ee.load(folder, "pairs").num_rows
 assert ee.score(name, ["length"]).to_json() == ee.score(folder, ["length"]).to_json()
+assert ee.shortcuts(name).to_json() == ee.shortcuts(folder).to_json()
 assert ee.report(name, "there").to_json() == ee.report(folder, "here").to_json()
 assert not ee.diff(name, folder).changed
 exported = ee.review_export(name, "review", pairs=1, dialogues=1, raters=6)
