@@ -70,7 +70,10 @@ def _offered(group: str) -> Iterator[EntryPoint]:
     from importlib.metadata import distributions
 
     here = {os.path.realpath(folder) for folder in ("", *BESIDE)}
-    found = dict[str, Any]()
-    for one in distributions(path=[folder for folder in sys.path if os.path.realpath(folder) not in here]):
-        found.setdefault(one.name.lower(), one)
-    yield from (point for one in found.values() for point in one.entry_points if point.group == group)
+    seen = set[str]()
+    for package in distributions(path=[folder for folder in sys.path if os.path.realpath(folder) not in here]):
+        points = [point for point in package.entry_points if point.group == group]
+        # Of a package that lies on two places of the path the first one counts; what has lost its name is none.
+        if points and package.name and package.name.lower() not in seen:
+            seen.add(package.name.lower())
+            yield from points
