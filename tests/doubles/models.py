@@ -34,7 +34,9 @@ class Recorder(SeedBank):
 
 
 class Slow(SeedBank):
-    """A seed bank that takes its time, and writes down the keys it is asked for and the process that asked."""
+    """A seed bank that takes its time, a few at once, and writes down the keys it is asked for and the process that asked."""
+
+    in_flight = 4
 
     def __init__(self, catalogue: Catalogue, log: Path, seconds: float) -> None:
         super().__init__(catalogue)
