@@ -43,7 +43,7 @@ def score(
         InputError: if it is no release or cannot be had, a metric is unknown, or a file of scores is faulty.
     """
     if not metrics and not scores:
-        raise input_error("score", "nothing to score with", "give a metric, a file of scores, or both")
+        raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both")
     from empathy_eval.design.dataset import SPLITS
     from empathy_eval.evaluation.score import score
     from empathy_eval.releases.fetch import release_folder
@@ -84,8 +84,6 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    if not options.metric and not options.scores:
-        raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both")
     with scoring_bar() as progress:
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
