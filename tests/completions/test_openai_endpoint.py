@@ -308,14 +308,16 @@ def test_a_capped_server_is_used_to_its_cap_with_nothing_missing(bench: Bench, p
 
 @pytest.mark.quiet
 def test_sporadic_429s_do_not_slow_the_rest(bench: Bench, plain: tuple[bytes, int]) -> None:
-    took = {}
-    for share in (0.0, 0.05):
-        with running(Behaviour(faults={"429": share}, retry_after=0.1, latency=0.1)) as server:
-            config = bench.config(server)
-            begin = time.monotonic()
-            assert dict(bench.build(f"b{share}", config).status) == {"accepted": DIALOGUES}
-            took[share] = time.monotonic() - begin
-    assert took[0.05] <= 1.3 * took[0.0]
+    took: dict[float, list[float]] = {0.0: [], 0.05: []}
+    for turn in range(3):  # in turns, and the quickest of each: what the machine does besides only ever adds
+        for share, seconds in took.items():
+            with running(Behaviour(faults={"429": share}, retry_after=0.1, latency=0.1)) as server:
+                config = bench.config(server)
+                begin = time.monotonic()
+                assert dict(bench.build(f"b{share}-{turn}", config).status) == {"accepted": DIALOGUES}
+                seconds.append(time.monotonic() - begin)
+                assert server.answered.total() == plain[1]
+    assert min(took[0.05]) <= 1.3 * min(took[0.0])
 
 
 def test_requests_a_minute_are_bounded(bench: Bench) -> None:
