@@ -8,7 +8,8 @@ import pytest
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.evaluation.charts import effects, ranks, scenarios
 from empathy_eval.evaluation.figures import draw_chart
-from empathy_eval.evaluation.results import Difference, Estimate, Measured, MetricRow
+from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.results import Difference, Measured, MetricRow
 
 
 def a_row(name: str, score: float = 0.5, better: bool | None = True, **differences: float) -> MetricRow:

@@ -66,7 +66,27 @@ def test_the_two_by_two_by_hand() -> None:
         "interaction": 1.0,
     }
     assert [name for name, one in found.items() if one.forced] == ["closeness"]
-    assert {name for name, one in found.items() if one.accuracy} == {"stance, near", "stance, far"}
+    assert {name for name, one in found.items() if one.accuracy} == {"stance", "stance, near", "stance, far"}
+    assert {name for name, one in found.items() if one.auc} == {"stance, near", "stance, far"}
+
+
+def test_accuracy_effect_and_ties_at_equal_closeness_by_hand() -> None:
+    cells = {"near_empathetic": [8.0, 6], "apathetic": [6.0, 6], "empathetic": [3.0, 1], "far_apathetic": [2.0, 2]}
+    found = measured(["x", "y"], [1, 1], **cells).differences  # type: ignore[arg-type]
+    # Near: won, tied; far: won, lost.
+    assert {name: one.accuracy and one.accuracy.value for name, one in found.items() if one.ties is not None} == {
+        "stance": float(Fraction(5, 8)), "stance, near": float(Fraction(3, 4)), "stance, far": float(Fraction(1, 2)),
+    }  # fmt: skip
+    assert {name: one.ties for name, one in found.items()} == {
+        "stance": 0.25, "stance, near": 0.5, "stance, far": 0.0, "closeness": None, "interaction": None,
+    }  # fmt: skip
+    # Variances within the cells: 1, 0, 1, 0; differences of means: 7 - 6 near, 2 - 2 far.
+    effects = {name: one.effect.value for name, one in found.items() if one.effect}
+    assert effects == pytest.approx({"stance": 0.5 / (1 / 2) ** 0.5, "stance, near": 1 / (1 / 2) ** 0.5, "stance, far": 0.0}, abs=1e-6)
+
+
+def test_scores_without_spread_have_no_standardised_effect() -> None:
+    assert difference(["x", "y"], [1, 1], apathetic=[0, 0], empathetic=[1, 1]).effect is None
 
 
 def test_where_lower_is_better_the_ranking_is_turned_round() -> None:

@@ -13,7 +13,8 @@ from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.charts import effects, ranks, scenarios
 from empathy_eval.evaluation.descriptives import changes
 from empathy_eval.evaluation.page import counted, listed, number, page, signed, times
-from empathy_eval.evaluation.results import Difference, Estimate, Measured, MetricRow
+from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.results import Difference, Measured, MetricRow
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.releases.write import Released
 from hypothesis import given

@@ -130,4 +130,4 @@ def test_the_tables_are_a_data_frame_too(released: tuple[Path, Released]) -> Non
     told = {(row.metric, name): one for row in made.measured.controls for name, one in row.differences.items()}
     rows = frame[frame.table == "2x2"].set_index(["metric", "contrast"])
     assert set(rows.index) == set(told) and all(rows.loc[key, "value"] == one.value for key, one in told.items())
-    assert (frame.left_out == 0).all() and (frame.of == frame.pairs).all()
+    assert (rows.left_out == 0).all() and (rows.of == rows.pairs).all()

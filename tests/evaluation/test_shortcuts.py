@@ -27,7 +27,7 @@ from empathy_eval.evaluation.bag_of_words import Characters, LengthAndMarks, Lex
 from empathy_eval.evaluation.closed_forms import FORMS, UNIT, Learner, Sides
 from empathy_eval.evaluation.corpus import read_corpus
 from empathy_eval.evaluation.inversion import Chance, accuracies
-from empathy_eval.evaluation.results import Estimate
+from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Shortcut
 from empathy_eval.evaluation.shortcuts import AUDITED, audit, folds_of
 from empathy_eval.generation.build import build

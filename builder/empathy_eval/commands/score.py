@@ -6,14 +6,17 @@ import argparse
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of
+from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
+    from empathy_eval.evaluation.resampling import Estimate
     from empathy_eval.evaluation.results import Difference, Measured
 
 EXAMPLES = """\
@@ -31,13 +34,14 @@ FILE = "a CSV file of scores from elsewhere: pair_id, variant, score; repeatable
 def score(
     release: str | Path, metrics: Sequence[Any] = (), scores: Sequence[str | Path] = (), *, split: str | None = None,
     lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",
-    ray_address: str | None = None, progress: Callable[[int], None] | None = None,
+    ray_address: str | None = None, items: str | Path | None = None, progress: Callable[[int], None] | None = None,
 ) -> Measured:  # fmt: skip
     """Puts metrics and files of scores on the stand of the report, over all splits of a release or one.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name, ``module:name``, or an object; a file of
     scores is CSV with the columns ``pair_id``, ``variant``, ``score``. With ``strict`` a pair that a file leaves out is wrong in its
-    accuracy. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
+    accuracy. ``items`` is a file, parquet or CSV, for the scores of every text and the verdicts of every pair. ``cache`` is where costly
+    scores are kept (True: in the user's cache folder, False: nowhere).
 
     Raises:
         InputError: if it is no release or cannot be had, a metric is unknown, or a file of scores is faulty.
@@ -53,7 +57,7 @@ def score(
     with scoring_with(cache, engine, ray_address, progress) as scoring:
         return score(
             release_folder(release), metrics, [Path(one) for one in scores], split=split, lower_is_better=lower_is_better,
-            strict=strict, scoring=scoring,
+            strict=strict, items=Path(items) if items else None, scoring=scoring,
         )  # fmt: skip
 
 
@@ -74,11 +78,12 @@ def add(verbs: Any) -> None:
     verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
     verb.add_argument("--strict", action="store_true", help="in accuracy a pair that a file of --scores leaves out counts as wrong")
     verb.add_argument("--split", choices=("train", "validation", "test"), help="measure this split alone (default: all)")
+    verb.add_argument("--items", type=Path, metavar="FILE", help="write every score and verdict there too, as .parquet or .csv")
     add_cache(verb)
     add_engine(verb)
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print everything as JSON")
-    form.add_argument("--csv", action="store_true", help="print everything as CSV, a line a contrast")
+    form.add_argument("--csv", action="store_true", help="print everything as CSV, a line a contrast, comparison or shortcut")
     verb.set_defaults(run=run)
 
 
@@ -87,7 +92,8 @@ def run(options: argparse.Namespace) -> int:
     with scoring_bar() as progress:
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
-            strict=options.strict, cache=cache_of(options), engine=options.engine, ray_address=options.ray_address, progress=progress,
+            strict=options.strict, items=options.items, cache=cache_of(options),
+            engine=options.engine, ray_address=options.ray_address, progress=progress,
         )  # fmt: skip
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))
@@ -97,11 +103,11 @@ def run(options: argparse.Namespace) -> int:
 
 
 def score_csv(measured: Measured) -> str:
-    """Everything that was measured, a line a contrast."""
-    from empathy_eval.evaluation.results import CONTRAST_COLUMNS
+    """Everything that was measured, a line a contrast, comparison, shortcut or fault."""
+    from empathy_eval.evaluation.long_form import COLUMNS
 
     text = io.StringIO()
-    writer = csv.DictWriter(text, CONTRAST_COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
     writer.writeheader()
     writer.writerows(measured.records())
     return text.getvalue()
@@ -110,13 +116,47 @@ def score_csv(measured: Measured) -> str:
 def score_table(measured: Measured) -> str:
     """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
     head = f"{'':<24}{'difference':>11}  {'95 % interval':<21}{'p (Holm)':>9}{'accuracy':>10}{'AUC':>7}"
-    lines = [f"{row.metric}: {row.coverage}" for row in (row for table, _, row in measured.rows() if table == "pairs") if row.left_out]
-    for table, group, row in measured.rows():
-        if table in ("pairs", "2x2", "equal length", "before contrast checks"):
-            told = ", ".join(f"{name} {value:.4f}" for name, value in row.scores.items())
-            lines += ["", f"{row.metric}, {table}{f', {group}' if group else ''}, {row.coverage}: {told}", head]
-            lines += [f"  {name:<22}{_numbers(one)}" for name, one in row.differences.items()]
-    return "\n".join(lines).strip()
+    lines = [f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out]
+    lines += ["", *_headline(measured), "", *_comparisons(measured)]
+    matched = [("equal length, " + name, row) for name, rows in measured.matched.items() for row in rows]
+    parts = [("pairs", measured.inversion), ("2x2", measured.controls)], [("before contrast checks", measured.candidates)]
+    whole, before = ([(table, row) for table, rows in some for row in rows] for some in parts)
+    for table, row in (*whole, *matched, *before):
+        told = ", ".join(f"{name} {value:.4f}" for name, value in row.scores.items())
+        lines += ["", f"{row.metric}, {table}, {row.coverage}: {told}", head]
+        lines += [f"  {name:<22}{_numbers(one)}" for name, one in row.differences.items()]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+
+
+def _headline(measured: Measured) -> Iterator[str]:
+    """The number to report of each metric: its accuracy at equal closeness."""
+    rows = [row for row in measured.controls if row.metric in measured.equal_closeness]
+    if rows:
+        ends = f"{'near':>7}{'far':>7}{'ties':>7}{'effect':>9}  95 % interval"
+        yield f"{'at equal closeness':<24}{'accuracy':>9}  {'95 % interval':<16}{ends}"
+    for row in rows:
+        both, near, far = (row.differences[name] for name in (STANCE, STANCE_NEAR, STANCE_FAR))
+        sides = "".join(f"{one.accuracy.value:>7.3f}" if one.accuracy else " " * 7 for one in (near, far))
+        yield f"{row.metric:<24}{_estimate(both.accuracy):<27}{sides}{both.ties:>7.3f}{_estimate(both.effect)}".rstrip()
+
+
+def _comparisons(measured: Measured) -> Iterator[str]:
+    """Every two metrics, at equal closeness where that was measured, else as released."""
+    first = next((one.contrast for one in measured.comparisons), "")
+    some = [one for one in measured.comparisons if one.contrast == first]
+    if some:
+        ends = "".join(f"{name:>9}  {'95 % interval':<19}{'p (Holm)':>9}" for name in ("accuracy", "effect"))
+        yield f"{'first minus second, ' + first:<36}{'pairs':>6}{ends}"
+    for one in some:
+        found = [(_estimate(gap), "" if gap is None or gap.holm is None else f"{gap.holm:.4f}") for gap in (one.accuracy, one.effect)]
+        gaps = "".join(f"{gap:<30}{p:>9}" for gap, p in found)
+        yield f"{f'{one.one} - {one.other}':<36}{one.pairs:>6}{gaps}".rstrip()
+
+
+def _estimate(one: Estimate | None) -> str:
+    if one is None:
+        return ""
+    return f"{one.value:>9.3f}" + ("" if one.low is None or one.high is None else f"  [{one.low:.3f}, {one.high:.3f}]")
 
 
 def _numbers(one: Difference) -> str:

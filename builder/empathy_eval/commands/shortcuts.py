@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.commands.options import A_RELEASE, scoring_bar, scoring_with
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.results import Estimate
+    from empathy_eval.evaluation.resampling import Estimate
     from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit
 
 EXAMPLES = """\

@@ -8,7 +8,8 @@ from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, RAW, STANCE
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.report import Report
-    from empathy_eval.evaluation.results import Estimate, MetricRow
+    from empathy_eval.evaluation.resampling import Estimate
+    from empathy_eval.evaluation.results import MetricRow
 
 
 def inversion_table(report: Report) -> str:

@@ -23,25 +23,24 @@ class Contrast:
     """A weighted sum of variants' scores, and the exchange of variants that turns its sign.
 
     If the variants that are exchanged did not differ, the exchange within any dialogue would change nothing but chance: that is
-    what a p-value tests. ``forced`` says that the checks force its sign on a metric that reads the reference.
+    what a p-value tests. ``forced`` says that the checks force its sign on a metric that reads the reference. ``duels`` are the
+    comparisons (kind, cold) whose mean is its accuracy: of stance they are those within near and within far, so at equal closeness.
     """
 
     name: str
     weights: Mapping[str, float]
     mirror: Mapping[str, str]
     forced: bool = False
+    duels: tuple[tuple[str, str], ...] = ()
 
     @property
     def sides(self) -> tuple[str, str] | None:
-        """(higher, lower) where two variants are compared, None for an effect of four."""
-        if len(self.weights) != 2:
-            return None
-        (one,), (other,) = ([name for name, weight in self.weights.items() if weight == sign] for sign in (1, -1))
-        return one, other
+        """(kind, cold) where two variants are compared, None for an effect of four."""
+        return self.duels[0] if len(self.weights) == 2 else None
 
 
 def _between(name: str, one: str, other: str, *, forced: bool = False) -> Contrast:
-    return Contrast(name, {one: 1, other: -1}, {one: other, other: one}, forced)
+    return Contrast(name, {one: 1, other: -1}, {one: other, other: one}, forced, ((one, other),))
 
 
 # What the other cell is: of the same closeness and the other stance, and of the same stance and the other closeness.
@@ -51,7 +50,7 @@ _STANCE = {name: 1 if STANCE_OF[name] == EMPATHETIC else -1 for name in CELLS}
 _CLOSENESS = {name: 1 if name in NEAR else -1 for name in CELLS}
 PAIRS = (_between(RAW, EMPATHETIC, APATHETIC, forced=True),)
 TWO_BY_TWO = (
-    Contrast(STANCE, {name: sign / 2 for name, sign in _STANCE.items()}, _OTHER_STANCE),
+    Contrast(STANCE, {name: sign / 2 for name, sign in _STANCE.items()}, _OTHER_STANCE, duels=(NEAR, FAR)),
     _between(STANCE_NEAR, *NEAR),
     _between(STANCE_FAR, *FAR),
     Contrast(CLOSENESS, {name: sign / 2 for name, sign in _CLOSENESS.items()}, _OTHER_CLOSENESS, forced=True),

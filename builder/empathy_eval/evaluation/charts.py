@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from matplotlib.ticker import MaxNLocator
 
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
-from empathy_eval.evaluation.results import Estimate, Measured, MetricRow
+from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.results import Measured, MetricRow
 
 SCENARIO = "scenario"
 # The words of the legend, by contrast.

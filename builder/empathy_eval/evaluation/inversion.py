@@ -9,9 +9,9 @@ import numpy as np
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.contrasts import Contrast
-from empathy_eval.evaluation.ranking import area, holm, wins
-from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters, interval, jackknifed
-from empathy_eval.evaluation.results import PLACES, Difference, Estimate, MetricRow
+from empathy_eval.evaluation.ranking import Duels, area, effects, holm, shares_won
+from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters, Estimate, interval, jackknifed
+from empathy_eval.evaluation.results import PLACES, Difference, MetricRow
 from empathy_eval.metrics.protocol import Array, Diversity, Metric
 
 # The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
@@ -61,9 +61,9 @@ def measured_rows(
     """
     if not metrics:
         return []
-    ranked = {(one.name, contrast.name): _ranked(one, statistics[one.name], contrast) for one in metrics for contrast in contrasts}
+    ranked = {(one.name, contrast.name): duels_of(one, statistics[one.name], contrast) for one in metrics for contrast in contrasts}
     totals = {(one.name, name): clusters.totals(found) for one in metrics for name, found in statistics[one.name].items()}
-    won = {key: clusters.totals(np.column_stack([wins(*sides), np.ones(len(sides[0]))])) for key, sides in ranked.items() if sides}
+    won = {key: clusters.totals(duels.sums()) for key, duels in ranked.items() if duels.sides}
     many = len(clusters) > 1
     drawn = _columnwise(totals | won, lambda stacked: clusters.bootstrapped(stacked, chance.resamples, chance.seed)) if many else {}
     exchanged = {one.name: _exchanged(metrics, totals, clusters, one, chance) for one in contrasts} if many else {}
@@ -76,10 +76,11 @@ def measured_rows(
         for one in contrasts:
             low, high = interval(_weighted(one, resampled), metric.places) if many else (None, None)
             p = _p_value(metric, sums, exchanged[one.name], one) if many else None
-            accuracy, auc = _rankings(ranked[metric.name, one.name], clusters, drawn.get((metric.name, one.name)))
             forced = one.forced and "reference" in metric.reads
             value = round(sum(weight * scores[name] for name, weight in one.weights.items()), metric.places)
-            found[one.name] = Difference(value, low, high, p, None, accuracy, auc, forced, metric.higher_is_better)
+            difference = Difference(value, low, high, p, forced=forced, higher_is_better=metric.higher_is_better)
+            key = metric.name, one.name
+            found[one.name] = _ranking(difference, ranked[key], clusters, won[key], drawn.get(key)) if key in won else difference
         settings = chance.signature(clusters)
         made.append(MetricRow(metric.name, metric.signature, settings, scores, found, len(clusters.members), metric.higher_is_better))
     return corrected(made)
@@ -116,35 +117,39 @@ def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[Key, Arr
     return round((1 + int(far.sum())) / (1 + len(far)), PLACES)
 
 
-def _ranked(metric: Metric, statistics: Statistics, contrast: Contrast) -> tuple[Array, Array] | None:
-    """The scores of the two variants of a contrast, None for an effect of four.
+def duels_of(metric: Metric, statistics: Statistics, contrast: Contrast) -> Duels:
+    """The scores of the two variants of each duel of a contrast; no duel for one that is no comparison of stances.
 
     They are cut to the places that are the same in every process, and turned round where lower is better.
     """
-    if contrast.sides is None:
-        return None
     sign = -1 if metric.higher_is_better is False else 1
-    one, other = (sign * np.round(metric.scores(statistics[name]), metric.places) for name in contrast.sides)
-    return one, other
+    scores = {name: sign * np.round(metric.scores(statistics[name]), metric.places) for duel in contrast.duels for name in duel}
+    return Duels([(scores[kind], scores[cold]) for kind, cold in contrast.duels])
 
 
-def _rankings(sides: tuple[Array, Array] | None, clusters: Clusters, drawn: Array | None) -> tuple[Estimate | None, Estimate | None]:
-    """Pairwise accuracy and area under the curve."""
-    if sides is None:
-        return None, None
-    accuracy, (area_value, error) = round(float(wins(*sides).mean()), PLACES), area(*sides, clusters.members)
-    value = round(area_value, PLACES)
-    if drawn is None or error is None:
-        return Estimate(accuracy), Estimate(value)
-    bounds = (round(max(area_value - NORMAL * error, 0.0), PLACES), round(min(area_value + NORMAL * error, 1.0), PLACES))
-    return Estimate(accuracy, *interval(drawn[:, 0] / drawn[:, 1], PLACES)), Estimate(value, *bounds)
+def _ranking(difference: Difference, duels: Duels, clusters: Clusters, won: Array, drawn: Array | None) -> Difference:
+    """The difference with its pairwise figures, from the sums of its duels by dialogue, and those of resamples."""
+    sums = won.sum(axis=0, keepdims=True)
+    accuracy, effect = (estimate(float(rate(sums)[0]), None if drawn is None else rate(drawn)) for rate in (shares_won, effects))
+    auc = _auc(duels.sides[0], clusters, drawn is not None) if len(duels.sides) == 1 else None
+    return replace(difference, accuracy=accuracy, effect=effect, auc=auc, ties=round(duels.ties, PLACES))
 
 
-def accuracy_of(metric: Metric, statistics: Statistics, contrast: Contrast, clusters: Clusters, chance: Chance) -> Estimate | None:
-    """How often the first of two variants is rated better, where a pair without scores (nan) is one in which it is not."""
-    if (sides := _ranked(metric, statistics, contrast)) is None:
+def estimate(value: float, drawn: Array | None) -> Estimate | None:
+    """A figure with the interval of its resamples, where they all have it; None where the figure itself is not defined."""
+    if not np.isfinite(value):
         return None
-    return accuracies([np.nan_to_num(wins(*sides), nan=0.0)], clusters, chance)[0]
+    bounds = interval(drawn, PLACES) if drawn is not None and np.isfinite(drawn).all() else (None, None)
+    return Estimate(round(value, PLACES), *bounds)
+
+
+def _auc(sides: tuple[Array, Array], clusters: Clusters, many: bool) -> Estimate:
+    """Area under the curve."""
+    value, error = area(*sides, clusters.members)
+    if not many or error is None:
+        return Estimate(round(value, PLACES))
+    bounds = (round(max(value - NORMAL * error, 0.0), PLACES), round(min(value + NORMAL * error, 1.0), PLACES))
+    return Estimate(round(value, PLACES), *bounds)
 
 
 def accuracies(won: Sequence[Array], clusters: Clusters, chance: Chance) -> list[Estimate]:

@@ -1,18 +1,80 @@
-"""How a metric ranks two variants: pairwise accuracy and the area under the curve."""
+"""How a metric ranks variants: pairwise accuracy, standardised effect, and the area under the curve."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.metrics.protocol import Array
 
+# A smaller spread is the rounding of scores that are all alike.
+LEAST_SPREAD = 1e-9
+
 
 def wins(one: Array, other: Array) -> Array:
     """1 where the first score is higher, 0 where the second is, one half for a tie; shape (pairs,)."""
     result: Array = (np.sign(one - other) + 1) / 2
+    return result
+
+
+@dataclass(frozen=True)
+class Duels:
+    """The scores (kind, cold) of each duel of a contrast, higher is better; shape (pairs,) each."""
+
+    sides: Sequence[tuple[Array, Array]]
+
+    def won(self, missing: float = math.nan) -> Array:
+        """By pair the share of its duels that the kind text won, ties half; ``missing`` is what a duel without scores counts."""
+        result: Array = np.mean([np.nan_to_num(wins(*one), nan=missing) for one in self.sides], axis=0)
+        return result
+
+    @property
+    def ties(self) -> float:
+        """The share of duels whose two scores are equal."""
+        return float(np.mean([one == other for one, other in self.sides]))
+
+    @property
+    def pull(self) -> Array:
+        """By pair the mean of kind minus cold score over its duels."""
+        result: Array = np.mean([one - other for one, other in self.sides], axis=0)
+        return result
+
+    def sums(self) -> Array:
+        """By pair what :func:`shares_won` and :func:`effects` are made of, so that sums of rows are enough for them.
+
+        Columns: won, 1, then score and squared score of each side; scores lie around their mean, which changes no effect.
+        """
+        flat = [side for duel in self.sides for side in duel]
+        middle = float(np.mean(flat)) if len(flat[0]) else 0.0
+        columns = [column for side in flat for column in (side - middle, (side - middle) ** 2)]
+        return np.column_stack([self.won(), np.ones(len(flat[0])), *columns])
+
+
+def shares_won(sums: Array) -> Array:
+    """Accuracies of rows of summed :meth:`Duels.sums`, shape (m,)."""
+    result: Array = sums[:, 0] / sums[:, 1]
+    return result
+
+
+def effects(sums: Array) -> Array:
+    """Standardised effects of rows of summed :meth:`Duels.sums`, shape (m,); nan where scores have no spread.
+
+    The mean over duels of kind minus cold, over :func:`spreads`.
+    """
+    means = sums[:, 2::2] / sums[:, 1:2]
+    result: Array = (means[:, 0::2] - means[:, 1::2]).mean(axis=1) / spreads(sums)
+    return result
+
+
+def spreads(sums: Array) -> Array:
+    """The standard deviation of scores within a cell, its square the mean over cells, shape (m,); nan where there is none."""
+    means, squares = sums[:, 2::2] / sums[:, 1:2], sums[:, 3::2] / sums[:, 1:2]
+    spread = np.sqrt(np.maximum(squares - means**2, 0.0).mean(axis=1))
+    result: Array = np.where(spread > LEAST_SPREAD, spread, np.nan)
     return result
 
 

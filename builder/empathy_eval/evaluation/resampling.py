@@ -20,6 +20,15 @@ TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
 
 
 @dataclass(frozen=True)
+class Estimate:
+    """A number with its 95 % interval; None where no interval is valid."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+
+@dataclass(frozen=True)
 class Clusters:
     """Which dialogue each segment belongs to (``members``), and which scenario each dialogue."""
 

@@ -7,50 +7,47 @@ from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.data_frames import data_frame
-from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
+from empathy_eval.evaluation.long_form import COLUMNS, NUMBERS, records
+from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.shortcut_rows import Audit
 from empathy_eval.metrics.faults import MetricFault
 
 if TYPE_CHECKING:
     import pandas as pd
 
 PLACES = 6
-# The long form of what was measured: a row a contrast.
-CONTRAST_COLUMNS = (
-    "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", "accuracy", "auc", "forced", "signature",
-    "of", "left_out",
-)  # fmt: skip
-NUMBERS = ("value", "low", "high", "p", "holm", "accuracy", "auc")
 
 
 @dataclass(frozen=True)
-class Estimate:
-    """A number with its 95 % interval; None where no interval is valid."""
-
-    value: float
-    low: float | None = None
-    high: float | None = None
-
-
-@dataclass(frozen=True)
-class Difference(Estimate):
-    """A contrast of variants' scores.
-
-    ``p`` is uncorrected, ``holm`` corrected for the contrasts it stands with. ``accuracy`` is how often the first variant of a
-    pair is rated better, ties half; ``auc`` the same for texts drawn anywhere; both only where two variants are compared. ``forced``
-    says that the checks force the sign.
-    """
+class Tested(Estimate):
+    """An estimate with its p-values: ``p`` is uncorrected, ``holm`` corrected for those it stands with."""
 
     p: float | None = None
     holm: float | None = None
-    accuracy: Estimate | None = None
-    auc: Estimate | None = None
-    forced: bool = False
-    higher_is_better: bool | None = True
 
     @property
     def decided(self) -> bool:
         """Whether the interval leaves 0 out."""
         return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
+class Difference(Tested):
+    """A contrast of variants' scores.
+
+    ``accuracy`` is how often the kind text of a duel is rated better, ties half; ``effect`` by how many standard deviations of the
+    scores in a cell; ``ties`` the share of duels with two equal scores: None where the contrast is no comparison of stances.
+    ``auc`` is the accuracy for texts drawn anywhere, only where two variants are compared. ``forced`` says that the checks force
+    the sign.
+    """
+
+    accuracy: Estimate | None = None
+    auc: Estimate | None = None
+    forced: bool = False
+    higher_is_better: bool | None = True
+    effect: Estimate | None = None
+    ties: float | None = None
 
     @property
     def prefers(self) -> str:
@@ -65,7 +62,10 @@ class Difference(Estimate):
 
 @dataclass(frozen=True)
 class MetricRow:
-    """One metric over one set of pairs: scores by variant, contrasts by name, and the settings of both."""
+    """One metric over one set of pairs: scores by variant, contrasts by name, and the settings of both.
+
+    ``pairs`` have scores, ``left_out`` have none; ``strict`` if accuracies are over all of them.
+    """
 
     metric: str
     signature: str
@@ -74,28 +74,13 @@ class MetricRow:
     differences: dict[str, Difference]
     pairs: int
     higher_is_better: bool | None = True
-
-    def to_json(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        return asdict(self)
-
-
-@dataclass(frozen=True)
-class StandRow(MetricRow):
-    """A row beside the number of pairs it could have been measured over; ``strict`` if its accuracy is over all of them."""
-
-    of: int = 0
+    left_out: int = 0
     strict: bool = False
 
-    @classmethod
-    def of_all(cls, row: MetricRow) -> StandRow:
-        """The row as it is if it has these numbers; else one that is measured over all of its pairs."""
-        return row if isinstance(row, StandRow) else cls(**vars(row), of=row.pairs)
-
     @property
-    def left_out(self) -> int:
-        """The pairs without a score."""
-        return self.of - self.pairs
+    def of(self) -> int:
+        """The number of pairs it could have been measured over."""
+        return self.pairs + self.left_out
 
     @property
     def coverage(self) -> str:
@@ -106,13 +91,44 @@ class StandRow(MetricRow):
 
     def to_json(self) -> dict[str, Any]:
         """The row as JSON values."""
-        plain = {name: value for name, value in super().to_json().items() if name not in ("of", "strict")}
+        plain = {name: value for name, value in asdict(self).items() if name not in ("left_out", "strict")}
         return plain | {"coverage": {"pairs": self.pairs, "of": self.of, "left_out": self.left_out}}
 
 
 @dataclass(frozen=True)
+class Smallest:
+    """The smallest accuracy and standardised effect that so many pairs could have shown, with the settings of that; see ``power``."""
+
+    pairs: int
+    accuracy: float
+    effect: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two metrics over the pairs that both have scores of: the first minus the second.
+
+    ``accuracy`` and ``effect`` are differences of these two of a contrast, with p-values and their correction over all comparisons
+    of that contrast; ``effect`` is None where a metric's scores have no spread.
+    """
+
+    one: str
+    other: str
+    contrast: str
+    pairs: int
+    accuracy: Tested
+    effect: Tested | None
+    signature: str
+
+
+@dataclass(frozen=True)
 class Measured:
-    """All tables of a release; ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy."""
+    """All tables of a release.
+
+    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy; ``smallest`` by contrast what so many
+    pairs could have shown; ``audit`` what shortcuts reach.
+    """
 
     inversion: list[MetricRow]
     controls: list[MetricRow] = field(default_factory=list)
@@ -121,6 +137,15 @@ class Measured:
     candidates: list[MetricRow] = field(default_factory=list)
     balance: list[MetricRow] = field(default_factory=list)
     faults: list[MetricFault] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    smallest: dict[str, Smallest] = field(default_factory=dict)
+    audit: Audit | None = None
+
+    @property
+    def equal_closeness(self) -> dict[str, Difference]:
+        """By metric with a better direction its stance contrast: the accuracy of it is the number to report."""
+        rows = [row for row in self.controls if row.higher_is_better is not None]
+        return {row.metric: one for row in rows if (one := row.differences[STANCE]).accuracy}
 
     def to_json(self) -> dict[str, Any]:
         """The tables as JSON values."""
@@ -130,31 +155,20 @@ class Measured:
             "groups": {
                 name: {group: [one.to_json() for one in rows] for group, rows in found.items()} for name, found in self.groups.items()
             },
+            "comparisons": [asdict(one) for one in self.comparisons],
+            "smallest": {name: asdict(one) for name, one in self.smallest.items()},
+            "shortcuts": self.audit and self.audit.to_json(),
             "faults": [str(one) for one in self.faults],
         }
 
-    def rows(self) -> Iterator[tuple[str, str, StandRow]]:
-        """(table, group, row) of everything that was measured, ``balance`` left out."""
-        whole = {"pairs": self.inversion, "2x2": self.controls}
-        matched = [("equal length", name, rows) for name, rows in self.matched.items()]
-        groups = [(name, group, rows) for name, found in self.groups.items() for group, rows in found.items()]
-        found = [*((name, "", rows) for name, rows in whole.items()), *matched, ("before contrast checks", "", self.candidates), *groups]
-        yield from ((table, group, StandRow.of_all(row)) for table, group, rows in found for row in rows)
-
     def records(self) -> Iterator[dict[str, Any]]:
-        """The same in the long form, a record a contrast with the columns ``CONTRAST_COLUMNS``; what there is not is None."""
-        for table, group, row in self.rows():
-            for name, one in row.differences.items():
-                ranked = [found.value if found else None for found in (one.accuracy, one.auc)]
-                numbers = [row.pairs, one.value, one.low, one.high, one.p, one.holm, *ranked, one.forced]
-                signature = f"{row.signature}|{row.interval_signature or ''}"
-                values = [table, group, row.metric, name, *numbers, signature, row.of, row.left_out]
-                yield dict(zip(CONTRAST_COLUMNS, values, strict=True))
+        """The same in the long form: a record a contrast, comparison, shortcut or fault, with the columns ``COLUMNS``."""
+        return records(self.to_json())
 
     def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame: a row a contrast with the columns ``CONTRAST_COLUMNS``; a number that there is not is NaN.
+        """The long form as a data frame, with the columns ``COLUMNS``; a number that there is not is NaN.
 
         Raises:
             InputError: if pandas is not installed.
         """
-        return data_frame(self.records(), CONTRAST_COLUMNS, NUMBERS)
+        return data_frame(self.records(), COLUMNS, NUMBERS)

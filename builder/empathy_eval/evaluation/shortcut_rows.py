@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.data_frames import data_frame
-from empathy_eval.evaluation.results import Estimate
+from empathy_eval.evaluation.resampling import Estimate
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,15 +14,28 @@ from empathy_eval.base.tabular import WHOLE
 from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import GROUPINGS, SPLITS
+from empathy_eval.evaluation.comparisons import Rated, compared
 from empathy_eval.evaluation.corpus import Candidates, Corpus, before_contrast, read_corpus
-from empathy_eval.evaluation.inversion import Chance, Made, Statistics, corrected, diversity_row, measured_rows
-from empathy_eval.evaluation.results import Measured, MetricRow
+from empathy_eval.evaluation.inversion import (
+    Chance,
+    Made,
+    Statistics,
+    accuracies,
+    corrected,
+    diversity_row,
+    duels_of,
+    measured_rows,
+)
+from empathy_eval.evaluation.items import write_items
+from empathy_eval.evaluation.resampling import Clusters
+from empathy_eval.evaluation.results import Comparison, Measured, MetricRow
+from empathy_eval.evaluation.score_file import Given
 from empathy_eval.metrics.edit_ratio import EditRatio
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.length import Length
-from empathy_eval.metrics.protocol import Array, Metric
+from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import Found
-from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
+from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statistics_of
 
 # Two texts are of equal length if the longer has at most this share of its words more.
 LENGTH_WITHIN = 0.1
@@ -33,9 +46,10 @@ class Stand:
     """The texts of a release, and how they are scored; each text is scored once."""
 
     def __init__(
-        self, release_dir: Path, found: Found, chance: Chance, scoring: Scoring = PLAIN, *, splits: Sequence[str] = SPLITS
-    ) -> None:
-        self.folder, self.found, self.chance, self.scoring, self.splits = release_dir, found, chance, scoring, splits
+        self, release_dir: Path, found: Found, chance: Chance, scoring: Scoring = PLAIN, *, splits: Sequence[str] = SPLITS,
+        strict: bool = False,
+    ) -> None:  # fmt: skip
+        self.folder, self.found, self.chance, self.scoring, self.splits, self.strict = release_dir, found, chance, scoring, splits, strict
         contexts = any("context" in metric.reads for metric in found.metrics)
         self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=contexts, splits=splits)
         self.controls = read_corpus(release_dir, "controls", CELLS, contexts=contexts, splits=splits)
@@ -43,38 +57,47 @@ class Stand:
         if stray := set(self.controls.pair_ids).difference(self.pairs.pair_ids):
             raise input_error(release_dir, f'the control "{min(stray)}" is no pair', WHOLE)
 
-    def measured(self) -> Measured:
-        """All tables."""
+    def measured(self, items: Path | None = None) -> Measured:
+        """All tables; ``items`` is a file for the scores of every text and the verdicts of every pair."""
         before = self._candidates()
         # All scoring comes first: later this process needs more memory, and those that score have ended.
-        texts = {name: dict(self._scored(pairs)) for name, pairs in self._texts(before).items()}
+        texts = {name: self._scored(pairs) for name, pairs in self._texts(before).items()}
         before = before and before.without_texts()
-        # The first fault of each metric is told.
-        faults = {one.metric: one for found in reversed(texts.values()) for one in found.values() if isinstance(one, MetricFault)}
-        sound = [
-            one for one in self.found.metrics if not any(isinstance(texts[name][one.name], MetricFault) for name in ("pairs", "controls"))
-        ]
-        pairs = {metric.name: _rows(texts["pairs"][metric.name]) for metric in sound}
+        sound = [one for one in self.found.metrics if texts["pairs"][one.name].rows]
+        pairs = {metric.name: texts["pairs"][metric.name].rows for metric in sound}
         place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
         at = np.array([place[pair] for pair in self.controls.pair_ids], dtype=np.int64)
         cells = {
-            metric.name: {**{name: one[at] for name, one in pairs[metric.name].items()}, **_rows(texts["controls"][metric.name])}
+            metric.name: {**{name: one[at] for name, one in pairs[metric.name].items()}, **rows}
             for metric in sound
+            if (rows := texts["controls"][metric.name].rows)
         }
+        if items:
+            write_items(items, self.pairs, self.controls, [(one, pairs[one.name], cells.get(one.name, {})) for one in sound])
+        whole = [one for one in sound if one.name in cells]
         dist, more = self._diversities(self.pairs, PAIRS)
         dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)
+        # The first fault of each metric is told.
+        faults = {name: one.fault for found in reversed(texts.values()) for name, one in found.items() if one.fault}
         return Measured(
             self._table(self.pairs, sound, pairs, PAIRS) + dist,
-            self._table(self.controls, sound, cells, TWO_BY_TWO) + dist_of_cells,
+            self._table(self.controls, whole, cells, TWO_BY_TWO) + dist_of_cells,
             self._matched(sound, pairs, cells),
             {name: self._grouped(name, sound, pairs) for name in GROUPINGS},
             self._before(before, sound, pairs, texts["candidates"]) if before else [],
             self._balance(),
             [*faults.values(), *more],
+            [*self._compared(self.controls, whole, cells, TWO_BY_TWO[0]), *self._compared(self.pairs, sound, pairs, PAIRS[0])],
         )
 
     def _candidates(self) -> Candidates | None:
-        return before_contrast(self.folder, self.pairs, self.splits)
+        """What the contrast checks refused, where anything is there that could score it."""
+        return before_contrast(self.folder, self.pairs, self.splits) if self._asked else None
+
+    @property
+    def _asked(self) -> list[Metric]:
+        """The metrics that score texts, as opposed to those whose scores are given."""
+        return [one for one in self.found.metrics if not isinstance(one, Given)]
 
     def _texts(self, before: Candidates | None) -> dict[str, Pairs]:
         return {
@@ -83,21 +106,74 @@ class Stand:
             **({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}),
         }
 
-    def _scored(self, pairs: Pairs, metrics: Sequence[Metric] | None = None) -> dict[str, dict[str, Array] | MetricFault]:
-        chosen = self.found.metrics if metrics is None else metrics
-        return statistics_of(chosen, pairs, self.scoring)
+    def _scored(self, pairs: Pairs) -> dict[str, Scored]:
+        """What is scored of these pairs, and what is given of them."""
+        given = {one.name: Scored(one.looked_up(pairs)) for one in self.found.metrics if isinstance(one, Given)}
+        return given | statistics_of(self._asked, pairs, self.scoring)
 
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast],
         chosen: Matched | None = None,
     ) -> list[MetricRow]:  # fmt: skip
         """The rows over the pairs of a corpus, or those chosen of them; none where there are none."""
-        if chosen is None or chosen.all():
-            return measured_rows(metrics, statistics, corpus.clusters, contrasts, self.chance) if len(corpus) else []
-        if not chosen.any():
-            return []
-        kept = Made([one.name for one in metrics], lambda metric: {name: one[chosen] for name, one in statistics[metric].items()})
-        return measured_rows(metrics, kept, corpus.clusters.take(chosen), contrasts, self.chance)
+        wanted = np.ones(len(corpus), dtype=bool) if chosen is None else chosen
+        sides = {name for one in contrasts for name in one.weights}
+
+        def chosen_of(metric: str) -> Statistics:
+            return {name: one[wanted] for name, one in statistics[metric].items() if name in sides}
+
+        return self._rows(metrics, chosen_of, corpus.clusters.take(wanted), contrasts)
+
+    def _rows(
+        self, metrics: Sequence[Metric], statistics: Callable[[str], Statistics], clusters: Clusters, contrasts: Sequence[Contrast]
+    ) -> list[MetricRow]:
+        """The row of each metric over those pairs that it has scores of; p-values are corrected among metrics, and in each file alone."""
+        found: dict[bytes, list[Metric]] = {}
+        for metric in metrics if len(clusters) else ():
+            has = ~np.any([np.isnan(one).any(axis=1) for one in statistics(metric.name).values()], axis=0)
+            found.setdefault(has.tobytes(), []).append(metric)
+        made: dict[str, MetricRow] = {}
+        for mask, some in found.items():
+            has = np.frombuffer(mask, dtype=bool)
+            if has.any():
+                kept = Made([one.name for one in some], lambda name, has=has: {key: one[has] for key, one in statistics(name).items()})  # type: ignore[misc]
+                rows = measured_rows(some, kept, clusters if has.all() else clusters.take(has), contrasts, self.chance)
+                made |= {one.metric: replace(one, left_out=int((~has).sum())) for one in rows}
+        rows = [self._strictly(made[one.name], one, statistics(one.name), clusters, contrasts) for one in metrics if one.name in made]
+        return self._corrected(rows)
+
+    def _strictly(
+        self, row: MetricRow, metric: Metric, statistics: Statistics, clusters: Clusters, contrasts: Sequence[Contrast]
+    ) -> MetricRow:
+        """The row with its accuracies over all pairs, those without scores wrong, where that is wanted."""
+        if not self.strict or not isinstance(metric, Given):
+            return row
+        duels = {one.name: duels_of(metric, statistics, one) for one in contrasts if one.duels}
+        right = accuracies([one.won(missing=0.0) for one in duels.values()], clusters, self.chance) if duels else []
+        found = {name: replace(row.differences[name], accuracy=one) for name, one in zip(duels, right, strict=True)}
+        return replace(row, differences={**row.differences, **found}, signature=f"{row.signature}|missing:wrong", strict=True)
+
+    def _corrected(self, rows: Sequence[MetricRow]) -> list[MetricRow]:
+        """The rows with p-values corrected over all metrics, and over each file of scores by itself: their pairs may differ."""
+        given = {one.name for one in self.found.metrics if isinstance(one, Given)}
+        families: dict[str, list[int]] = {}
+        for number, row in enumerate(rows):
+            families.setdefault(row.metric if row.metric in given else "", []).append(number)
+        made = list(rows)
+        for some in families.values():
+            for number, row in zip(some, corrected([rows[one] for one in some]), strict=True):
+                made[number] = row
+        return made
+
+    def _compared(
+        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrast: Contrast
+    ) -> list[Comparison]:
+        rated = {
+            one.name: Rated(duels_of(one, statistics[one.name], contrast), one.signature)
+            for one in metrics
+            if one.higher_is_better is not None
+        }
+        return compared(contrast.name, rated, corpus.clusters, self.chance) if len(corpus) else []
 
     def _diversities(self, corpus: Corpus, contrasts: Sequence[Contrast]) -> tuple[list[MetricRow], list[MetricFault]]:
         """The rows of the measures of whole sets of texts, and what kept others from having one."""
@@ -119,14 +195,9 @@ class Stand:
             for contrast in contrasts:
                 if contrast.sides is not None:
                     chosen = _equal_length(*(corpus.variants[name] for name in contrast.sides))
-                    found[contrast.name] = self._part(corpus, metrics, statistics, contrast, chosen)
+                    scored = [one for one in metrics if one.name in statistics]
+                    found[contrast.name] = self._table(corpus, scored, statistics, (contrast,), chosen)
         return found
-
-    def _part(
-        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrast: Contrast, chosen: Matched
-    ) -> list[MetricRow]:
-        sides = Made([one.name for one in metrics], lambda metric: {name: statistics[metric][name] for name in contrast.weights})
-        return self._table(corpus, metrics, sides, (contrast,), chosen)
 
     def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[MetricRow]]:
         """By group the row of each metric; p-values are corrected over groups and metrics."""
@@ -134,38 +205,31 @@ class Stand:
         found: dict[str, list[MetricRow]] = {}
         for group in sorted(set(self.pairs.groups[name])):
             found[group] = self._table(self.pairs, metrics, statistics, PAIRS, column == group)
-        rows = iter(corrected([row for group in found.values() for row in group]))
+        rows = iter(self._corrected([row for group in found.values() for row in group]))
         return {group: [next(rows) for _ in made] for group, made in found.items()}
 
     def _before(
-        self, candidates: Candidates, metrics: Sequence[Metric], statistics: Mapping[str, Statistics],
-        scored: Mapping[str, dict[str, Array] | MetricFault],
-    ) -> list[MetricRow]:  # fmt: skip
+        self, candidates: Candidates, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], scored: Mapping[str, Scored]
+    ) -> list[MetricRow]:
         """The rows over all candidates that only a contrast check could refuse."""
         changed, same = candidates.corpus, candidates.same
         dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
-        whole = Corpus([], dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids, [], {})
-        sound = [metric for metric in metrics if not isinstance(scored[metric.name], MetricFault)]
+        clusters = Clusters.of(dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids)
+        sound = [metric for metric in metrics if metric in self._asked and scored[metric.name].rows]
 
         def both(metric: str) -> Statistics:
-            return {name: np.vstack([statistics[metric][name][same], new]) for name, new in _rows(scored[metric]).items()}
+            return {name: np.vstack([statistics[metric][name][same], new]) for name, new in scored[metric].rows.items()}
 
         # No check had looked at these yet.
-        unforced = [replace(one, forced=False) for one in PAIRS]
-        return measured_rows(sound, Made([one.name for one in sound], both), whole.clusters, unforced, self.chance)
+        return self._rows(sound, both, clusters, [replace(one, forced=False) for one in PAIRS])
 
     def _balance(self) -> list[MetricRow]:
         """What the cells of the 2 x 2 should have in common: edit size and length."""
         if not len(self.controls):
             return []
         measures: list[Metric] = [EditRatio(), Length()]
-        scored = {name: _rows(one) for name, one in self._scored(self.controls.pairs(CELLS), measures).items()}
-        return self._table(self.controls, measures, scored, TWO_BY_TWO)
-
-
-def _rows(found: dict[str, Array] | MetricFault) -> dict[str, Array]:
-    """The statistics of a metric that is known to have no fault."""
-    return {} if isinstance(found, MetricFault) else found
+        scored = statistics_of(measures, self.controls.pairs(CELLS), self.scoring)
+        return self._table(self.controls, measures, {name: one.rows for name, one in scored.items()}, TWO_BY_TWO)
 
 
 def _equal_length(one: Sequence[str], other: Sequence[str]) -> Matched:

@@ -70,10 +70,8 @@ class Scoring:
 PLAIN = Scoring()
 
 
-def statistics_of(
-    metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PLAIN, *, processes: int | None = None
-) -> dict[str, dict[str, Array] | MetricFault]:
-    """By metric: the statistics of each variant, shape (pairs, k), or the fault that kept the metric from giving them.
+def statistics_of(metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PLAIN, *, processes: int | None = None) -> dict[str, Scored]:
+    """By metric what it gave the variants.
 
     Metrics with ``share`` run in ``processes`` of this machine (by default one a core, one in all for few texts).
     """
@@ -99,7 +97,16 @@ def statistics_of(
             note(metric, result)
             if isinstance(result, MetricFault):
                 break
-    return {name: table.fault or table.rows for name, table in found.items()}
+    return {name: Scored({}, table.fault) if table.fault else Scored(table.rows) for name, table in found.items()}
+
+
+@dataclass(frozen=True)
+class Scored:
+    """What a metric gave: by variant the statistics of all pairs, shape (pairs, k), nan where it gave a text none; empty if it gave
+    nothing at all. ``fault`` says what it failed at."""
+
+    rows: Mapping[str, Array]
+    fault: MetricFault | None = None
 
 
 class Table:

@@ -1,0 +1,106 @@
+"""Metrics beside each other: how much more often one is right than another on the same pairs, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.ranking import Duels, effects, holm, shares_won, spreads
+from empathy_eval.evaluation.resampling import Clusters, interval
+from empathy_eval.evaluation.results import PLACES, Comparison, Tested
+from empathy_eval.metrics.protocol import Array
+
+Two = tuple[str, str]
+# Sums that differ by less are the same.
+TIED = 1e-9
+
+
+@dataclass(frozen=True)
+class Rated:
+    """What a metric gave all pairs: its duels, nan where there is no score, and its signature."""
+
+    duels: Duels
+    signature: str
+
+
+def compared(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, chance: Chance) -> list[Comparison]:
+    """Every two of these metrics in a contrast, over the pairs that both have scores of; two without any are left out.
+
+    Intervals are of the bootstrap of all other figures. A p-value is of the exchange of the two metrics within dialogues, their scores
+    in units of their spread for the effect, ties half (mid-p); p-values are corrected over all comparisons of the contrast.
+    """
+    has = {name: ~np.isnan(one.duels.won()) for name, one in rated.items()}
+    twos: dict[bytes, list[Two]] = {}
+    for one, other in combinations(rated, 2):
+        twos.setdefault((has[one] & has[other]).tobytes(), []).append((one, other))
+    made: dict[Two, Comparison] = {}
+    for mask, some in twos.items():
+        common = np.frombuffer(mask, dtype=bool)
+        if common.any():
+            here = {name: _taken(rated[name], common) for two in some for name in two}
+            made |= {(one.one, one.other): one for one in _over(contrast, some, here, clusters.take(common), chance)}
+    return _corrected([made[two] for two in combinations(rated, 2) if two in made])
+
+
+def _taken(one: Rated, common: NDArray[np.bool_]) -> Rated:
+    return replace(one, duels=Duels([(kind[common], cold[common]) for kind, cold in one.duels.sides]))
+
+
+def _over(contrast: str, twos: Sequence[Two], rated: Mapping[str, Rated], clusters: Clusters, chance: Chance) -> Iterator[Comparison]:
+    """Comparisons over the same pairs, with the same resamples and exchanges."""
+    totals = np.stack([clusters.totals(one.duels.sums()) for one in rated.values()])
+    whole = dict(zip(rated, totals.sum(axis=1, keepdims=True), strict=True))
+    # By two and figure what the pairs of each dialogue add to it.
+    gaps = [gap for one, other in twos for gap in _gaps((rated[one], whole[one]), (rated[other], whole[other]))]
+    added = clusters.totals(np.column_stack(gaps))
+    if many := len(clusters) > 1:
+        flat = clusters.bootstrapped(np.hstack(list(totals)), chance.resamples, chance.seed)
+        drawn = dict(zip(rated, np.split(flat, len(rated), axis=1), strict=True))
+        swapped = added.sum(axis=0) + clusters.exchanged(-2 * added, chance.exchanges, chance.seed)
+    for place, (one, other) in enumerate(twos):
+        accuracy, effect = (
+            _tested(
+                float(rate(whole[one])[0] - rate(whole[other])[0]),
+                (rate(drawn[one]) - rate(drawn[other]), swapped[:, column], added[:, column].sum()) if many else None,
+            )
+            for column, rate in enumerate((shares_won, effects), 2 * place)
+        )
+        signature = f"{rated[one].signature}|minus|{rated[other].signature}|{chance.signature(clusters)}|ties:half"
+        defined = effect if np.isfinite(effect.value) else None
+        yield Comparison(one, other, contrast, len(clusters.members), accuracy, defined, signature)
+
+
+def _gaps(one: tuple[Rated, Array], other: tuple[Rated, Array]) -> tuple[Array, Array]:
+    """By pair what it adds to the difference of accuracy, and to that of standardised effect."""
+    (first, sums), (second, others) = one, other
+    return first.duels.won() - second.duels.won(), first.duels.pull / spreads(sums) - second.duels.pull / spreads(others)
+
+
+def _tested(value: float, chances: tuple[Array, Array, float] | None) -> Tested:
+    """A difference, with the interval of its resamples and the p-value of its exchanges."""
+    if chances is None:
+        return Tested(round(value, PLACES))
+    drawn, swapped, seen = chances
+    low, high = interval(drawn, PLACES) if np.isfinite(drawn).all() else (None, None)
+    beyond = np.abs(swapped) - abs(seen)
+    # Wins are few whole numbers, so exchanges as far from 0 as what was seen count half: without that p is too high.
+    far = float((beyond > TIED).sum() + (np.abs(beyond) <= TIED).sum() / 2)
+    p = (1 + far) / (1 + len(swapped)) if abs(seen) > TIED else 1.0
+    return Tested(round(value, PLACES), low, high, round(p, PLACES))
+
+
+def _corrected(found: Sequence[Comparison]) -> list[Comparison]:
+    """The comparisons with their p-values corrected for standing together."""
+    places = [(number, name) for number, one in enumerate(found) for name in ("accuracy", "effect") if getattr(one, name)]
+    tested: list[Tested] = [getattr(found[number], name) for number, name in places]
+    values = iter(holm([one.p for one in tested if one.p is not None]))
+    changed: list[dict[str, Any]] = [{} for _ in found]
+    for (number, name), one in zip(places, tested, strict=True):
+        changed[number][name] = one if one.p is None else replace(one, holm=round(next(values), PLACES))
+    return [replace(one, **more) for one, more in zip(found, changed, strict=True)]

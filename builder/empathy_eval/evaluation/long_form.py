@@ -1,0 +1,79 @@
+"""All tables of a release as one: a record a contrast, comparison, shortcut or fault, with all that the tables hold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from empathy_eval.design.contrasts import CELLS
+
+Values = Mapping[str, Any]
+_RANKED = ("accuracy", "auc", "effect")
+_BOUNDS = tuple(f"{name}_{end}" for name in _RANKED for end in ("low", "high"))
+_SCORES = ("reference", *CELLS)
+NUMBERS = ("pairs", "value", "low", "high", "p", "holm", *_RANKED, "of", "left_out", *_BOUNDS, "ties", *_SCORES)
+COLUMNS = (
+    "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", "accuracy", "auc", "forced", "signature", "of",
+    "left_out", "other", *("effect", *_BOUNDS), "ties", "better", *_SCORES, "told",
+)  # fmt: skip
+_TABLES = {"inversion": "pairs", "controls": "2x2", "candidates": "before contrast checks", "balance": "balance"}
+
+
+def records(tables: Values) -> Iterator[dict[str, Any]]:
+    """The records of the JSON values of all tables, each with ``COLUMNS``; a number that there is not is None, a word empty."""
+    for table, group, row in rows(tables):
+        for name, one in row["differences"].items():
+            yield _record(
+                table, group, row["metric"], name, **row["coverage"], **_flat(one), **row["scores"],
+                signature=f"{row['signature']}|{row['interval_signature'] or ''}",
+            )  # fmt: skip
+    for one in tables["comparisons"]:
+        about = {"other": one["other"], "pairs": one["pairs"], "signature": one["signature"]}
+        yield from (
+            _record("comparisons", name, one["one"], one["contrast"], **about, **_flat(one[name])) for name in ("accuracy", "effect")
+        )
+    for name, one in tables["smallest"].items():
+        yield _record("smallest", "", "", name, **one)
+    for contrast in (tables["shortcuts"] or {"contrasts": ()})["contrasts"]:
+        yield from _shortcuts(contrast)
+    yield from (_record("faults", "", "", "", told=one) for one in tables["faults"])
+
+
+def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:
+    """(table, group, row) of all rows of metrics."""
+    whole = [(name, "", row) for name in ("inversion", "controls") for row in tables[name]]
+    matched = [("equal length", name, row) for name, found in tables["matched"].items() for row in found]
+    rest = [(name, "", row) for name in ("candidates", "balance") for row in tables[name]]
+    groups = [(name, group, row) for name, found in tables["groups"].items() for group, some in found.items() for row in some]
+    yield from ((_TABLES.get(table, table), group, row) for table, group, row in (*whole, *matched, *rest, *groups))
+
+
+def _record(table: str, group: str, metric: str, contrast: str, **values: Any) -> dict[str, Any]:
+    known = dict.fromkeys(COLUMNS, "") | dict.fromkeys(NUMBERS) | {"forced": False}
+    return known | {"table": table, "group": group, "metric": metric, "contrast": contrast} | values
+
+
+def _flat(one: Values | None) -> dict[str, Any]:
+    """A difference with its estimates side by side."""
+    given = one or {}
+    found = {name: value for name, value in given.items() if name not in (*_RANKED, "higher_is_better")}
+    if "higher_is_better" in given:
+        found["better"] = {True: "higher", False: "lower", None: "neither"}[given["higher_is_better"]]
+    for name in _RANKED:
+        if estimate := given.get(name):
+            found |= {name: estimate["value"], f"{name}_low": estimate["low"], f"{name}_high": estimate["high"]}
+    return found
+
+
+def _shortcuts(contrast: Values) -> Iterator[dict[str, Any]]:
+    name = contrast["contrast"]
+    for one in contrast["shortcuts"]:
+        told = one["why"] or ("trained" if one["trained"] else "untrained")
+        about = {"pairs": one["pairs"], "signature": one["signature"], "told": told}
+        yield _record("shortcuts", "", one["name"], name, **about, **_flat({"accuracy": one["accuracy"]}))
+    for side in ("kind", "cold"):
+        for word in contrast[f"telltale_{side}"]:
+            told = f"{word['kind']} in {contrast['kind']}, {word['cold']} in {contrast['cold']}"
+            yield _record("telltale words", contrast[side], word["word"], name, value=word["weight"], told=told)
+    for end in ("easiest", "hardest"):
+        yield from (_record(f"{end} pairs", "", one["pair_id"], name, value=one["margin"]) for one in contrast[end])

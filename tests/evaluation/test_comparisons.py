@@ -1,0 +1,98 @@
+"""Metrics beside each other: fractions by hand, and simulated metrics whose difference is known."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+from empathy_eval.evaluation.comparisons import Rated, compared
+from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.ranking import Duels
+from empathy_eval.evaluation.resampling import Clusters
+from empathy_eval.evaluation.results import Comparison
+from empathy_eval.metrics.protocol import Array
+from scipy import stats
+
+CHANCE = Chance(resamples=200, exchanges=199, seed=1)
+LONG = bool(os.environ.get("LONG"))
+# All 2,000 take minutes.
+SIMULATIONS = 2000 if LONG else 300
+
+
+def rated(*duels: tuple[Sequence[float], Sequence[float]]) -> Rated:
+    return Rated(Duels([(np.array(kind, dtype=float), np.array(cold, dtype=float)) for kind, cold in duels]), "s")
+
+
+def test_the_difference_of_two_metrics_by_hand_over_the_pairs_that_both_have() -> None:
+    nan = float("nan")
+    one = rated(([2, 2, 1, 9], [1, 1, 1, nan]))
+    other = rated(([5, 1, 4, 1], [1, 5, 4, 5]))
+    (found,) = compared("near", {"one": one, "other": other}, Clusters.of(list("xyzx"), [1, 1, 1, 1]), CHANCE)
+    assert (found.one, found.other, found.contrast, found.pairs) == ("one", "other", "near", 3)
+    # Won, won, tied against won, lost, tied.
+    assert found.accuracy.value == pytest.approx(5 / 6 - 1 / 2, abs=1e-6)
+    # Variances within the cells of one: 2/9 and 0, of the other: 26/9 and 26/9; mean differences 2/3 and 0.
+    assert found.effect and found.effect.value == pytest.approx((2 / 3) / (1 / 9) ** 0.5, abs=1e-6)
+
+
+def test_two_metrics_that_are_one_do_not_differ_and_a_single_dialogue_has_no_interval() -> None:
+    same = rated(([1, 3, 2, 2], [2, 1, 1, 2]))
+    (found,) = compared("near", {"a": same, "b": same}, Clusters.of(list("wxyz"), [1] * 4), CHANCE)
+    gap = found.accuracy
+    assert (gap.value, gap.low, gap.high, gap.p, gap.holm) == (0, 0, 0, 1, 1) and found.effect and found.effect.p == 1
+    (alone,) = compared("near", {"a": same, "b": same}, Clusters.of(list("xxxx"), [1] * 4), CHANCE)
+    assert (alone.accuracy.low, alone.accuracy.p) == (None, None)
+
+
+def test_p_values_are_corrected_over_all_comparisons_and_two_without_a_common_pair_are_left_out() -> None:
+    rng, nan = np.random.default_rng(1), float("nan")
+    many = {name: rated((rng.normal(size=30).tolist(), rng.normal(size=30).tolist())) for name in "abc"}
+    half = rated(([1.0] * 2 + [nan] * 28, [0.0] * 2 + [nan] * 28))
+    rest = rated(([nan] * 2 + [1.0] * 28, [nan] * 2 + [0.0] * 28))
+    found = compared("near", {**many, "half": half, "rest": rest}, Clusters.of([str(one) for one in range(30)], [1] * 30), CHANCE)
+    twos = [(one.one, one.other) for one in found]
+    assert len(twos) == 9 and ("half", "rest") not in twos and twos[0] == ("a", "b")
+    tested = [gap for one in found for gap in (one.accuracy, one.effect) if gap and gap.p is not None]
+    assert min(gap.holm or 0 for gap in tested) == pytest.approx(min(1, len(tested) * min(gap.p or 0 for gap in tested)))
+    alone = compared("near", {name: many[name] for name in "ab"}, Clusters.of([str(one) for one in range(30)], [1] * 30), CHANCE)
+    assert (alone[0].accuracy.value, alone[0].accuracy.low, alone[0].accuracy.p) == (
+        found[0].accuracy.value, found[0].accuracy.low, found[0].accuracy.p,
+    )  # fmt: skip
+
+
+def simulated(seed: int, better: float, *, dialogues: int = 120) -> Comparison:
+    """Two metrics over dialogues of one to four pairs in 30 scenarios; both read a text alike in part, and dialogues differ."""
+    rng = np.random.default_rng(seed)
+    sizes = rng.integers(1, 5, dialogues)
+    members = np.repeat(np.arange(dialogues), sizes)
+    common, by_dialogue = rng.normal(size=(2, len(members))), rng.normal(0, 0.5, dialogues)[members]
+
+    def scores(shift: float) -> tuple[Array, Array]:
+        kind, cold = common + rng.normal(size=(2, len(members)))
+        return kind + 0.5 + shift + by_dialogue, cold
+
+    many = {"one": Rated(Duels([scores(better)]), "s"), "other": Rated(Duels([scores(0.0)]), "s")}
+    clusters = Clusters.of([str(one) for one in members], (members % 30).tolist())
+    return compared("near", many, clusters, Chance(400, 199, seed))[0]
+
+
+def test_p_values_are_uniform_where_two_metrics_are_equally_good() -> None:
+    found = [simulated(seed, 0.0, dialogues=1000) for seed in range(SIMULATIONS)]
+    for values in ([one.accuracy.p for one in found], [one.effect.p for one in found if one.effect]):
+        assert stats.kstest(values, "uniform").pvalue > 0.01
+
+
+def test_intervals_cover_the_difference_of_two_metrics() -> None:
+    # What very many dialogues give is the truth.
+    truth = simulated(10**6, 0.4, dialogues=200_000)
+    found = [simulated(seed, 0.4) for seed in range(SIMULATIONS)]
+    # Of 300 simulations 95 % vary by 2.5 points.
+    least, most = (0.935, 0.965) if LONG else (0.91, 0.985)
+    for gaps, true in (
+        ([one.accuracy for one in found], truth.accuracy.value),
+        ([one.effect for one in found if one.effect], truth.effect.value if truth.effect else 0.0),
+    ):
+        covered = np.mean([one.low <= true <= one.high for one in gaps if one.low is not None and one.high is not None])
+        assert least <= covered <= most, covered
