@@ -27,6 +27,7 @@ from empathy_eval.evaluation.inversion import (
     measured_rows,
 )
 from empathy_eval.evaluation.items import write_items
+from empathy_eval.evaluation.power import smallest
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.evaluation.results import Comparison, Measured, MetricRow
 from empathy_eval.evaluation.score_file import Given
@@ -79,15 +80,22 @@ class Stand:
         dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)
         # The first fault of each metric is told.
         faults = {name: one.fault for found in reversed(texts.values()) for name, one in found.items() if one.fault}
+        tables = ((self.controls, whole, cells, TWO_BY_TWO), (self.pairs, sound, pairs, PAIRS))
+        controls, inversion = (self._table(*one) for one in tables)
         return Measured(
-            self._table(self.pairs, sound, pairs, PAIRS) + dist,
-            self._table(self.controls, whole, cells, TWO_BY_TWO) + dist_of_cells,
+            inversion + dist,
+            controls + dist_of_cells,
             self._matched(sound, pairs, cells),
             {name: self._grouped(name, sound, pairs) for name in GROUPINGS},
             self._before(before, sound, pairs, texts["candidates"]) if before else [],
             self._balance(),
             [*faults.values(), *more],
-            [*self._compared(self.controls, whole, cells, TWO_BY_TWO[0]), *self._compared(self.pairs, sound, pairs, PAIRS[0])],
+            [one for corpus, metrics, found, (first, *_) in tables for one in self._compared(corpus, metrics, found, first)],
+            {
+                first.name: smallest(rows, first, len(corpus))
+                for (corpus, _, _, (first, *_)), rows in zip(tables, (controls, inversion), strict=True)
+                if rows
+            },
         )
 
     def _candidates(self) -> Candidates | None:
