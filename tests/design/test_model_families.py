@@ -1,0 +1,46 @@
+"""Families of models by their names, and which of them both write and judge."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from empathy_eval.design.model_families import family_of, shared_families
+
+
+@pytest.mark.parametrize(
+    ("model", "family"),
+    [
+        ("gpt-4o-mini", "gpt"),
+        ("openai/o3-mini", "gpt"),
+        ("claude-3-5-haiku-20241022", "claude"),
+        ("meta-llama/Llama-3.1-8B-Instruct", "llama"),
+        ("Mixtral-8x7B-Instruct-v0.1", "mistral"),
+        ("Qwen/Qwen2.5-72B", "qwen"),
+        ("FacebookAI/roberta-large", "bert"),
+        ("sentence-transformers/all-MiniLM-L6-v2", "minilm"),
+        ("phi-4", "phi"),
+        ("mine@sha256:" + "0" * 64, "mine"),
+        ("seed-bank", ""),
+    ],
+)
+def test_a_name_tells_the_family(model: str, family: str) -> None:
+    assert family_of(model) == family
+
+
+def configuration(near: str, **metrics: dict[str, Any]) -> dict[str, Any]:
+    one = {"kind": "openai", "model": "gpt-4o"}
+    return {"models": {"self_chat": one, "far": one, "near": {**one, "model": near}}, "report": {"bootstrap": 10, **metrics}}
+
+
+def test_families_that_write_and_judge_are_named_with_their_models() -> None:
+    judged = configuration("llama-3.1", bertscore={"model": "roberta-large", "layer": 17}, judge={"model": "openai/gpt-4.1"})
+    assert shared_families(judged) == [{"family": "gpt", "writers": ["gpt-4o"], "judges": {"judge": "openai/gpt-4.1"}}]
+    both = configuration("claude-3", a={"model": "claude-4"}, b={"model": "gpt-5"}, c={"model": "chatgpt-4o"})
+    assert [(one["family"], sorted(one["judges"])) for one in shared_families(both)] == [("claude", ["a"]), ("gpt", ["b", "c"])]
+
+
+def test_models_of_other_families_and_seeds_share_none() -> None:
+    assert shared_families(configuration("llama-3.1", bertscore={"model": "roberta-large"}, meteor={"synonyms": "none"})) == []
+    seeds = {"models": dict.fromkeys(("self_chat", "near", "far"), {"kind": "seed-bank"}), "report": {"judge": {"model": "seed-bank"}}}
+    assert shared_families(seeds) == []
