@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -45,3 +47,27 @@ def test_the_csv_is_the_data_frame(released: tuple[Path, Released], tmp_path: Pa
     assert raw["value"]["length"] == measured.inversion[0].differences["empathetic - apathetic"].value
     assert np.isnan(raw["p"]["Dist-1"]) and frame["value"].dtype == "float64" and frame["forced"].dtype == "bool"
     assert {"pairs", "2x2", "equal length", "scenario", "phase", "strategy"} <= set(frame.table)
+
+
+def test_the_csv_carries_every_number_and_word_of_the_json(released: tuple[Path, Released], tmp_path: Path) -> None:
+    ids = pq.read_table(released[0] / "data" / "pairs" / "train.parquet")["pair_id"].to_pylist()
+    judge = tmp_path / "judge.csv"
+    judge.write_text("pair_id,variant,score\n" + "".join(f"{one},{name},{len(name)}\n" for one in ids[:3] for name in PAIR_VARIANTS))
+    measured = score(released[0], ["length", "rouge-l", "dist-1"], [judge])
+    lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
+    cells = {cell for line in lines for cell in line.values()}
+    told = " ".join(cells)
+    numbers = {float(cell) for cell in cells if re.fullmatch(r"-?[0-9.]+(e-?[0-9]+)?", cell)}
+
+    def leaves(value: object) -> Iterator[object]:
+        for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            yield from leaves(one)
+        if not isinstance(value, dict | list):
+            yield value
+
+    def carried(one: object) -> bool:
+        return float(one) in numbers if isinstance(one, int | float) else one is None or str(one) in told
+
+    missing = [one for one in leaves(measured.to_json()) if not isinstance(one, bool) and not carried(one)]
+    assert not missing
+    assert {line["table"] for line in lines} >= {"pairs", "2x2", "balance", "comparisons", "smallest", "equal length"}

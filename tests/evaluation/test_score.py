@@ -9,7 +9,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -390,6 +390,27 @@ def test_each_file_of_scores_is_a_row_in_the_order_given(
     assert main(command) == 0
     said = capsys.readouterr().out
     assert said.startswith("a: 10 of ") and said.index("b, pairs, ") < said.index("a, pairs, ")
+
+
+def test_three_files_and_two_metrics_in_one_table_are_each_as_alone(released: tuple[Path, Released], strange: Path) -> None:
+    rest = [name for name in CELLS if name not in PAIR_VARIANTS]
+    rows = letters(released[0]) + letters(released[0], "controls", rest)
+    kept = {row[0] for row in rows[::7]}
+    some = {"whole": rows, "part": [row for row in rows if row[0] not in kept], "pairs": letters(released[0])}
+    paths = [write_scores(strange / f"{name}.csv", found) for name, found in some.items()]
+    together = score(released[0], ["rouge-l", "vader"], paths).to_json()
+    every = [*(score(released[0], [name]) for name in ("rouge-l", "vader")), *(score(released[0], (), [path]) for path in paths)]
+    alone = [row for one in every for table, group, row in rows_of(one.to_json()) if table != "balance"]
+    beside = [row for table, group, row in rows_of(together) if table != "balance"]
+
+    def bare(row: Mapping[str, Any]) -> str:
+        """Without what is corrected over all metrics of a table."""
+        return json.dumps({**row, "differences": {name: {**one, "holm": None} for name, one in row["differences"].items()}})
+
+    assert sorted(map(bare, alone)) == sorted(map(bare, beside)) and len({row["metric"] for row in alone}) == 5
+    twos = [(one["one"], one["other"], one["pairs"]) for one in together["comparisons"] if one["contrast"] == "stance"]
+    covered = {row["metric"]: row["pairs"] for row in together["controls"]}
+    assert len(twos) == 6 and all(pairs == min(covered[one], covered[other]) for one, other, pairs in twos)
 
 
 def test_rows_of_one_name_are_refused(released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,11 +20,11 @@ def family_of(model: str) -> str:
     if name in NAMELESS:
         return ""
     known = read_yaml(data_folder("release") / "model_families.yaml", "model_families")
-    begun = [
-        (len(start), family) for family, starts in known.items() for start in starts if re.match(rf"{re.escape(start)}(?![a-z])", name)
-    ]
+    starts = [(start, family) for family, some in known.items() for start in some if re.match(rf"{re.escape(start)}(?![a-z])", name)]
+    if starts:
+        return max(starts, key=lambda one: len(one[0]))[1]
     letters = re.match("[a-z]+", name)
-    return max(begun)[1] if begun else letters.group() if letters else name
+    return letters.group() if letters else name
 
 
 def shared_families(configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
