@@ -19,7 +19,7 @@ def family_of(model: str) -> str:
     name = model.partition("@")[0].rstrip("/").rpartition("/")[2].lower()
     if name in NAMELESS:
         return ""
-    known = read_yaml(data_folder("release") / "model_families.yaml", "model_families")
+    known: dict[str, list[str]] = read_yaml(data_folder("release") / "model_families.yaml", "model_families")
     starts = [(start, family) for family, some in known.items() for start in some if re.match(rf"{re.escape(start)}(?![a-z])", name)]
     if starts:
         return max(starts, key=lambda one: len(one[0]))[1]
