@@ -56,9 +56,9 @@ def _over(contrast: str, twos: Sequence[Two], rated: Mapping[str, Rated], cluste
     """Comparisons over the same pairs, with the same resamples and exchanges."""
     totals = np.stack([clusters.totals(one.duels.sums()) for one in rated.values()])
     whole = dict(zip(rated, totals.sum(axis=1, keepdims=True), strict=True))
-    # By two and figure what the pairs of each dialogue add to it.
-    gaps = [gap for one, other in twos for gap in _gaps((rated[one], whole[one]), (rated[other], whole[other]))]
-    added = clusters.totals(np.column_stack(gaps))
+    # What each dialogue adds to the two figures of each two.
+    gaps = (_gaps((rated[one], whole[one]), (rated[other], whole[other])) for one, other in twos)
+    added = np.hstack([clusters.totals(gap) for gap in gaps])
     if many := len(clusters) > 1:
         flat = clusters.bootstrapped(np.hstack(list(totals)), chance.resamples, chance.seed)
         drawn = dict(zip(rated, np.split(flat, len(rated), axis=1), strict=True))
@@ -76,10 +76,11 @@ def _over(contrast: str, twos: Sequence[Two], rated: Mapping[str, Rated], cluste
         yield Comparison(one, other, contrast, len(clusters.members), accuracy, defined, signature)
 
 
-def _gaps(one: tuple[Rated, Array], other: tuple[Rated, Array]) -> tuple[Array, Array]:
+def _gaps(one: tuple[Rated, Array], other: tuple[Rated, Array]) -> Array:
     """By pair what it adds to the difference of accuracy, and to that of standardised effect."""
     (first, sums), (second, others) = one, other
-    return first.duels.won() - second.duels.won(), first.duels.pull / spreads(sums) - second.duels.pull / spreads(others)
+    pulled = first.duels.pull / spreads(sums) - second.duels.pull / spreads(others)
+    return np.column_stack([first.duels.won() - second.duels.won(), pulled])
 
 
 def _tested(value: float, chances: tuple[Array, Array, float] | None) -> Tested:
