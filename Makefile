@@ -1,5 +1,5 @@
 # make install: .venv with everything. make demo: a release from the curated seeds. make test, make check.
-# make check-long: what make test tries on a sample, in full: kills, stops over Ray, odd answers.
+# make check-long: what make test tries on a sample, in full: kills, stops over Ray, odd answers, simulated metrics.
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
@@ -29,7 +29,7 @@ check: .venv/installed
 	$(TESTS)
 
 check-long: .venv/installed
-	KILLS=100 STOPS=40 LONG=1 $(BIN)/pytest tests/completions/test_openai_endpoint.py tests/generation/test_on_ray.py tests/journeys/test_strangers.py -k "kills or stop or interrupt or whatever_comes"
+	KILLS=100 STOPS=40 LONG=1 $(BIN)/pytest tests/completions/test_openai_endpoint.py tests/generation/test_on_ray.py tests/journeys/test_strangers.py tests/evaluation/test_comparisons.py -k "kills or stop or interrupt or whatever_comes or two_metrics"
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .
