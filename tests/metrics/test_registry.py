@@ -70,7 +70,7 @@ def test_a_strangers_package_adds_a_metric_and_its_faults_are_its_own(tmp_path: 
     assert known()["warmth"] == ["warm-words"]
     found = find(["warmth", "rouge-l"], {})
     scored = statistics_of(found.metrics, Pairs(["p1", "p2"], ["r", "r"], {"near": ["a warm word", "cold"]}))
-    assert scored["Warmth"]["near"].tolist() == [[1, 1], [0, 1]]  # type: ignore[index]
+    assert scored["Warmth"].rows["near"].tolist() == [[1, 1], [0, 1]]
 
 
 def test_two_packages_with_one_name_are_both_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,6 @@ from empathy_eval.evaluation.ranking import wins
 from empathy_eval.evaluation.resampling import CONFIDENCE
 from empathy_eval.evaluation.results import PLACES
 from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Margin, Shortcut, Telltale
-from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array, Context
 from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
@@ -79,12 +78,12 @@ def _read(release_dir: Path, config: str, variants: Sequence[str], lexicon: Lexi
     corpus = read_corpus(release_dir, config, variants)
     texts = corpus.variants | {REFERENCE: corpus.references}
     vader = statistics_of([Vader()], Pairs(corpus.pair_ids, corpus.references, texts), scoring)[Vader.name]
-    if isinstance(vader, MetricFault):
-        raise job_error(vader.where, vader.what, "install vaderSentiment anew")
+    if vader.fault:
+        raise job_error(vader.fault.where, vader.fault.what, "install vaderSentiment anew")
     readings = {name: [lexicon.read(text) for text in some] for name, some in texts.items()}
     lengths = {name: np.array([len(one.codes) for one in some], dtype=np.float64) for name, some in readings.items()}
     untrained = {
-        "VADER": (Vader.signature, {name: np.round(one[:, 0], PLACES) for name, one in vader.items()}),
+        "VADER": (Vader.signature, {name: np.round(one[:, 0], PLACES) for name, one in vader.rows.items()}),
         "echo": (ECHO, _echoes(release_dir, config, texts)),
         "length": (Length.signature, lengths),
     }

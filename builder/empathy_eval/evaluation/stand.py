@@ -85,7 +85,7 @@ class Stand:
 
     def _scored(self, pairs: Pairs, metrics: Sequence[Metric] | None = None) -> dict[str, dict[str, Array] | MetricFault]:
         chosen = self.found.metrics if metrics is None else metrics
-        return statistics_of(chosen, pairs, self.scoring)
+        return {name: one.fault or dict(one.rows) for name, one in statistics_of(chosen, pairs, self.scoring).items()}
 
     def _table(
         self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast],
