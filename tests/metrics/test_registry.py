@@ -131,7 +131,7 @@ def test_settings_of_the_configuration_make_the_metric_and_those_that_are_typed_
     (metric,) = find([f"{counted}:times=3,strict=true"], settings, own=[counted]).metrics
     assert metric.signature == "word:kind|times:3|strict:True"
     assert "layer:5" in find(["bertscore:layer=5"], {}).metrics[0].signature
-    assert signature(f"{counted}:word='1, \"2\" =3'") == "word:1, \"2\" =3|times:1|strict:False"
+    assert signature(f"{counted}:word='1, \"2\" =3'") == 'word:1, "2" =3|times:1|strict:False'
 
 
 @given(st.text("ab,=:'\" ", max_size=8), st.integers(), st.booleans())

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments, with_count
 
@@ -124,7 +125,7 @@ def _finite(metric: Metric, statistics: Array, failed: dict[int, str]) -> Array:
     Raises:
         Unsound: if the others do not make scores, or an aggregate that is linear.
     """
-    sound = np.isfinite(statistics).all(axis=1) & bool(statistics.shape[1])
+    sound: NDArray[np.bool_] = np.isfinite(statistics).all(axis=1) & np.full(len(statistics), statistics.shape[1] > 0)
     scores = np.full(len(sound), np.nan)
     try:
         if sound.any():

@@ -110,9 +110,9 @@ def _made(text: str, settings: Mapping[str, Any], own: Collection[str]) -> Any:
         raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
     chosen = {**told, **typed}
     if name in BUILT_IN:
-        wrong = [Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in violations({name: chosen}, "metric_settings")]
-        if wrong:
-            raise InputError(wrong)
+        problems = [Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in violations({name: chosen}, "metric_settings")]
+        if problems:
+            raise InputError(problems)
     _, fixed = BUILT_IN.get(name, ("", {}))
     return plugins.made(GROUP, name, {**fixed, **chosen}, {name: where for name, (where, _) in BUILT_IN.items()})
 

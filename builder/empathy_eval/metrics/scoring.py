@@ -81,9 +81,7 @@ class Scored:
     fault: MetricFault | None = None
 
 
-def statistics_of(
-    metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PLAIN, *, processes: int | None = None
-) -> dict[str, Scored]:
+def statistics_of(metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PLAIN, *, processes: int | None = None) -> dict[str, Scored]:
     """What each metric, by its name, gave all variants of the pairs. No text that has a score is asked for again.
 
     Metrics with ``share`` run in ``processes`` of this machine (by default one a core, one in all for few texts).
