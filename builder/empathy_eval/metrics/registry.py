@@ -109,7 +109,7 @@ def _made(text: str, settings: Mapping[str, Any], own: Collection[str]) -> Any:
     if name not in own and told.keys() - typed.keys() and (wrong := unfit(name, settings)):
         raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
     chosen = {**told, **typed}
-    if name in BUILT_IN:
+    if name in BUILT_IN and chosen:
         problems = [Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in violations({name: chosen}, "metric_settings")]
         if problems:
             raise InputError(problems)

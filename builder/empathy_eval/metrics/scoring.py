@@ -180,14 +180,15 @@ def _one(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: Spread)
             asked.append(_Asked(keys, kept, parts))
             yield from ((chunk, part) for part in parts)
 
-    for fresh in spread(_rows, metric, missing()):
-        try:
-            whole = asked[0].take(fresh, cache)
-        except Unsound as error:
-            whole = NOTHING[:0], MetricFault(metric.name, "all pairs", str(error))
-        if whole is not None:
-            asked.popleft()
-            yield whole
+    with cache.held():
+        for fresh in spread(_rows, metric, missing()):
+            try:
+                whole = asked[0].take(fresh, cache)
+            except Unsound as error:
+                whole = NOTHING[:0], MetricFault(metric.name, "all pairs", str(error))
+            if whole is not None:
+                asked.popleft()
+                yield whole
 
 
 class _Asked:
