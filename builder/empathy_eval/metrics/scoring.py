@@ -143,6 +143,8 @@ class Table:
         """All that was given, with the number of all texts that failed."""
         if self._broken:
             return Scored({}, self._fault)
+        if not self._pairs:
+            return Scored({name: np.zeros((0, 1)) for name in self._rows})
         failed = sum(len(rows) if not rows.shape[1] else int(np.isnan(rows[:, 0]).sum()) for rows in self._rows.values())
         texts = self._pairs * len(self._rows)
         fault = self._fault and replace(self._fault, texts=failed, of=texts)
