@@ -21,7 +21,6 @@ import numpy as np
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import find
 from empathy_eval.metrics.score_cache import ScoreCache
@@ -91,9 +90,9 @@ def ours(metrics: tuple[Metric, ...], pairs: Pairs, **options: Any) -> dict[str,
     """The scores of all texts, variant after variant, by metric."""
     scores = {}
     for one, found in zip(metrics, statistics_of(metrics, pairs, **options).values(), strict=True):
-        if isinstance(found, MetricFault):
-            raise SystemExit(str(found))
-        scores[one.name] = np.concatenate([one.scores(found[name]) for name in PAIR_VARIANTS]).tolist()
+        if found.fault:
+            raise SystemExit(str(found.fault))
+        scores[one.name] = np.concatenate([one.scores(found.rows[name]) for name in PAIR_VARIANTS]).tolist()
     return scores
 
 

@@ -91,9 +91,9 @@ def test_a_published_configuration_is_a_configuration_without_delivery(demo: Con
     for name in DELIVERY:
         value = {**demo.published, "models": dict.fromkeys(("self_chat", "near", "far"), {**endpoint, name: 1})}
         assert any("delivered" in fix for _, _, fix in violations(value, "published_configuration")), name
-    told = list(violations({**demo.published, "command": "id", "report": {"bootstrap": 10**9, "os:system": {}}}, "published_configuration"))
+    told = list(violations({**demo.published, "command": "id", "report": {"bootstrap": 10**9, "o:s": "id"}}, "published_configuration"))
     assert [what for _, what, _ in told] == [
         'has unknown "command"',
-        'has unknown "os:system"',
         "1000000000 is out of range (maximum 100000)",
+        '"id" is not of type object',
     ]

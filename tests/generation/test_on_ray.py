@@ -34,7 +34,6 @@ from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.keeper import Keeper, Rows
 from empathy_eval.generation.on_ray import build_on_ray, divided
 from empathy_eval.metrics.bleu import Bleu
-from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import MeanMetric, Metric
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.score_cache import ScoreCache
@@ -404,8 +403,8 @@ def test_scores_are_the_same_and_kept_ones_are_not_scored_again(cluster: Any, tm
     assert all(of(here[name]) == of(there[name]) for name in ("BLEU-4", "ROUGE-L", "length of text"))
     kept = statistics_of([Refusing()], table, Scoring(cache, spread))
     assert of(kept["length of text"]) == of(here["length of text"])
-    fault = statistics_of([Refusing()], table, Scoring(spread=spread))["length of text"]
-    assert isinstance(fault, MetricFault) and fault.where == "017-00001-t00, near" and "asked again" in fault.what
+    fault = statistics_of([Refusing()], table, Scoring(spread=spread))["length of text"].fault
+    assert fault and fault.where == "017-00001-t00, near" and "asked again" in fault.what and fault.texts == 2400
 
 
 class Length(MeanMetric):

@@ -232,7 +232,7 @@ def test_what_is_wrong_with_checks_is_told_at_once(mine: Path, world: Path) -> N
         build(load_recipe(with_checks(mine, own), scenarios=world), mine / "b")
     for part in (
         'check "my_checks:broken": cannot be loaded: OSError: "no disk"',
-        'check "my_checks:Few": cannot be loaded: TypeError',
+        'check "my_checks:Few": takes no "mots"\n  Fix: it takes most',
         'check "my_checks:Unsigned": has no signature',
         'check "no_such:Check": cannot be loaded: ModuleNotFoundError',
         'check "nobodys-check": is not known',

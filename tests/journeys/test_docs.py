@@ -96,7 +96,7 @@ def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) 
     ((name, place),) = tomllib.loads(toml)["project"]["entry-points"]["empathy_eval.metrics"].items()
     (metric,) = find([place], {}).metrics
     found = statistics_of([metric], Pairs(["p"], ["I hear you"], {"near": ["You hear"], "far": ["no"]}))
-    assert name == "shared-words" and found[metric.name]["near"].tolist() == [[2 / 3, 1]]  # type: ignore[index]
+    assert name == "shared-words" and found[metric.name].rows["near"].tolist() == [[2 / 3, 1]]
 
 
 def configured(document: str, folder: Path) -> Path:

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import zipfile
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import pytest
 from empathy_eval import cli
 from empathy_eval.base.errors import InputError
+from empathy_eval.design.configuration import load_configuration
 from empathy_eval.metrics.protocol import Segments
-from empathy_eval.metrics.registry import BUILT_IN, default_names, find, known
+from empathy_eval.metrics.registry import BUILT_IN, default_names, find, known, typed_settings
 from empathy_eval.metrics.scoring import Pairs, statistics_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import demo_file
 
 METRIC = """
 from empathy_eval.metrics.protocol import MeanMetric
@@ -52,7 +60,7 @@ def refused(*names: str) -> str:
 
 
 def test_every_built_in_name_is_a_metric_or_a_diversity_with_a_signature() -> None:
-    found = find(default_names({"meteor": {"synonyms": "none"}}), {"meteor": {"synonyms": "none"}})
+    found = find(default_names({}), {})
     assert [metric.name for metric in found.metrics] == ["BLEU-4", "ROUGE-L", "METEOR", "chrF", "VADER", "length"]
     assert [diversity.name for diversity in found.diversities] == ["Dist-1", "Dist-2", "Dist-4"]
     assert all(metric.signature for metric in found.metrics) and all(diversity.signature for diversity in found.diversities)
@@ -70,7 +78,7 @@ def test_a_strangers_package_adds_a_metric_and_its_faults_are_its_own(tmp_path: 
     assert known()["warmth"] == ["warm-words"]
     found = find(["warmth", "rouge-l"], {})
     scored = statistics_of(found.metrics, Pairs(["p1", "p2"], ["r", "r"], {"near": ["a warm word", "cold"]}))
-    assert scored["Warmth"]["near"].tolist() == [[1, 1], [0, 1]]  # type: ignore[index]
+    assert scored["Warmth"].rows["near"].tolist() == [[1, 1], [0, 1]]
 
 
 def test_two_packages_with_one_name_are_both_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -88,6 +96,86 @@ def test_a_module_under_development_is_found_where_the_command_runs(tmp_path: Pa
     cli.main(["ledger", "show", "nowhere"])  # the command line looks there, a call from Python changes no path
     (metric,) = find(["my_warmth:Warmth"], {}).metrics
     assert metric.name == "mine" and metric.statistics(Segments(["warm"], ["r"])).tolist() == [[1, 1]]
+
+
+SETTINGS = """
+from empathy_eval.metrics.protocol import MeanMetric
+
+
+class Counted(MeanMetric):
+    name, reads = "counted", ()
+
+    def __init__(self, word="warm", times=1, strict=False):
+        self.signature = f"word:{word}|times:{times}|strict:{strict}"
+
+    def score(self, text):
+        return 1.0
+"""
+
+
+@pytest.fixture
+def counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    (tmp_path / "counted_metrics.py").write_text(SETTINGS)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "counted_metrics:Counted"
+
+
+def signature(name: str, settings: dict[str, Any] | None = None) -> str:
+    (metric,) = find([name], settings or {}, own=[name]).metrics
+    return metric.signature
+
+
+def test_settings_of_the_configuration_make_the_metric_and_those_that_are_typed_go_over_them(counted: str) -> None:
+    settings = {"metrics": [counted], counted: {"word": "kind", "times": 2}}
+    assert signature(counted, settings) == "word:kind|times:2|strict:False"
+    (metric,) = find([f"{counted}:times=3,strict=true"], settings, own=[counted]).metrics
+    assert metric.signature == "word:kind|times:3|strict:True"
+    assert "layer:5" in find(["bertscore:layer=5"], {}).metrics[0].signature
+    assert signature(f"{counted}:word='1, \"2\" =3'") == 'word:1, "2" =3|times:1|strict:False'
+
+
+@given(st.text("ab,=:'\" ", max_size=8), st.integers(), st.booleans())
+def test_every_text_in_quotes_is_read_as_it_is(text: str, number: int, flag: bool) -> None:
+    typed = f"m:N:a={json.dumps(text)},b={number},c={str(flag).lower()}"
+    assert typed_settings(typed) == ("m:N", {"a": text, "b": number, "c": flag})
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("counted_metrics:Counted:wrod=x", 'metric "counted_metrics:Counted": takes no "wrod"\n  Fix: it takes word, times, strict'),
+        ("length:unit=letter", 'metric "length": takes no "unit"\n  Fix: leave the settings out'),
+        ("bertscore:layr=5", 'has unknown "layr"\n  Fix: use one of layer, model'),
+        ("bertscore:layer=0", "bertscore: layer: 0 is out of range"),
+        ("meteor:synonyms=all", '"all" is not known\n  Fix: use one of none, wordnet'),
+        ("dist-1:budget=many", 'dist-1: budget: "many" is not of type integer'),
+        ("bertscore:layer", 'metric "bertscore:layer": '),
+        ("layer=5", '"layer=5" is no setting\n  Fix: write NAME:key=value'),
+        ("bertscore:layer=5,", '"layer=5," is no setting'),
+        ("bertscore:layer=5,fast", '"fast" is no setting'),
+        ("bertscore:layer=", '"layer=" is no setting'),
+        ("bertscore:layer=[5", 'layer: "[5" cannot be read'),
+        ("bertscore:layer={}", 'layer: "{}" is no number'),
+        ("bertscore:layer=5,layer=6", 'has "layer" twice'),
+        ("bertscore:layer=2020-01-01", '"2020-01-01" is no number, true, false or text'),
+    ],
+)
+def test_a_setting_that_is_wrong_is_quoted(typed: str, said: str, counted: str) -> None:
+    assert said in refused(typed)
+
+
+def test_settings_of_no_metric_in_the_list_are_refused_with_the_names_that_are(tmp_path: Path) -> None:
+    report = {"metrics": ["bleu", "my:Mine"], "my:Mine": {"most": [1, {"a": None}]}, "bootstrap": 10}
+    load_configuration(demo_file(tmp_path, report=report))
+    with pytest.raises(InputError, match='report: has unknown "my:Mien"\n  Fix: use one of bleu, my:Mine, metrics, '):
+        load_configuration(demo_file(tmp_path, report={**report, "my:Mien": {"most": 1}}))
+    for odd, said in (
+        ({"my:Mine": {"day": date(2020, 1, 1)}}, "my:Mine: day"), ({"my:Mine": {"days": [date(2020, 1, 1)]}}, "my:Mine: days"),
+        ({"my:Mine": 3}, "my:Mine: 3 is not of type object"), ({"metrics": ["my:Mine:most=3"]}, "does not match"),
+        ({"my:Mine": {"no name": 1}}, "my:Mine"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            load_configuration(demo_file(tmp_path, report={**report, **odd}))
 
 
 def test_what_cannot_be_used_is_refused_all_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

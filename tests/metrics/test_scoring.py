@@ -16,7 +16,7 @@ from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.score_cache import ScoreCache, keys_of, user_cache
-from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
+from empathy_eval.metrics.scoring import Pairs, Scored, Scoring, statistics_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,9 +43,14 @@ def pairs(count: int) -> Pairs:
     return Pairs([f"017-00001-t{number:02d}" for number in numbers], [f"a reference {number}" for number in numbers], variants, contexts)
 
 
-def of(found: dict[str, Array] | MetricFault) -> dict[str, list[list[float]]]:
-    assert not isinstance(found, MetricFault), found
-    return {name: rows.tolist() for name, rows in found.items()}
+def of(found: Scored) -> dict[str, list[list[float]]]:
+    assert not found.fault, found
+    return {name: rows.tolist() for name, rows in found.rows.items()}
+
+
+def fault_of(found: Scored) -> MetricFault:
+    assert found.fault
+    return found.fault
 
 
 @given(st.integers(0, 40), st.integers(1, 9))
@@ -91,10 +96,11 @@ def raising(text: str) -> float:
 )
 def test_a_fault_names_the_metric_and_the_pair_and_the_others_stand(score: Callable[[str], Any], what: str) -> None:
     found = statistics_of([Judge(score), RougeL()], pairs(20))
-    fault = found["judge"]
-    assert isinstance(fault, MetricFault)
-    assert str(fault).startswith("metric judge: 017-00001-t13, near: ") and what in fault.what
+    fault = fault_of(found["judge"])
+    assert str(fault).startswith("metric judge: 2 of 40 texts, first 017-00001-t13, near: ") and what in fault.what
     assert of(found["ROUGE-L"])
+    for name, rows in found["judge"].rows.items():
+        assert np.isnan(rows[13]).all() and rows[:13, 0].tolist() + rows[14:, 0].tolist() == [1.0] * 19, name
 
 
 def test_too_few_or_too_many_values_are_a_fault() -> None:
@@ -106,7 +112,7 @@ def test_too_few_or_too_many_values_are_a_fault() -> None:
         def score_all(self, segments: Segments) -> list[float]:
             return [1.0] * (len(segments.texts) + 1)
 
-    few, many = (statistics_of([metric], pairs(5))["judge"] for metric in (Few(), Many()))
+    few, many = (fault_of(statistics_of([metric], pairs(5))["judge"]) for metric in (Few(), Many()))
     assert str(few).startswith("metric judge: 017-00001-t03, near: gave statistics of shape (0, 2) for 1 texts")
     assert str(many).startswith("metric judge: 017-00001-t00, near: gave statistics of shape (2, 2) for 1 texts")
 
@@ -123,7 +129,7 @@ def test_rows_of_another_width_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> N
             return statistics[:, 0]
 
     monkeypatch.setattr(scoring, "CHUNK", 2)
-    assert "all pairs: gave rows of 2 numbers after rows of 4" in str(statistics_of([Widening()], pairs(3))["judge"])
+    assert "all pairs: gave rows of 2 numbers after rows of 4" in str(fault_of(statistics_of([Widening()], pairs(3))["judge"]))
     assert of(statistics_of([Widening()], pairs(2))["judge"])["far"] == [[1.0] * 4] * 2
 
 
@@ -132,7 +138,7 @@ def test_an_aggregation_that_fails_is_a_fault_too() -> None:
         def aggregate(self, sums: Array) -> Array:
             return sums
 
-    assert "aggregates two equal rows of sums to [[6.0, 1.0], [6.0, 1.0]]" in str(statistics_of([Sums()], pairs(2))["judge"])
+    assert "aggregates two equal rows of sums to [[32.0, 4.0], [32.0, 4.0]]" in str(fault_of(statistics_of([Sums()], pairs(2))["judge"]))
 
 
 def test_texts_that_fail_only_together_are_named_together() -> None:
@@ -140,8 +146,127 @@ def test_texts_that_fail_only_together_are_named_together() -> None:
         def score_all(self, segments: Segments) -> list[float]:
             return [1.0] if len(segments.texts) == 1 else []
 
-    fault = statistics_of([Crowded()], pairs(4))["judge"]
-    assert isinstance(fault, MetricFault) and fault.where == "017-00001-t00, near to 017-00001-t00, far"
+    fault = fault_of(statistics_of([Crowded()], pairs(4))["judge"])
+    assert fault.where == "017-00001-t00, near to 017-00001-t00, far"
+
+
+class Batches(MeanMetric):
+    """Scores many texts at once, and counts what it was asked and what it gave."""
+
+    name, signature, reads, keep = "batches", "v:1", (), True
+
+    def __init__(self, bad: Callable[[list[str]], bool]) -> None:
+        self.asked, self.gave, self._bad = list[list[str]](), list[str](), bad
+
+    def score_all(self, segments: Segments) -> list[float]:
+        self.asked.append(list(segments.texts))
+        if self._bad(self.asked[-1]):
+            raise ValueError("too bad")
+        self.gave += segments.texts
+        return [float("nan") if text.endswith(" 7") else float(len(text)) for text in segments.texts]
+
+
+def test_one_by_one_each_text_is_asked_for_once_and_what_raises_fails_alone() -> None:
+    judge = Judge(raising)
+    found = statistics_of([judge], pairs(20))["judge"]
+    assert len(judge.asked) == len(set(judge.asked)) == 40
+    assert sum(int(np.isfinite(rows).all(axis=1).sum()) for rows in found.rows.values()) == 38
+
+
+@given(st.sets(st.integers(0, 29), max_size=12), st.integers(1, 9))
+def test_a_batch_that_raises_is_halved_and_no_text_with_a_score_is_asked_again(bad: set[int], chunk: int) -> None:
+    table = pairs(30)
+    refused = {text for texts in table.variants.values() for number, text in enumerate(texts) if number in bad}
+    metric = Batches(lambda texts: not refused.isdisjoint(texts))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(scoring, "CHUNK", chunk)
+        found = statistics_of([metric], table)["batches"]
+    failed = bad | {7}
+    assert sorted(metric.gave) == sorted(text for texts in table.variants.values() for text in texts if text not in refused)
+    assert fault_of(found).texts == 2 * len(failed) and fault_of(found).of == 60
+    assert fault_of(found).where == f"017-00001-t{min(failed):02d}, near"
+    for name, rows in found.rows.items():
+        expected = [[float("nan")] * 2 if n in failed else [float(len(text)), 1.0] for n, text in enumerate(table.variants[name])]
+        np.testing.assert_array_equal(rows, expected)
+
+
+def test_texts_that_fail_only_together_are_scored_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "CHUNK", 2)
+    found = statistics_of([Batches(lambda texts: {"near very 1", "far very 1"} <= set(texts))], pairs(4))["batches"]
+    assert found.fault is None and not any(np.isnan(rows).any() for rows in found.rows.values())
+
+
+def test_a_metric_without_any_score_has_no_rows_and_all_its_texts_failed() -> None:
+    for metric in (Judge(lambda text: float("inf")), Batches(lambda texts: True)):
+        found = statistics_of([metric], pairs(3))[metric.name]
+        assert found.rows == {} and fault_of(found).texts == fault_of(found).of == 6
+
+
+def test_a_fault_of_the_whole_metric_stands_for_the_texts_that_failed_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Worse(Judge):
+        def scores(self, statistics: Array) -> Array:
+            return super().scores(statistics) if statistics[0, 0] < 0 else np.zeros(9)
+
+    monkeypatch.setattr(scoring, "CHUNK", 1)
+    found = statistics_of([Worse(lambda text: -1.0 if text.endswith("0") else float("nan") if text.endswith("1") else 1.0)], pairs(4))
+    assert found["judge"].rows == {} and fault_of(found["judge"]).texts == 0
+    assert str(fault_of(found["judge"])).startswith("metric judge: 017-00001-t02, near to 017-00001-t02, far: gave scores of shape (9,)")
+
+
+def test_texts_that_fail_in_another_process_fail_alone_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "CHUNK", 5)
+    one, two = (statistics_of([RougeL(), OddLength()], pairs(23), processes=count) for count in (1, 2))
+    assert one["odd length"].fault == two["odd length"].fault and fault_of(one["odd length"]).texts > 0
+    for name, rows in one["odd length"].rows.items():
+        np.testing.assert_array_equal(rows, two["odd length"].rows[name])
+
+
+class OddLength(MeanMetric):
+    name, signature, reads, share = "odd length", "v:1", (), True
+
+    def score(self, text: str, *read: Any) -> float:
+        if len(text) % 2:
+            raise ValueError(f"{len(text)} is odd")
+        return len(text)
+
+
+def test_every_score_is_kept_at_once_failures_never_and_the_next_run_asks_for_these_alone(tmp_path: Path) -> None:
+    cache, table = ScoreCache(tmp_path / "scores.sqlite"), pairs(20)
+
+    def killed(text: str) -> float:
+        if len(judge.asked) == 31:
+            raise KeyboardInterrupt
+        return raising(text)
+
+    judge = Judge(killed)
+    with pytest.raises(KeyboardInterrupt):
+        statistics_of([judge], table, Scoring(cache))
+    again = Judge(raising)
+    found = statistics_of([again], table, Scoring(cache))["judge"]
+    # Of the 30 that were done two had failed; the one that was asked for when the process ended is lost.
+    assert len(again.asked) == 40 - 28 and fault_of(found).texts == 2
+    third = Judge(lambda text: 1.0)
+    assert of(statistics_of([third], table, Scoring(cache))["judge"])
+    assert sorted(third.asked) == sorted(texts[13] for texts in table.variants.values())
+
+
+def test_batches_are_kept_chunk_by_chunk_without_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scoring, "CHUNK", 4)
+    cache, table = ScoreCache(tmp_path / "scores.sqlite"), pairs(12)
+    bad = table.variants["far"][2]
+    first = statistics_of([Batches(lambda texts: bad in texts)], table, Scoring(cache))["batches"]
+    again = Batches(lambda texts: False)
+    second = statistics_of([again], table, Scoring(cache))["batches"]
+    assert again.asked == [[bad], [table.variants[name][7] for name in ("near", "far")]]
+    assert (fault_of(first).texts, fault_of(second).texts) == (3, 2) and second.rows["far"][2].tolist() == [len(bad), 1]
+
+
+def test_kept_rows_of_another_width_are_a_fault(tmp_path: Path) -> None:
+    cache, table = ScoreCache(tmp_path / "scores.sqlite"), pairs(2)
+    chunk = next(table.chunks({"reference", "context"}))
+    cache.put({keys_of(Judge(), chunk.segments)[0]: np.ones(3)})
+    said = str(fault_of(statistics_of([Judge()], table, Scoring(cache))["judge"]))
+    assert "all pairs: gave rows of 2 numbers after rows of 3" in said
 
 
 def test_kept_scores_cost_nothing_and_only_new_texts_are_asked(tmp_path: Path) -> None:
@@ -173,7 +298,7 @@ def test_everything_a_metric_reads_and_all_its_settings_are_in_the_key() -> None
 
 def test_a_fault_is_not_kept(tmp_path: Path) -> None:
     cache = ScoreCache(tmp_path / "scores.sqlite")
-    assert isinstance(statistics_of([Judge(raising)], pairs(20), Scoring(cache))["judge"], MetricFault)
+    assert statistics_of([Judge(raising)], pairs(20), Scoring(cache))["judge"].fault
     assert of(statistics_of([Judge()], pairs(20), Scoring(cache))["judge"])
 
 

@@ -140,11 +140,30 @@ def test_a_callable_of_the_standard_library_is_not_called(here: Path) -> None:
         (left,) = [one for one in verify(here / "release") if isinstance(one, NotRecomputed)]
         assert left.metric == name
     named(here / "release", **{"subprocess:run": {"args": ["touch", "ran"]}})
-    (fault,) = verify(here / "release")
-    assert 'configuration: report: has unknown "subprocess:run"' in f"{fault}" and not isinstance(fault, NotRecomputed)
-    with pytest.raises(InputError, match='has unknown "subprocess:run"'):
-        score(here / "release", ["bleu"])
+    for work in (verify, lambda release: score(release, ["bleu"])):
+        with pytest.raises(InputError, match='report: has unknown "subprocess:run"\n  Fix: use one of bleu, no-such-metric, dist-1, met'):
+            work(here / "release")
     assert not (here / "ran").exists()
+
+
+def test_settings_of_a_stranger_are_used_by_a_metric_of_ones_own_only_when_it_is_trusted_or_they_are_typed(
+    here: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (here / "beside_the_release.py").write_text(
+        METRIC.format(label="Warmth") + "\n    def __init__(self, word='warm'):\n        self.signature = f'words:{word}'\n"
+    )
+    named(here / "release", **{NAME: {"word": "cruel"}})
+    (left,) = chosen(json.loads((here / "release" / "manifest.json").read_text())["configuration"]["report"]).left
+    assert left.metric == NAME
+    score_it = ["score", "release", "--no-cache", "--json", "--metric"]
+    assert main([*score_it, NAME]) == 2
+    said = capsys.readouterr().err
+    assert f'metric "{NAME}": the manifest has settings for it that are not taken' in said and "type those that you want" in said
+    assert main([*score_it, f"{NAME}:word=kind"]) == 0
+    assert json.loads(capsys.readouterr().out)["inversion"][0]["signature"] == "words:kind"
+    assert main(["report", "release", "--out", "all", "--no-cache", "--trust-metrics", NAME]) == 0
+    rows = json.loads(Path("all/tables.json").read_text())["inversion"]
+    assert "words:cruel" in [row["signature"] for row in rows]
 
 
 def test_a_doctored_number_is_seen_beside_a_metric_that_is_not_recomputed(here: Path) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import EmpathyEvalError, input_error
@@ -37,6 +38,7 @@ def made(group: str, name: str, settings: Mapping[str, Any], built_in: Mapping[s
     try:
         thing = _point(group, name, what, built_in or {}).load()
         if callable(thing):
+            _refuse_unknown(thing, settings, what)
             return thing(**settings)
     except EmpathyEvalError:
         raise
@@ -45,6 +47,18 @@ def made(group: str, name: str, settings: Mapping[str, Any], built_in: Mapping[s
     if settings:
         raise input_error(what, f"is made already, and takes no {', '.join(settings)}", "leave the settings out, or name its class")
     return thing
+
+
+def _refuse_unknown(thing: Callable[..., Any], settings: Mapping[str, Any], what: str) -> None:
+    """Raises an :class:`InputError` that names the settings a class or a function takes, if there are others."""
+    try:
+        taken = signature(thing).parameters.values() if settings else ()
+    except ValueError:  # of what is written in C: it says so itself when it is called
+        return
+    names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
+    unknown = () if any(one.kind is one.VAR_KEYWORD for one in taken) else [f'"{name}"' for name in settings if name not in names]
+    if unknown:
+        raise input_error(what, f"takes no {', '.join(unknown)}", f"it takes {', '.join(names)}" if names else "leave the settings out")
 
 
 def _point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> EntryPoint:

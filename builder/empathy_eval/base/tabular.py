@@ -1,4 +1,4 @@
-"""Tables of strangers, read with errors that say where: CSV by line, parquet by groups of rows, in which it is written too."""
+"""Tables of strangers, read with errors that say where: CSV and JSONL by line, parquet by groups of rows, in which it is written too."""
 
 from __future__ import annotations
 
@@ -6,32 +6,84 @@ import csv
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import Problem, input_error
+from empathy_eval.base.parsing import Refused, json_value
+
+# What a line of a text file may hold, in signs.
+LONGEST = 2**20
+TOO_LONG = f"is a line of more than {LONGEST:,} signs"
+OBJECTS = "write a JSON object a line, in UTF-8 without a byte order mark"
 
 
-def csv_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    """(line number, cells) of a CSV file in UTF-8; a byte order mark does no harm.
+def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
+    """(line number, cells) of a CSV file in UTF-8, or one with tabs; a byte order mark does no harm.
 
     Raises:
         InputError: if the file cannot be read, is not UTF-8 or not CSV.
     """
-    try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:
-            reader = csv.reader(stream, strict=True)
+    form = "TSV" if delimiter == "\t" else "CSV"
+    with _opened(path, form, "utf-8-sig") as stream:
+        reader = csv.reader(_lines(stream), strict=True, delimiter=delimiter)
+        try:
+            for row in reader:
+                yield reader.line_num, row
+        except Refused as error:
+            raise input_error(f"{path}: line {reader.line_num + 1}", str(error), "end lines where they end") from error
+        except csv.Error as error:
+            raise input_error(f"{path}: line {reader.line_num}", f"is not {form}: {error}", "quote cells that hold quotes") from error
+
+
+def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
+    """(line number, object) of a JSONL file in UTF-8, or what is wrong with the line; empty lines are passed over.
+
+    Raises:
+        InputError: if the file cannot be read, or is not UTF-8.
+    """
+    with _opened(path, "JSONL", "utf-8") as stream:
+        for number, line in enumerate(_lines(stream, stop=False), 1):
             try:
-                for row in reader:
-                    yield reader.line_num, row
-            except csv.Error as error:
-                raise input_error(f"{path}: line {reader.line_num}", f"is not CSV: {error}", "quote cells that hold quotes") from error
+                if line.strip():
+                    yield number, _object(line)
+            except Refused as error:
+                yield number, Problem(f"{path}: line {number}", str(error), OBJECTS)
+
+
+def _object(line: str) -> dict[str, Any]:
+    if len(line) > LONGEST:
+        raise Refused(TOO_LONG)
+    if line.startswith("\ufeff"):
+        raise Refused("begins with a byte order mark")
+    if not isinstance(value := json_value(line), dict):
+        raise Refused(f"is no object: {line.strip()[:80]}")
+    return value
+
+
+@contextmanager
+def _opened(path: Path, form: str, encoding: str) -> Iterator[TextIO]:
+    """A text file of strangers; what is raised while it is read becomes an :class:`InputError`."""
+    try:
+        with path.open(encoding=encoding, newline="") as stream:
+            yield stream
     except OSError as error:
         raise input_error(path, f"cannot be read: {error.strerror}", "check the path") from error
     except UnicodeDecodeError as error:
-        raise input_error(path, f"is not UTF-8: {error.reason} ({error.object[error.start]:#04x})", "save it as CSV in UTF-8") from error
+        what = f"is not UTF-8: {error.reason} ({error.object[error.start]:#04x})"
+        raise input_error(path, what, f"save it as {form} in UTF-8") from error
+
+
+def _lines(stream: TextIO, *, stop: bool = True) -> Iterator[str]:
+    """The lines of a file; of one that is too long no more than shows it, or a :class:`Refused`."""
+    while line := stream.readline(LONGEST + 1):
+        if len(line) > LONGEST and stop:
+            raise Refused(TOO_LONG)
+        yield line
+        while len(line) > LONGEST and not line.endswith(("\n", "\r")):
+            line = stream.readline(LONGEST + 1)  # noqa: PLW2901 (the rest of the same line)
 
 
 TableRow = dict[str, Any]

@@ -28,7 +28,8 @@ examples:
 judge.csv has the columns pair_id, variant, score, and its row the name "judge". Pairs that it leaves out are counted, and with --strict
 they are wrong. docs/metrics.md shows a metric of your own in 15 lines.
 """
-FILE = "a CSV file of scores from elsewhere: pair_id, variant, score; repeatable, a row a file"
+METRIC = "a metric by name, or module:name, either with settings behind it, as in bertscore:layer=5; repeatable"
+FILE = "scores from elsewhere as .csv, .tsv or .jsonl: pair_id, variant, score, or a column a variant; repeatable, a row a file"
 
 
 def score(
@@ -38,10 +39,11 @@ def score(
 ) -> Measured:  # fmt: skip
     """Puts metrics and files of scores on the stand of the report, over all splits of a release or one.
 
-    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name, ``module:name``, or an object; a file of
-    scores is CSV with the columns ``pair_id``, ``variant``, ``score``. With ``strict`` a pair that a file leaves out is wrong in its
-    accuracy. ``items`` is a file, parquet or CSV, for the scores of every text and the verdicts of every pair. ``cache`` is where costly
-    scores are kept (True: in the user's cache folder, False: nowhere).
+    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
+    ``bertscore:layer=5``, or an object; a file of scores is CSV, TSV or JSONL with ``pair_id``, ``variant``, ``score``, or a column a
+    variant. With ``strict`` a pair that a file leaves out is wrong in its accuracy. ``items`` is a file, parquet or CSV, for the scores
+    of every text and the verdicts of every pair. ``cache`` is where costly scores are kept (True: in the user's cache folder, False:
+    nowhere).
 
     Raises:
         InputError: if it is no release or cannot be had, a metric is unknown, or a file of scores is faulty.
@@ -73,7 +75,7 @@ def add(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
-    verb.add_argument("--metric", action="append", default=[], metavar="NAME", help="a metric by name, or module:name; repeatable")
+    verb.add_argument("--metric", action="append", default=[], metavar="NAME", help=METRIC)
     verb.add_argument("--scores", type=Path, action="append", default=[], metavar="FILE", help=FILE)
     verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
     verb.add_argument("--strict", action="store_true", help="in accuracy a pair that a file of --scores leaves out counts as wrong")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import canonical_json, digest
-from empathy_eval.base.schemas import check, read_yaml
+from empathy_eval.base.schemas import check, read_yaml, schema
 from empathy_eval.design.phases import PhaseRules
 
 ROLES = ("self_chat", "near", "far")
@@ -194,6 +194,7 @@ def _contradictions(configuration: Configuration, path: object) -> list[Problem]
         found.append(
             Problem(f"{path}: turns", f"min {configuration.rules.min_turns} is above max {configuration.rules.max_turns}", "swap them")
         )
+    found += stray_settings(configuration.raw["report"], f"{path}: report")
     banks = [role for role in ROLES if configuration.models[role].kind == "seed-bank"]
     if configuration.plan == "drawn" and banks:
         what = f'the seed bank ({", ".join(banks)}) holds no dialogue for "plan: drawn"'
@@ -214,6 +215,12 @@ def _contradictions(configuration: Configuration, path: object) -> list[Problem]
             what = f'the models on endpoint "{label}" are delivered in different ways'
             found.append(Problem(f"{path}: models", what, f"give them the same {', '.join(LINE)}, or labels of their own"))
     return found
+
+
+def stray_settings(report: Mapping[str, Any], where: str) -> list[Problem]:
+    """What the part ``report`` of a configuration says of metrics that are not in its list."""
+    known = [*report.get("metrics", ()), *schema("configuration")["properties"]["report"]["properties"]]
+    return [Problem(where, f'has unknown "{name}"', f"use one of {', '.join(known)}") for name in report if name not in known]
 
 
 def url_faults(url: str) -> Iterator[tuple[str, str]]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,15 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.base.schemas import violations
-from empathy_eval.base.tabular import csv_rows
+from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.metrics.protocol import Array, MeanMetric, with_count
 from empathy_eval.metrics.scoring import Pairs
 
-SCORE_COLUMNS = ("pair_id", "variant", "score")
+# A row a score, or a row a pair with a column for each of these.
+LONG, VARIANTS = ("pair_id", "variant", "score"), (*PAIR_VARIANTS, *CONTROLS, "reference")
+FORMS = f"{','.join(LONG)}, or {','.join(LONG[:1] + VARIANTS)} as far as there are scores"
+DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MOST_PROBLEMS = 100
 
 
@@ -36,40 +38,37 @@ class Given(MeanMetric):
         return {pair_id for pair_id, _ in self._scores}
 
     def looked_up(self, pairs: Pairs) -> dict[str, Array]:
-        """The statistics of each variant of these pairs; nan where there is no score."""
+        """The statistics of each variant of these pairs, ``reference`` if it is among them; nan where there is no score."""
         return {name: with_count([self._scores.get((pair_id, name), math.nan) for pair_id in pairs.ids]) for name in pairs.variants}
 
 
-@dataclass(frozen=True)
-class _Line:
-    """A row of the file with its place."""
-
-    where: str
-    row: dict[str, Any]
-
-
 def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str], *, higher_is_better: bool = True) -> Given:
-    """The scores of a CSV file with the columns ``pair_id``, ``variant``, ``score``; other columns are passed over.
+    """The scores of a CSV, TSV or JSONL file, by its suffix: a row a score (``pair_id``, ``variant``, ``score``), or a row a pair
+    (``pair_id`` and a column a variant, empty where there is no score). Other columns are passed over.
 
-    A pair may be left out, but one that is there has both its variants, and both controls or none.
+    A pair may be left out, but one that is there has both its variants, and both controls or none; a score of its reference is its own
+    choice.
 
     Raises:
-        InputError: for unknown pairs, missing or unknown variants, scores given twice and words for numbers; all at once.
+        InputError: for another suffix, unknown pairs, missing or unknown variants, scores given twice and words for numbers; all at once.
     """
     problems: list[Problem] = []
     scores: dict[tuple[str, str], float] = {}
     known, controls = set(pair_ids), set(control_ids)
-    for line in _lines(path):
-        found = [Problem(f"{line.where}: {place}", what, fix) for place, what, fix in violations(line.row, "scores_row")]
-        pair_id, variant = line.row["pair_id"], line.row["variant"]
-        if not found and pair_id not in (known if variant in PAIR_VARIANTS else controls):
-            what = f'"{pair_id}" is no pair of this release' + ("" if variant in PAIR_VARIANTS else f" with the control {variant}")
-            found.append(Problem(line.where, what, "score the release that is named"))
-        elif not found and (pair_id, variant) in scores:
-            found.append(Problem(line.where, f'"{pair_id}", {variant} was scored before', "leave one score"))
-        elif not found:
-            scores[pair_id, variant] = line.row["score"]
-        problems += found
+    for where, row in _rows(path):
+        found = list[Problem]()
+        for one in [row] if isinstance(row, Problem) else _scores(row, where):
+            if isinstance(one, Problem):
+                found.append(one)
+            elif one[:2] in scores:
+                found.append(Problem(where, f'"{one[0]}", {one[1]} was scored before', "leave one score"))
+            elif one[0] not in (controls if one[1] in CONTROLS else known):
+                what = f'"{one[0]}" is no pair of this release' + (f" with the control {one[1]}" if one[1] in CONTROLS else "")
+                found.append(Problem(where, what, "score the release that is named"))
+            else:
+                scores[one[:2]] = one[2]
+        # What is wrong with a pair is wrong with all its variants.
+        problems += dict.fromkeys(found)
     problems += _gaps(path, scores)
     if not scores and not problems:
         problems.append(Problem(str(path), "holds no score", "write a line for each variant of each pair"))
@@ -80,26 +79,58 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
     return Given(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
 
-def _lines(path: Path) -> Iterator[_Line]:
-    lines = csv_rows(path)
-    _, names = next(lines, (0, list[str]()))
-    if missing := [name for name in SCORE_COLUMNS if name not in names]:
-        raise input_error(path, f"has no column {', '.join(missing)}", f"the first line names the columns: {','.join(SCORE_COLUMNS)}")
+def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
+    """(place, columns) of each row, or what is wrong with it."""
+    suffix = path.suffix.lower()
+    if suffix == ".jsonl":
+        yield from ((f"{path}: line {number}", row) for number, row in json_rows(path))
+        return
+    if suffix not in DELIMITERS:
+        raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: name it by what it holds")
+    lines = csv_rows(path, DELIMITERS[suffix])
+    names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
+    if odd := _odd_form(names):
+        raise input_error(path, odd, f"the first line names the columns: {FORMS}")
     for number, cells in lines:
-        if cells:
-            row = dict(zip_longest(names, cells[: len(names)], fillvalue=""))
-            yield _Line(f"{path}: line {number}", {name: _value(name, row[name]) for name in SCORE_COLUMNS})
+        where = f"{path}: line {number}"
+        if any(cells[len(names) :]):
+            fix = "quote cells that hold commas, and write 0.5 with a point"
+            yield where, Problem(where, f"has {len(cells)} cells, the header {len(names)}", fix)
+        elif cells:
+            yield where, {name: _value(name, cell) for name, cell in zip_longest(names, cells[: len(names)], fillvalue="")}
 
 
-def _value(name: str, cell: str) -> str | float:
-    """A cell; a score as the finite number it holds, or as the text that the schema refuses."""
+def _odd_form(names: Sequence[str]) -> str:
+    """Why these columns are none of a file of scores; empty if they are."""
+    if twice := [name for name in (*LONG, *VARIANTS) if names.count(name) > 1]:
+        return f"has the column {', '.join(twice)} twice"
+    missing = [name for name in (LONG[:1] if set(VARIANTS) & set(names) else LONG) if name not in names]
+    return f"has no column {', '.join(missing)}" if missing else ""
+
+
+def _scores(row: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, float] | Problem]:
+    """(pair, variant, score) of each that a row holds, or what is wrong with it."""
+    if odd := _odd_form(list(row)):
+        yield Problem(where, odd, FORMS)
+        return
+    long = row.keys() >= set(LONG)
+    there = [(row["variant"], row["score"])] if long else [(name, row[name]) for name in VARIANTS if row.get(name) is not None]
+    for variant, score in there:
+        wrong = list(violations({"pair_id": row["pair_id"], "variant": variant, "score": score}, "scores_row"))
+        yield from (Problem(f"{where}: {place if long or place != 'score' else variant}", what, fix) for place, what, fix in wrong)
+        if not wrong:
+            yield row["pair_id"], variant, float(score)
+
+
+def _value(name: str, cell: str) -> str | float | None:
+    """A cell; a score as the finite number it holds, or as the text that the schema refuses; None where a variant has none."""
     text = cell.strip()
-    if name != "score":
+    if name not in ("score", *VARIANTS):
         return text
     try:
         return number if math.isfinite(number := float(text)) else text
     except ValueError:
-        return text
+        return text if text or name == "score" else None
 
 
 def _gaps(path: Path, scores: Mapping[tuple[str, str], float]) -> Iterator[Problem]:

@@ -1,28 +1,48 @@
-"""A metric that fails gives a fault that names it and the pair; the rest of a report stands."""
+"""A metric that fails gives a fault that names it and the text; the rest of a report, and of its own scores, stands."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
-from empathy_eval.metrics.protocol import Array, Metric, Segments
+from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments, with_count
 
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
 class MetricFault:
-    """What a metric did wrong, and to which text first, as ``017-00042-t05, empathetic``."""
+    """What a metric did wrong, and to which text first, as ``017-00042-t05, empathetic``.
+
+    ``texts`` of the ``of`` that it was asked for have no score; 0 where it is no fault of single texts, and the metric has none at all.
+    """
 
     metric: str
     where: str
     what: str
+    texts: int = 0
+    of: int = 0
 
     def __str__(self) -> str:
-        return f"metric {self.metric}: {self.where}: {self.what}\n  Fix: mend the metric, or leave it out"
+        failed = f"{self.texts} of {self.of} texts, first " if self.texts else ""
+        return f"metric {self.metric}: {failed}{self.where}: {self.what}\n  Fix: mend the metric, or leave it out"
+
+
+# The statistics of some texts, rows of nan (of no width where none has a score) for those that failed, and the fault of the first of these.
+Part = tuple[Array, MetricFault | None]
+NOTHING: Array = np.zeros((1, 0))
+
+
+class Unsound(ValueError):
+    """What no score of a metric can be believed after; ``rows`` are the texts that it was seen with."""
+
+    def __init__(self, what: str, rows: Sequence[int] = ()) -> None:
+        super().__init__(what)
+        self.rows = rows
 
 
 def attempted(name: str, work: Callable[[], Result]) -> Result | MetricFault:
@@ -30,44 +50,107 @@ def attempted(name: str, work: Callable[[], Result]) -> Result | MetricFault:
     try:
         return work()
     except Exception as error:  # whatever a stranger's measure raises is a fault of that measure alone
-        return MetricFault(name, "all texts", f'raised {type(error).__name__}: "{error}"')
+        return MetricFault(name, "all texts", _raised(error))
 
 
-def guarded(metric: Metric, segments: Segments, name_of: Callable[[int], str]) -> Array | MetricFault:
-    """The statistics of segments, or the fault of the first that has none; ``name_of`` gives the name of a row."""
-    found = _attempt(metric, segments)
-    if not isinstance(found, str):
-        return found
-    rows: Sequence[int] = range(len(segments.texts))
-    # Halve until the text that fails stands alone; those that fail only together are named together.
-    while len(rows) > 1:
-        for half in (rows[: len(rows) // 2], rows[len(rows) // 2 :]):
-            fault = _attempt(metric, segments.take(half))
-            if isinstance(fault, str):
-                rows, found = half, fault
-                break
-        else:
-            break
-    where = name_of(rows[0]) if len(rows) == 1 else f"{name_of(rows[0])} to {name_of(rows[-1])}"
-    return MetricFault(metric.name, where, found)
+def one_by_one(metric: Metric) -> bool:
+    """Whether a metric scores each text by itself, with ``score``."""
+    kept = [getattr(getattr(metric, name, None), "__func__", None) is getattr(MeanMetric, name) for name in ("score_all", "statistics")]
+    return isinstance(metric, MeanMetric) and all(kept)
 
 
-def _attempt(metric: Metric, segments: Segments) -> Array | str:
-    """The statistics, or what is wrong with them."""
-    count = len(segments.texts)
+def guarded(metric: Metric, segments: Segments, name_of: Callable[[int], str]) -> Part:
+    """The statistics of segments, each asked for until it has a score, and what failed; ``name_of`` gives the name of a row."""
+    rows, failed = range(len(segments.texts)), dict[int, str]()
     try:
-        statistics = np.asarray(metric.statistics(segments), dtype=np.float64)
-        if statistics.ndim != 2 or len(statistics) != count:
-            return f"gave statistics of shape {statistics.shape} for {count} texts"
-        scores = np.asarray(metric.scores(statistics), dtype=np.float64)
-        if scores.shape != (count,):
-            return f"gave scores of shape {scores.shape} for {count} texts"
-        twice = np.asarray(metric.aggregate(np.vstack([statistics.sum(axis=0)] * 2)), dtype=np.float64)
-        if count and (twice.shape != (2,) or (np.isfinite(twice).all() and twice[0] != twice[1])):
-            return f"aggregates two equal rows of sums to {twice.tolist()}, which are not two equal numbers"
+        found = _each(metric, segments, failed) if one_by_one(metric) else _halved(metric, segments, rows, failed)
+        found = _finite(metric, found, failed)
+    except Unsound as error:
+        first, last = ((error.rows or rows)[place] for place in (0, -1))
+        where = name_of(first) if first == last else f"{name_of(first)} to {name_of(last)}"
+        return NOTHING[:0], MetricFault(metric.name, where, str(error))
+    first = min(failed, default=0)
+    return found, MetricFault(metric.name, name_of(first), failed[first], len(failed), len(rows)) if failed else None
+
+
+def _each(metric: Any, segments: Segments, failed: dict[int, str]) -> Array:
+    """The statistics of texts that are scored one by one."""
+    scores = []
+    for row, read in enumerate(zip(segments.texts, *segments.columns(metric.reads), strict=True)):
+        try:
+            scores.append(float(metric.score(*read)))
+        except Exception as error:  # whatever a stranger's metric raises is a fault of that text alone
+            failed[row] = _raised(error)
+            scores.append(np.nan)
+    return with_count(scores)
+
+
+def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dict[int, str]) -> Array:
+    """The statistics of texts that are scored together; where that raises, of their halves, down to single texts."""
+    try:
+        found = np.asarray(metric.statistics(segments.take(rows)), dtype=np.float64)
     except Exception as error:  # whatever a stranger's metric raises is a fault of that metric alone
-        return f'raised {type(error).__name__}: "{error}"'
-    for values in (scores, statistics.ravel(), twice if count else np.zeros(0)):
-        if not np.isfinite(values).all():
-            return f"gave {values[~np.isfinite(values)][0]}, which is no number"
-    return statistics
+        what, raised = _raised(error), True
+    else:
+        if found.ndim == 2 and len(found) == len(rows) and (found.shape[1] or not rows):
+            return found
+        what, raised = f"gave statistics of shape {found.shape} for {len(rows)} texts", False
+    if len(rows) > 1:
+        before, middle = len(failed), len(rows) // 2
+        halves = stacked([_halved(metric, segments, half, failed) for half in (rows[:middle], rows[middle:])])
+        if raised or len(failed) > before:
+            return halves
+    # What has the wrong shape in company alone cannot be believed alone either.
+    if not raised:
+        raise Unsound(what, rows)
+    failed[rows[0]] = what
+    return NOTHING
+
+
+def stacked(parts: Sequence[Array]) -> Array:
+    """Statistics under each other; those of no width get rows of nan.
+
+    Raises:
+        Unsound: if the others differ in width.
+    """
+    widths = list(dict.fromkeys(one.shape[1] for one in parts if one.shape[1]))
+    if len(widths) > 1:
+        raise Unsound(f"gave rows of {widths[1]} numbers after rows of {widths[0]}")
+    return np.vstack([one if one.shape[1] in widths else np.full((len(one), sum(widths)), np.nan) for one in parts])
+
+
+def _finite(metric: Metric, statistics: Array, failed: dict[int, str]) -> Array:
+    """The statistics with rows of nan for all texts without a score.
+
+    Raises:
+        Unsound: if the others do not make scores, or an aggregate that is linear.
+    """
+    sound: NDArray[np.bool_] = np.isfinite(statistics).all(axis=1) & np.full(len(statistics), statistics.shape[1] > 0)
+    scores = np.full(len(sound), np.nan)
+    try:
+        if sound.any():
+            scores[sound] = _shaped(np.asarray(metric.scores(statistics[sound]), dtype=np.float64), int(sound.sum()))
+        scored = np.isfinite(scores)
+        twice = np.asarray(metric.aggregate(np.vstack([statistics[scored].sum(axis=0)] * 2)) if scored.any() else (0, 0), dtype=np.float64)
+    except Unsound:
+        raise
+    except Exception as error:  # whatever a stranger's metric raises is a fault of that metric alone
+        raise Unsound(_raised(error)) from error
+    if twice.shape != (2,) or (np.isfinite(twice).all() and twice[0] != twice[1]):
+        raise Unsound(f"aggregates two equal rows of sums to {twice.tolist()}, which are not two equal numbers")
+    if not np.isfinite(twice).all():
+        raise Unsound(f"gave {twice[~np.isfinite(twice)][0]}, which is no number")
+    for row in np.flatnonzero(~scored).tolist():
+        value = next((one for one in statistics[row] if not np.isfinite(one)), scores[row])
+        failed.setdefault(row, f"gave {value}, which is no number")
+    return statistics if scored.all() else np.where(scored[:, None], statistics, np.nan)
+
+
+def _shaped(scores: Array, texts: int) -> Array:
+    if scores.shape != (texts,):
+        raise Unsound(f"gave scores of shape {scores.shape} for {texts} texts")
+    return scores
+
+
+def _raised(error: Exception) -> str:
+    return f'raised {type(error).__name__}: "{error}"'

@@ -1,14 +1,19 @@
-"""Metrics by name: the built-in ones, those that installed packages add, and ``module:name``."""
+"""Metrics by name: the built-in ones, those that installed packages add, and ``module:name``; with their settings."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import yaml
+
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.parsing import Refused, yaml_value
 from empathy_eval.base.schemas import violations
+from empathy_eval.design.configuration import stray_settings
 from empathy_eval.metrics.protocol import Diversity, Metric
 
 GROUP = "empathy_eval.metrics"
@@ -28,7 +33,9 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
 DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}
-UNFIT = "look at them, and trust the metric with `report --trust-metrics NAME` if they are what you want"
+UNFIT = "look at them, then type those that you want (NAME:key=value), or trust the metric with `report --trust-metrics NAME`"
+# One of the settings that are typed behind a name: a value with a comma stands in quotes.
+SETTING = re.compile(r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,"'][^,]*)(?:,(?!$)|$)""")
 
 
 @dataclass(frozen=True)
@@ -69,18 +76,17 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
 
     A metric of one's own may stand for itself among the names.
 
-    The settings of the names in ``own`` are the user's own too. Those of the others are a manifest's, and must fit their schema.
+    The settings of the names in ``own`` are the user's own too. Those of the others are a manifest's, and must fit their schema. Over both
+    go those that are typed behind a name, as in ``bertscore:layer=5``.
 
     Raises:
         InputError: for unknown names, names that two packages offer, and metrics that cannot be made; all at once.
     """
-    problems: list[Problem] = []
+    problems = stray_settings(settings, "report")
     made: list[Any] = []
     for name in [one for place, one in enumerate(names) if one not in names[:place]]:
         try:
-            if isinstance(name, str) and name not in own and (wrong := unfit(name, settings)):
-                raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
-            made.append(_checked(str(name), _made(name, settings) if isinstance(name, str) else name))
+            made.append(_checked(str(name), _made(name, settings, own) if isinstance(name, str) else name))
         except InputError as error:
             problems += error.problems
     twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
@@ -97,9 +103,44 @@ def unfit(name: str, settings: Mapping[str, Any]) -> str:
     return "; ".join(f"{place} {what}" for place, what, _ in violations(own, "trusted_settings"))
 
 
-def _made(name: str, settings: Mapping[str, Any]) -> Any:
-    _, own = BUILT_IN.get(name, ("", {}))
-    return plugins.made(GROUP, name, {**own, **settings.get(name, {})}, {name: where for name, (where, _) in BUILT_IN.items()})
+def _made(text: str, settings: Mapping[str, Any], own: Collection[str]) -> Any:
+    name, typed = typed_settings(text)
+    told = settings.get(name, {})
+    if name not in own and told.keys() - typed.keys() and (wrong := unfit(name, settings)):
+        raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
+    chosen = {**told, **typed}
+    if name in BUILT_IN and chosen:
+        problems = [Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in violations({name: chosen}, "metric_settings")]
+        if problems:
+            raise InputError(problems)
+    _, fixed = BUILT_IN.get(name, ("", {}))
+    return plugins.made(GROUP, name, {**fixed, **chosen}, {name: where for name, (where, _) in BUILT_IN.items()})
+
+
+def typed_settings(text: str) -> tuple[str, dict[str, Any]]:
+    """The name and the settings of a metric as it is typed: ``name``, ``module:name`` or either with ``:key=value,other=value`` behind.
+
+    Raises:
+        InputError: if the settings cannot be read.
+    """
+    if "=" not in text:
+        return text, {}
+    name, _, key = text.partition("=")[0].rpartition(":")
+    rest = text[len(name) + bool(name) :]
+    settings: dict[str, Any] = {}
+    while rest:
+        if not (found := SETTING.match(rest)) or not name:
+            raise input_error(f'metric "{text}"', f'"{rest}" is no setting', "write NAME:key=value,other=value; quote a value with commas")
+        key, value = found.groups()
+        try:
+            settings[key], twice = yaml_value(value), key in settings
+        except (yaml.YAMLError, Refused) as error:
+            raise input_error(f'metric "{text}"', f'{key}: "{value}" cannot be read', "write a number, true, false or a text") from error
+        if twice or not isinstance(settings[key], str | int | float | None):
+            what = f'has "{key}" twice' if twice else f'{key}: "{value}" is no number, true, false or text'
+            raise input_error(f'metric "{text}"', what, "give each setting once, texts that YAML makes something else of in quotes")
+        rest = rest[found.end() :]
+    return name, settings
 
 
 def _checked(name: str, thing: Any) -> Any:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pickle
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from empathy_eval.base.workers import Spread, here, local_processes
-from empathy_eval.metrics.faults import MetricFault, guarded
+from empathy_eval.metrics.faults import NOTHING, MetricFault, Part, Unsound, guarded, one_by_one, stacked
 from empathy_eval.metrics.protocol import Array, Context, Metric, Segments
 from empathy_eval.metrics.score_cache import ScoreCache, keys_of
 
@@ -70,19 +70,24 @@ class Scoring:
 PLAIN = Scoring()
 
 
+@dataclass(frozen=True)
+class Scored:
+    """What a metric gave: by variant its statistics, shape (pairs, k), rows of nan for texts without a score, and why those have none.
+
+    ``rows`` is empty where it gave nothing at all; ``fault`` says why then.
+    """
+
+    rows: Mapping[str, Array] = field(default_factory=dict)
+    fault: MetricFault | None = None
+
+
 def statistics_of(metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PLAIN, *, processes: int | None = None) -> dict[str, Scored]:
-    """By metric what it gave the variants.
+    """What each metric, by its name, gave all variants of the pairs. No text that has a score is asked for again.
 
     Metrics with ``share`` run in ``processes`` of this machine (by default one a core, one in all for few texts).
     """
     cache, spread = scoring.cache, scoring.spread
-    found = {metric.name: Table(metric.name, pairs) for metric in metrics}
-
-    def note(metric: Metric, result: Array | MetricFault) -> None:
-        found[metric.name].add(result)
-        if not isinstance(result, MetricFault):
-            scoring.progress(len(result))
-
+    found = {metric.name: Table(metric.name, pairs, scoring.progress) for metric in metrics}
     portable = [metric for metric in metrics if (spread or getattr(metric, "share", False)) and _portable(metric)]
     shared = [metric for metric in portable if cache is None or not getattr(metric, "keep", False)]
     reads = {name for metric in shared for name in metric.reads}
@@ -90,50 +95,60 @@ def statistics_of(metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PL
         (spread or local_processes(len(pairs.ids) * len(pairs.variants), processes))(_all, shared, pairs.chunks(reads)) if shared else ()
     ):
         for metric, result in zip(shared, results, strict=True):
-            note(metric, result)
+            found[metric.name].add(result)
     for metric in metrics:
         where = spread if spread and metric in portable else here
         for result in _one(metric, pairs, cache, where) if metric not in shared else ():
-            note(metric, result)
-            if isinstance(result, MetricFault):
+            if not found[metric.name].add(result):
                 break
-    return {name: Scored({}, table.fault) if table.fault else Scored(table.rows) for name, table in found.items()}
-
-
-@dataclass(frozen=True)
-class Scored:
-    """What a metric gave: by variant the statistics of all pairs, shape (pairs, k), nan where it gave a text none; empty if it gave
-    nothing at all. ``fault`` says what it failed at."""
-
-    rows: Mapping[str, Array]
-    fault: MetricFault | None = None
+    return {name: table.scored() for name, table in found.items()}
 
 
 class Table:
     """The statistics of a metric by variant, put into their places chunk by chunk: they are large, and never there twice."""
 
-    def __init__(self, metric: str, pairs: Pairs) -> None:
-        self._metric, self._pairs, self._filled = metric, len(pairs.ids), 0
-        self.rows: dict[str, Array] = {name: np.zeros((0, 1)) for name in pairs.variants}
-        self.fault: MetricFault | None = None
+    def __init__(self, metric: str, pairs: Pairs, progress: Callable[[int], None]) -> None:
+        self._metric, self._pairs, self._filled, self._progress = metric, len(pairs.ids), 0, progress
+        self._rows: dict[str, Array] = {name: np.zeros((self._pairs, 0)) for name in pairs.variants}
+        self._fault: MetricFault | None = None
 
-    def add(self, result: Array | MetricFault) -> None:
-        """Takes in the rows of the next chunk, or its fault; the first fault stands for all that follow."""
-        if self.fault is not None:
-            return
-        if isinstance(result, MetricFault):
-            self.fault = result
-            return
-        width, variants = result.shape[1], list(self.rows)
-        if not self._filled:
-            self.rows = {name: np.zeros((self._pairs, width)) for name in variants}
-        if width != (before := self.rows[variants[0]].shape[1]):
-            self.fault = MetricFault(self._metric, "all pairs", f"gave rows of {width} numbers after rows of {before}")
-            return
+    def add(self, part: Part) -> bool:
+        """Takes in the rows of the next chunk. False once there is a fault of the whole metric, which stands for all that follows."""
+        if self._broken:
+            return False
+        result, fault = part
+        if fault and not fault.texts:
+            self._fault = fault
+            return False
+        self._fault = self._fault or fault
+        width, variants = result.shape[1], list(self._rows)
+        before = self._rows[variants[0]].shape[1]
+        if width and not before:
+            self._rows = {name: np.full((self._pairs, width), np.nan) for name in variants}
+        elif width not in (0, before):
+            self._fault = MetricFault(self._metric, "all pairs", f"gave rows of {width} numbers after rows of {before}")
+            return False
         many = len(result) // len(variants)
-        for place, name in enumerate(variants):
-            self.rows[name][self._filled : self._filled + many] = result[place :: len(variants)]
+        for place, name in enumerate(variants if width else ()):
+            self._rows[name][self._filled : self._filled + many] = result[place :: len(variants)]
         self._filled += many
+        self._progress(len(result))
+        return True
+
+    @property
+    def _broken(self) -> bool:
+        return self._fault is not None and not self._fault.texts
+
+    def scored(self) -> Scored:
+        """All that was given, with the number of all texts that failed."""
+        if self._broken:
+            return Scored({}, self._fault)
+        if not self._pairs:
+            return Scored({name: np.zeros((0, 1)) for name in self._rows})
+        failed = sum(len(rows) if not rows.shape[1] else int(np.isnan(rows[:, 0]).sum()) for rows in self._rows.values())
+        texts = self._pairs * len(self._rows)
+        fault = self._fault and replace(self._fault, texts=failed, of=texts)
+        return Scored({} if fault and failed == texts else self._rows, fault)
 
 
 def _portable(metric: Metric) -> bool:
@@ -144,37 +159,68 @@ def _portable(metric: Metric) -> bool:
         return False
 
 
-def _all(metrics: Sequence[Metric], chunk: Chunk) -> list[Array | MetricFault]:
+def _all(metrics: Sequence[Metric], chunk: Chunk) -> list[Part]:
     return [guarded(metric, chunk.segments, chunk.name_of) for metric in metrics]
 
 
-def _one(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: Spread) -> Iterator[Array | MetricFault]:
-    """The results of each chunk; with a cache only what it does not have is scored."""
+def _one(metric: Metric, pairs: Pairs, cache: ScoreCache | None, spread: Spread) -> Iterator[Part]:
+    """The results of each chunk; with a cache only what it does not have is scored, and kept as soon as it is here."""
     chunks = pairs.chunks(set(metric.reads))
     if cache is None or not getattr(metric, "keep", False):
         yield from (results[0] for results in spread(_all, [metric], chunks))
         return
-    asked = deque[tuple[list[bytes], dict[bytes, Array], list[int]]]()
+    asked = deque[_Asked]()
+    alone = spread is here and one_by_one(metric)
 
     def missing() -> Iterator[tuple[Chunk, list[int]]]:
         for chunk in chunks:
             keys = keys_of(metric, chunk.segments)
             kept = cache.get(keys)
             rows = sorted({key: row for row, key in reversed(list(enumerate(keys))) if key not in kept}.values())
-            asked.append((keys, kept, rows))
-            yield chunk, rows
+            # A text by itself, and a kill in the middle loses one at most.
+            parts = [[row] for row in rows] if alone and rows else [rows]
+            asked.append(_Asked(keys, kept, parts))
+            yield from ((chunk, part) for part in parts)
 
-    for fresh in spread(_rows, metric, missing()):
-        keys, kept, rows = asked.popleft()
-        if isinstance(fresh, MetricFault):
-            yield fresh
-            continue
-        new = {keys[row]: values for row, values in zip(rows, fresh, strict=True)}
-        cache.put(new)
-        yield np.vstack([(kept | new)[key] for key in keys])
+    with cache.held():
+        for fresh in spread(_rows, metric, missing()):
+            try:
+                whole = asked[0].take(fresh, cache)
+            except Unsound as error:
+                whole = NOTHING[:0], MetricFault(metric.name, "all pairs", str(error))
+            if whole is not None:
+                asked.popleft()
+                yield whole
 
 
-def _rows(metric: Metric, part: tuple[Chunk, list[int]]) -> Array | MetricFault:
+class _Asked:
+    """A chunk of which some texts are asked for: all keys, what is kept, and the rows of each part that is still out."""
+
+    def __init__(self, keys: Sequence[bytes], kept: dict[bytes, Array], parts: Sequence[Sequence[int]]) -> None:
+        self._keys, self._kept, self._parts = keys, kept, deque(parts)
+        self._fault: MetricFault | None = None
+
+    def take(self, fresh: Part, cache: ScoreCache) -> Part | None:
+        """Keeps what the next part gave; with the last one, or a fault of the whole metric, the result of the chunk.
+
+        Raises:
+            Unsound: if what was kept and what is new differ in width.
+        """
+        found, fault = fresh
+        if fault and not fault.texts:
+            return fresh
+        rows = self._parts.popleft()
+        self._fault = self._fault or fault
+        new = {self._keys[row]: values for row, values in zip(rows, found, strict=True) if len(values) and not np.isnan(values[0])}
+        if new:
+            cache.put(new)
+        self._kept |= new
+        if self._parts:
+            return None
+        return stacked([self._kept[key][None] if key in self._kept else NOTHING for key in self._keys]), self._fault
+
+
+def _rows(metric: Metric, part: tuple[Chunk, list[int]]) -> Part:
     """The statistics of some rows of a chunk."""
     chunk, rows = part
-    return guarded(metric, chunk.segments.take(rows), lambda row: chunk.name_of(rows[row])) if rows else np.zeros((0, 1))
+    return guarded(metric, chunk.segments.take(rows), lambda row: chunk.name_of(rows[row])) if rows else (NOTHING[:0], None)
