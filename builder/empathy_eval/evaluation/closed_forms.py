@@ -9,6 +9,7 @@ from operator import add
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.evaluation.bag_of_words import Bag, Counts, Features, Readings
 from empathy_eval.evaluation.ranking import wins
@@ -20,7 +21,7 @@ ALPHA = 1
 # What is added to the spread of a difference, so that one without any spread has a weight.
 LEAST_SPREAD = 0.01
 # Pairs counted at once: memory does not grow with their number.
-AT_ONCE = 2048
+AT_ONCE = 512
 
 
 @dataclass(frozen=True)
@@ -30,8 +31,8 @@ class Sums:
     There are no squares where no form asks for them: they take longer than all the rest.
     """
 
-    kind: Counts
-    cold: Counts
+    kind: Counts | NDArray[np.int32]
+    cold: Counts | NDArray[np.int32]
     squares: Counts
     pairs: int
 
@@ -46,7 +47,8 @@ class Sums:
                 total += _counted(bag.places, bag.counts, size)
             if paired:
                 squares += _squares(one, other, size)
-        return cls(kind, cold, squares, pairs)
+        # Plain counts stay below 2^31, and there are sums for every fold.
+        return cls(kind, cold, squares, pairs) if paired else cls(kind.astype(np.int32), cold.astype(np.int32), squares, pairs)
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(self.kind + other.kind, self.cold + other.cold, self.squares + other.squares, self.pairs + other.pairs)
@@ -72,7 +74,7 @@ def _counted(places: Counts, counts: Counts, size: int) -> Counts:
 def log_odds(sums: Sums) -> Counts:
     """The log of a feature's share of all counts in kind texts over that in cold ones, each count one higher; 0 where it never was."""
     seen = (sums.kind + sums.cold) > 0
-    kind, cold = ((one + ALPHA) / max(one.sum() + ALPHA * seen.sum(), 1) for one in (sums.kind, sums.cold))
+    kind, cold = ((one + ALPHA) / max(one.sum(dtype=np.int64) + ALPHA * seen.sum(), 1) for one in (sums.kind, sums.cold))
     return _rounded(np.where(seen, np.log(kind / cold), 0.0))
 
 

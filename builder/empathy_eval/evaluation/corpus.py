@@ -72,9 +72,7 @@ def read_corpus(
     )
 
 
-def said_before(
-    release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS
-) -> Iterator[set[int]]:
+def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
     """Of each pair of a config what is ``known`` of the seeker's turns before it, all of them together.
 
     Contexts are many times what replies are, and tell the same turns again and again: they are read a part at a time, a text once a part.

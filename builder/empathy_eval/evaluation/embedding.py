@@ -22,7 +22,7 @@ MOST = 5000
 # Places of an embedding that most machines agree on.
 PLACES = 4
 # What is added to the squares of each dimension, so that few pairs do not fit it to themselves.
-RIDGE = 1.0
+RIDGE = 10.0
 
 
 class Embedding(BertScore):

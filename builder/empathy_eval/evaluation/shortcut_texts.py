@@ -101,9 +101,8 @@ def _vader(held: Held, corpus: Corpus, texts: Mapping[str, Sequence[str]], scori
 def _echoes(held: Held, config: str, readings: Mapping[str, Readings], lexicon: Lexicon) -> dict[str, Array]:
     """By variant and pair the share of a reply's words that the seeker's turns before it have."""
     found = {name: np.zeros(len(one.texts)) for name, one in readings.items()}
-    spans = {name: one.starts.tolist() for name, one in readings.items()}
     for row, said in enumerate(said_before(held.folder, config, lexicon.known, held.splits)):
         for name, one in readings.items():
-            if own := one.codes[spans[name][row] : spans[name][row + 1]].tolist():
+            if own := one.codes[one.starts[row] : one.starts[row + 1]].tolist():
                 found[name][row] = sum(code in said for code in own) / len(own)
     return found

@@ -54,9 +54,7 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
     return audited(Held.of(release_dir), chance, by=by, embedding=embedding, scoring=scoring)
 
 
-def audited(
-    held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN
-) -> Audit:
+def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN) -> Audit:
     """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
     lexicon = Lexicon()
     texts = read_texts(held, lexicon, scoring, embedding, chance.seed)
