@@ -73,7 +73,8 @@ class ContrastAudit:
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
-        return asdict(self) | {"line": {"shortcut": self.line.name, **asdict(self.line)["accuracy"]} if self.line else None}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return plain | {"line": {"shortcut": self.line.name, **asdict(self.line)["accuracy"]} if self.line else None}
 
 
 @dataclass(frozen=True)
