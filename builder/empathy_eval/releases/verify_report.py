@@ -20,7 +20,7 @@ def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXA
     if isinstance(found, dict) and isinstance(told, dict):
         within = TOLERANCE.get(found.get("metric", ""), tolerance)
         # A row of the audit has a name, the line of a contrast that of its shortcut.
-        loose = SHORTCUTS.get(found.get("shortcut", found.get("name", "")) if where.startswith("shortcuts") else "", 0)
+        loose = SHORTCUTS.get(str(found.get("shortcut", found.get("name"))), 0.0) if where.startswith("shortcuts") else 0.0
         for name in [*found, *(name for name in told if name not in found)]:
             if name not in told or name not in found:
                 yield _at(where, name), "is missing" if name in found else "is not in the data"
