@@ -60,7 +60,7 @@ def write_pairs(folder: Path, dialogues: int, controls: int) -> None:
                 name = f"{scenario.number:03d}-{index:05d}"
                 own = random.Random(name)
                 picks = iter(np.searchsorted(frequency, [own.random() * frequency[-1] for _ in range(2000)]).tolist())
-                for row in _rows(scenario, name, own, lambda picks=picks: vocabulary[drawn[next(picks)]]):  # type: ignore[misc]
+                for row in _rows(scenario, name, own, lambda picks=picks: vocabulary[drawn[next(picks)]]):
                     files["pairs", split_of(name)].add(row)
                     if controls and all(row[one] for one in CONTROLS):
                         files["controls", split_of(name)].add(row)

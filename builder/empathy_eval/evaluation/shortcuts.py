@@ -175,7 +175,7 @@ class _Contrast:
         for name, one in won.items():
             pairs, clusters = len(corpus), corpus.clusters
             if one.sample is not None:
-                pairs, clusters = len(one.sample), clusters.take(one.sample)
+                pairs, clusters = len(one.sample), clusters.take(np.isin(np.arange(pairs), one.sample))
                 if one.won is not None:
                     right |= {name: accuracies([one.won], clusters, chance)[0]}
             signature = f"{one.signature}|{_interval(clusters, chance)}"
