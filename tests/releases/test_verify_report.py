@@ -10,7 +10,7 @@ from typing import Any
 from empathy_eval.releases.verify_report import disagreements, unseen
 from empathy_eval.releases.write import Released
 
-ALL = {"inversion", "controls", "matched", "groups", "balance", "lengths", "course", "examples", "making", "about"}
+ALL = {"inversion", "controls", "matched", "groups", "balance", "lengths", "course", "examples", "making", "about", "shortcuts"}
 
 
 def numbers(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -64,6 +64,17 @@ def test_bertscore_may_differ_as_machines_do_and_nothing_else_may() -> None:
         "differences: stance: p",
     ]
     assert len(list(disagreements(row("BLEU-4", 0.5001, 0.0505), row("BLEU-4", 0.5, 0.05)))) == 2
+
+
+def test_an_embedding_may_differ_as_machines_do_and_no_other_shortcut_may() -> None:
+    def audit(name: str, value: float) -> dict[str, Any]:
+        accuracy = {"value": value, "low": value - 0.1, "high": None}
+        line = {"shortcut": name, **accuracy}
+        return {"shortcuts": {"contrasts": [{"contrast": "x", "shortcuts": [{"name": name, "accuracy": accuracy}], "line": line}]}}
+
+    assert not list(disagreements(audit("embedding", 0.502), audit("embedding", 0.5)))
+    assert len(list(disagreements(audit("embedding", 0.5021), audit("embedding", 0.5)))) == 4
+    assert len(list(disagreements(audit("characters", 0.50001), audit("characters", 0.5)))) == 4
 
 
 def test_no_number_and_false_are_not_zero() -> None:

@@ -21,6 +21,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.evaluation.report import report
 from empathy_eval.evaluation.score import score
+from empathy_eval.evaluation.shortcut_rows import lines_of
 from empathy_eval.generation.build import build
 from empathy_eval.releases.diff import diff
 from empathy_eval.releases.verify import verify
@@ -31,7 +32,8 @@ from tests.conftest import demo_file
 from tests.doubles.hub import WRITER, running
 from tests.releases.test_verify import rehash
 
-LINE = "Left out when this release was made: bertscore."
+LINE = "Left out when this release was made: bertscore, embedding."
+BOTH = ("bertscore", "embedding")
 
 
 @pytest.fixture(scope="module")
@@ -46,7 +48,7 @@ def bare(released: tuple[Path, Released]) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def left(built: Path, tmp_path_factory: pytest.TempPathFactory, bare: None) -> Path:
     folder = tmp_path_factory.mktemp("without") / "release"
-    release(built, folder, "0.1.0", without=["bertscore", "bertscore"])
+    release(built, folder, "0.1.0", without=["bertscore", "embedding", "bertscore"])
     return folder
 
 
@@ -61,6 +63,10 @@ def test_missing_packages_are_told_with_both_ways_out(built: Path, tmp_path: Pat
     said = str(found.value)
     assert "needs packages that are not installed" in said
     assert "[bertscore]', or leave it out of the release with --without bertscore" in said
+    assert "[bertscore]', or leave it out with --without embedding" in said
+    with pytest.raises(InputError, match="--without embedding") as found:
+        release(built, tmp_path / "release", "0.1.0", without=["bertscore"])
+    assert "--without bertscore" not in str(found.value)
     assert not (tmp_path / "release").exists()
 
 
@@ -68,15 +74,22 @@ def test_what_is_left_out_is_said_in_manifest_page_and_card_and_the_configuratio
     left: Path, released: tuple[Path, Released]
 ) -> None:
     ours, whole = manifest_of(left), manifest_of(released[0])
-    assert ours["without"] == ["bertscore"] and "without" not in whole
+    assert ours["without"] == list(BOTH) and "without" not in whole
     differ = {name for name in ours if ours[name] != whole.get(name)}
     assert differ == {"without", "files", "seal"}, "configuration and identity are those of the build"
     changed = {name for name, value in ours["files"].items() if value != whole["files"][name]}
     assert {name for name in changed if not name.startswith("report/")} == {"README.md"}
     card, page = (left / "README.md").read_text(), (left / "report" / "index.html").read_text()
-    assert LINE in card and "release build --out release --version 0.1.0 --without bertscore\n" in card
+    assert LINE in card and "release build --out release --version 0.1.0 --without bertscore --without embedding\n" in card
     assert LINE in page.replace("<bdi>", "").replace("</bdi>", "") and "BERTScore" not in page.split("<nav")[0]
     assert not any("Left out when" in path.read_text() for path in (released[0] / "README.md", released[0] / "report" / "index.html"))
+
+
+def test_the_audit_has_every_shortcut_but_the_embedding(left: Path, released: tuple[Path, Released]) -> None:
+    (ours, whole) = (json.loads((one / "report" / "tables.json").read_text())["shortcuts"] for one in (left, released[0]))
+    for one, other in zip(ours["contrasts"], whole["contrasts"], strict=True):
+        assert one["shortcuts"] == other["shortcuts"][:-1] and other["shortcuts"][-1]["name"] == "embedding"
+    assert lines_of({"shortcuts": ours}).keys() == {one["contrast"] for one in whole["contrasts"]} and lines_of({}) == {}
 
 
 def test_verify_report_and_score_miss_nothing(left: Path, tmp_path: Path) -> None:
@@ -101,7 +114,7 @@ def test_publish_would_send_it_where_the_packages_are_not_installed_either(left:
 
 def test_diff_tells_of_it_without_a_word_of_settings(left: Path, released: tuple[Path, Released]) -> None:
     found = diff(released[0], left)
-    assert found.made_by == {"without": (None, ["bertscore"])}
+    assert found.made_by == {"without": (None, list(BOTH))}
     (line,) = (one for one in str(found).splitlines() if one.startswith("BERTScore"))
     assert line.endswith("not measured")
 
@@ -113,7 +126,7 @@ def test_names_that_the_configuration_does_not_have_are_all_told_with_those_it_h
     assert main([*command, "--without", "bertscor", "--without", "BLEU-4", "--without", "vader"]) == 2
     said = capsys.readouterr().err
     assert '--without: "bertscor" is no metric' in said and '"BLEU-4" is no metric' in said and '"vader"' not in said
-    assert "bleu, rouge-l, meteor, chrf, bertscore, vader" in said and not (tmp_path / "r").exists()
+    assert "bleu, rouge-l, meteor, chrf, bertscore, vader" in said and "dist-4, embedding\n" in said and not (tmp_path / "r").exists()
 
 
 def test_something_must_be_left(built: Path, tmp_path: Path) -> None:
@@ -124,7 +137,7 @@ def test_something_must_be_left(built: Path, tmp_path: Path) -> None:
 
 def test_a_manifest_that_leaves_out_what_the_report_shows_or_nobody_asked_for_is_a_fault(left: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(left, tmp_path / "release"))
-    rehash(copy, without=["bertscore", "vader"])
+    rehash(copy, without=["bertscore", "embedding", "vader"])
     assert "tables.json: inversion" in "\n".join(map(str, verify(copy)))
     rehash(copy, without=["kindness"])
     with pytest.raises(InputError, match='manifest.json: without: "kindness" is no metric of the configuration'):

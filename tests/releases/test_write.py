@@ -32,6 +32,7 @@ PAIR_COLUMNS = {
     "apathetic_edit_ratio": "float64", "empathetic_overlap": "float64",
     "toxicity": {"reference": "float64", "apathetic": "float64", "empathetic": "float64"},
     "flags": ["string"], "source": "string", "model": "string", "near_model": "string", "far_model": "string",
+    "difficulty": "float64",
 }  # fmt: skip
 MESSAGES = [{"role": "string", "content": "string"}]
 CONTRACT: dict[str, dict[str, Any]] = {

@@ -160,6 +160,10 @@ class Writer:
         if len(self._rows) >= GROUP:
             self._flush()
 
+    def add_table(self, rows: pa.Table) -> None:
+        """Adds a group of rows of the schema."""
+        self._writer.write_table(rows)
+
     def _flush(self) -> None:
         self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
         self._rows = []

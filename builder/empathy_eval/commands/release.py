@@ -22,7 +22,8 @@ def release(
     """Writes a finished build as a folder that is a Hub dataset repository as it stands, whole or not at all.
 
     ``reviews`` is a record of :func:`empathy_eval.review_import`: what raters removed is left out. ``without`` are metrics of the
-    configuration that the report leaves out; ``partial`` releases although items are missing; ``progress`` is told of scored texts.
+    configuration that the report leaves out, or "embedding"; ``partial`` releases although items are missing; ``progress`` is told of
+    scored texts.
 
     Raises:
         InputError: if the build is not finished or was changed, or something that is given is not valid.
@@ -55,7 +56,7 @@ def add(verbs: Any) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="leave this metric of the configuration out of the report, such as one whose packages are not installed; repeatable",
+        help="leave this metric of the configuration, or embedding, out of the report, as where its packages are not installed; repeatable",
     )
     verb.add_argument("--partial", action="store_true", help="release although items are missing")
     verb.add_argument("--json", action="store_true", help="print the manifest as JSON")

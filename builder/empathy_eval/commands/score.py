@@ -35,15 +35,16 @@ FILE = "scores from elsewhere as .csv, .tsv or .jsonl: pair_id, variant, score, 
 def score(
     release: str | Path, metrics: Sequence[Any] = (), scores: Sequence[str | Path] = (), *, split: str | None = None,
     lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",
-    ray_address: str | None = None, items: str | Path | None = None, progress: Callable[[int], None] | None = None,
+    ray_address: str | None = None, items: str | Path | None = None, shortcuts: bool = True,
+    progress: Callable[[int], None] | None = None,
 ) -> Measured:  # fmt: skip
     """Puts metrics and files of scores on the stand of the report, over all splits of a release or one.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
     ``bertscore:layer=5``, or an object; a file of scores is CSV, TSV or JSONL with ``pair_id``, ``variant``, ``score``, or a column a
     variant. With ``strict`` a pair that a file leaves out is wrong in its accuracy. ``items`` is a file, parquet or CSV, for the scores
-    of every text and the verdicts of every pair. ``cache`` is where costly scores are kept (True: in the user's cache folder, False:
-    nowhere).
+    of every text and the verdicts of every pair. ``shortcuts`` says whether the shortcut audit is made too; an embedding is left out of
+    it. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
 
     Raises:
         InputError: if it is no release or cannot be had, a metric is unknown, or a file of scores is faulty.
@@ -59,7 +60,7 @@ def score(
     with scoring_with(cache, engine, ray_address, progress) as scoring:
         return score(
             release_folder(release), metrics, [Path(one) for one in scores], split=split, lower_is_better=lower_is_better,
-            strict=strict, items=Path(items) if items else None, scoring=scoring,
+            strict=strict, items=Path(items) if items else None, shortcuts=shortcuts, scoring=scoring,
         )  # fmt: skip
 
 
@@ -81,6 +82,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--strict", action="store_true", help="in accuracy a pair that a file of --scores leaves out counts as wrong")
     verb.add_argument("--split", choices=("train", "validation", "test"), help="measure this split alone (default: all)")
     verb.add_argument("--items", type=Path, metavar="FILE", help="write every score and verdict there too, as .parquet or .csv")
+    verb.add_argument("--no-shortcuts", action="store_true", help="leave the shortcut audit out, which takes minutes for a full release")
     add_cache(verb)
     add_engine(verb)
     form = verb.add_mutually_exclusive_group()
@@ -94,7 +96,7 @@ def run(options: argparse.Namespace) -> int:
     with scoring_bar() as progress:
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
-            strict=options.strict, items=options.items, cache=cache_of(options),
+            strict=options.strict, items=options.items, shortcuts=not options.no_shortcuts, cache=cache_of(options),
             engine=options.engine, ray_address=options.ray_address, progress=progress,
         )  # fmt: skip
     if options.json:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,20 +23,24 @@ docs/shortcuts.md says what each shortcut is, and what the shortcut line does no
 """
 
 
-def shortcuts(release: str | Path, *, by: str = "dialogue", progress: Callable[[int], None] | None = None) -> Audit:
+def shortcuts(
+    release: str | Path, *, by: str = "dialogue", without: Sequence[str] = (), progress: Callable[[int], None] | None = None
+) -> Audit:
     """How often shortcuts, which understand nothing, tell the kind text of a pair of a release from the cold one.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. What learns is scored out of fold; ``by`` says whether folds are
-    of dialogues or of whole scenarios. ``progress`` is told of texts that VADER has scored.
+    of dialogues or of whole scenarios. ``without`` may name "embedding": it is among the shortcuts where the configuration of the release
+    asks for it. ``progress`` is told of texts that VADER has scored.
 
     Raises:
-        InputError: if it is no release or cannot be had, or ``by`` is neither "dialogue" nor "scenario".
+        InputError: if it is no release or cannot be had, ``by`` is neither "dialogue" nor "scenario", ``without`` names something else, or
+            the packages of the embedding are not installed.
     """
     from empathy_eval.evaluation.shortcuts import audit
     from empathy_eval.releases.fetch import release_folder
 
     with scoring_with(cache=False, progress=progress) as scoring:
-        return audit(release_folder(release), by=by, scoring=scoring)
+        return audit(release_folder(release), by=by, without=without, scoring=scoring)
 
 
 def add(verbs: Any) -> None:
@@ -57,6 +61,13 @@ def add(verbs: Any) -> None:
         default="dialogue",
         help="what folds are made of (default: dialogue); scenario is stricter",
     )
+    verb.add_argument(
+        "--without",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="leave this shortcut out: embedding, where its packages are missing",
+    )
     verb.add_argument("--json", action="store_true", help="print everything as JSON, each figure with its settings")
     verb.set_defaults(run=run)
 
@@ -64,7 +75,7 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     with scoring_bar() as progress:
-        found = shortcuts(options.release, by=options.by, progress=progress)
+        found = shortcuts(options.release, by=options.by, without=options.without, progress=progress)
     print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else shortcut_table(found))
     return 0
 

@@ -17,6 +17,10 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
 
 
+# By how much words alone prefer the kind text of a pair: the one column that may be null, and that releases of before do not have.
+DIFFICULTY = "difficulty"
+
+
 UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
 
 
@@ -29,7 +33,7 @@ _PAIR = [
     ("reference", TEXT), *((name, TEXT) for name in PAIR_VARIANTS), ("empathetic_strategy", TEXT), ("apathetic_method", TEXT),
     ("apathetic_edit_ratio", pa.float64()), ("empathetic_overlap", pa.float64()),
     ("toxicity", pa.struct([(name, pa.float64()) for name in ("reference", *PAIR_VARIANTS)])),
-    ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT),
+    ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT), (DIFFICULTY, pa.float64()),
 ]  # fmt: skip
 
 
@@ -113,10 +117,11 @@ def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SP
 
 
 def cells(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> Iterator[Any]:
-    """The values of a column over splits, a part of them in memory at a time."""
+    """The values of a column over splits, a part of them in memory at a time; only a difficulty may be None."""
     for path in files_of(release_dir, config, splits):
         for batch in table_batches(path, [name]):
-            if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or batch.column(0).null_count:
+            nulls = batch.column(0).null_count and name != DIFFICULTY
+            if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or nulls:
                 raise input_error(path, f'the column "{name}" does not hold what the data contract says', WHOLE)
             yield from batch.column(0).to_pylist()
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import zlib
+from array import array
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -18,11 +20,25 @@ MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 MARKS = (".", ",", "?", "!", ";", ":", "—", "…", "'’", '"“”„«»')
 
 
-class Reading(NamedTuple):
-    """A text, and the places of its words in a lexicon."""
+@dataclass(frozen=True)
+class Readings:
+    """Texts, and end to end the places of their words in a lexicon: those of text ``i`` begin at ``starts[i]``."""
 
-    text: str
+    texts: Sequence[str]
     codes: NDArray[np.int32]
+    starts: Counts
+
+    @property
+    def lengths(self) -> Counts:
+        """How many words each text has."""
+        return np.diff(self.starts)
+
+    def take(self, rows: Counts) -> Readings:
+        """The texts of those rows."""
+        lengths = self.lengths[rows]
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.arange(starts[-1]) + np.repeat(self.starts[rows] - starts[:-1], lengths)
+        return Readings([self.texts[row] for row in rows.tolist()], self.codes[at], starts)
 
 
 class Lexicon:
@@ -39,10 +55,17 @@ class Lexicon:
         """All words, by place."""
         return list(self._places)
 
-    def read(self, text: str) -> Reading:
-        """The text with the places of its words; new words are taken in."""
-        places = self._places
-        return Reading(text, np.array([places.setdefault(word, len(places)) for word in words(text)], dtype=np.int32))
+    def read(self, texts: Sequence[str]) -> Readings:
+        """The texts with the places of their words; new words are taken in."""
+        places, codes, starts = self._places, array("i"), array("q", [0])
+        for text in texts:
+            codes.extend([places.setdefault(word, len(places)) for word in words(text)])
+            starts.append(len(codes))
+        return Readings(texts, np.frombuffer(codes, dtype=np.int32), np.frombuffer(starts, dtype=np.int64))
+
+    def known(self, text: str) -> set[int]:
+        """The places of those words of a text that were read before."""
+        return {place for word in words(text) if (place := self._places.get(word)) is not None}
 
 
 class Bag(NamedTuple):
@@ -67,7 +90,7 @@ class Features(Protocol):
         """The number of features."""
         ...
 
-    def bag(self, texts: Sequence[Reading]) -> Bag:
+    def bag(self, texts: Readings) -> Bag:
         """What is counted in these texts."""
         ...
 
@@ -85,10 +108,10 @@ class Words:
         """The number of different words."""
         return len(self.lexicon)
 
-    def bag(self, texts: Sequence[Reading]) -> Bag:
+    def bag(self, texts: Readings) -> Bag:
         """One count a word."""
-        places, lengths = _codes(texts)
-        return Bag(np.repeat(np.arange(len(texts)), lengths), places, np.ones(len(places), dtype=np.int64))
+        lengths, places = texts.lengths, texts.codes.astype(np.int64)
+        return Bag(np.repeat(np.arange(len(lengths)), lengths), places, np.ones(len(places), dtype=np.int64))
 
 
 class WordPairs:
@@ -100,10 +123,10 @@ class WordPairs:
     def __init__(self, lexicon: Lexicon) -> None:
         self._hashes = np.array([zlib.crc32(word.encode()) for word in lexicon.words], dtype=np.uint64)
 
-    def bag(self, texts: Sequence[Reading]) -> Bag:
+    def bag(self, texts: Readings) -> Bag:
         """One count a word or pair of words."""
-        codes, lengths = _codes(texts)
-        return _runs(self._hashes[codes] if len(codes) else codes.astype(np.uint64), lengths, (1, 2))
+        codes = texts.codes
+        return _runs(self._hashes[codes] if len(codes) else codes.astype(np.uint64), texts.lengths, (1, 2))
 
 
 class Characters:
@@ -112,9 +135,9 @@ class Characters:
     signature = f"characters-3-to-5,casefolded,hash=multiply-shift,{BITS}-bits"
     size = 2**BITS
 
-    def bag(self, texts: Sequence[Reading]) -> Bag:
+    def bag(self, texts: Readings) -> Bag:
         """One count a run of characters."""
-        folded = [one.text.casefold() for one in texts]
+        folded = [one.casefold() for one in texts.texts]
         symbols = np.frombuffer("".join(folded).encode("utf-32-le", "surrogatepass"), dtype="<u4").astype(np.uint64)
         return _runs(symbols, np.array([len(one) for one in folded], dtype=np.int64), (3, 4, 5))
 
@@ -125,17 +148,12 @@ class LengthAndMarks:
     signature = f"words,characters,marks={''.join(mark[0] for mark in MARKS)}"
     size = 2 + len(MARKS)
 
-    def bag(self, texts: Sequence[Reading]) -> Bag:
+    def bag(self, texts: Readings) -> Bag:
         """A count a feature."""
-        found = [[len(codes), len(text), *(sum(map(text.count, mark)) for mark in MARKS)] for text, codes in texts]
-        rows = np.repeat(np.arange(len(texts)), self.size)
-        return Bag(rows, np.tile(np.arange(self.size), len(texts)), np.array(found, dtype=np.int64).reshape(-1))
-
-
-def _codes(texts: Sequence[Reading]) -> tuple[Counts, Counts]:
-    """The places of all words end to end, and how many each text has."""
-    codes = [one.codes for one in texts]
-    return np.concatenate([np.zeros(0, dtype=np.int64), *codes]).astype(np.int64), np.array([len(one) for one in codes], dtype=np.int64)
+        own = zip(texts.texts, texts.lengths.tolist(), strict=True)
+        found = [[length, len(text), *(sum(map(text.count, mark)) for mark in MARKS)] for text, length in own]
+        rows = np.repeat(np.arange(len(found)), self.size)
+        return Bag(rows, np.tile(np.arange(self.size), len(found)), np.array(found, dtype=np.int64).reshape(-1))
 
 
 def _runs(symbols: NDArray[np.uint64], lengths: Counts, orders: Sequence[int]) -> Bag:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from operator import add
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from empathy_eval.evaluation.bag_of_words import Bag, Counts, Features, Reading
+from empathy_eval.evaluation.bag_of_words import Bag, Counts, Features, Readings
 from empathy_eval.evaluation.ranking import wins
 from empathy_eval.metrics.protocol import Array
 
@@ -25,29 +26,44 @@ AT_ONCE = 512
 
 @dataclass(frozen=True)
 class Sums:
-    """What the forms learn from: by feature its counts in the kind and in the cold texts and the sum of squared differences of pairs."""
+    """What the forms learn from: by feature its counts in the kind and in the cold texts and the sum of squared differences of pairs.
 
-    kind: Counts
-    cold: Counts
+    There are no squares where no form asks for them: they take longer than all the rest.
+    """
+
+    kind: Counts | NDArray[np.int32]
+    cold: Counts | NDArray[np.int32]
     squares: Counts
     pairs: int
 
     @classmethod
-    def of(cls, kind: Bag, cold: Bag, size: int, pairs: int) -> Sums:
-        """Of so many pairs, the kind and the cold text of each in one row."""
-        keys = np.concatenate([kind.rows * size + kind.places, cold.rows * size + cold.places])
-        order = np.argsort(keys, kind="stable")
-        keys, signed = keys[order], np.concatenate([kind.counts, -cold.counts])[order]
-        starts = np.flatnonzero(np.diff(keys, prepend=-1))
-        difference = np.add.reduceat(signed, starts) if len(starts) else signed
-        squares = _counted(keys[starts] % size, difference * difference, size)
-        return cls(_counted(kind.places, kind.counts, size), _counted(cold.places, cold.counts, size), squares, pairs)
+    def of(cls, parts: Iterable[tuple[Counts, Bag, Bag]], size: int, *, paired: bool) -> Sums:
+        """Of some pairs at a time, the kind and the cold text of each in one row."""
+        kind, cold, squares = (np.zeros(length, dtype=np.int64) for length in (size, size, size if paired else 0))
+        pairs = 0
+        for rows, one, other in parts:
+            pairs += len(rows)
+            for total, bag in ((kind, one), (cold, other)):
+                total += _counted(bag.places, bag.counts, size)
+            if paired:
+                squares += _squares(one, other, size)
+        # Plain counts stay below 2^31, and there are sums for every fold.
+        return cls(kind, cold, squares, pairs) if paired else cls(kind.astype(np.int32), cold.astype(np.int32), squares, pairs)
 
     def __add__(self, other: Sums) -> Sums:
         return Sums(self.kind + other.kind, self.cold + other.cold, self.squares + other.squares, self.pairs + other.pairs)
 
     def __sub__(self, other: Sums) -> Sums:
         return Sums(self.kind - other.kind, self.cold - other.cold, self.squares - other.squares, self.pairs - other.pairs)
+
+
+def _squares(kind: Bag, cold: Bag, size: int) -> Counts:
+    keys = np.concatenate([kind.rows * size + kind.places, cold.rows * size + cold.places])
+    order = np.argsort(keys, kind="stable")
+    keys, signed = keys[order], np.concatenate([kind.counts, -cold.counts])[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    difference = np.add.reduceat(signed, starts) if len(starts) else signed
+    return _counted(keys[starts] % size, difference * difference, size)
 
 
 def _counted(places: Counts, counts: Counts, size: int) -> Counts:
@@ -58,7 +74,7 @@ def _counted(places: Counts, counts: Counts, size: int) -> Counts:
 def log_odds(sums: Sums) -> Counts:
     """The log of a feature's share of all counts in kind texts over that in cold ones, each count one higher; 0 where it never was."""
     seen = (sums.kind + sums.cold) > 0
-    kind, cold = ((one + ALPHA) / max(one.sum() + ALPHA * seen.sum(), 1) for one in (sums.kind, sums.cold))
+    kind, cold = ((one + ALPHA) / max(one.sum(dtype=np.int64) + ALPHA * seen.sum(), 1) for one in (sums.kind, sums.cold))
     return _rounded(np.where(seen, np.log(kind / cold), 0.0))
 
 
@@ -85,14 +101,15 @@ def _rounded(weights: Array) -> Counts:
 
 
 class Form(NamedTuple):
-    """A closed form: its signature, and what weights it gives features."""
+    """A closed form: its signature, what weights it gives features, and whether it asks for squared differences."""
 
     signature: str
     weights: Callable[[Sums], Counts]
+    paired: bool = True
 
 
 FORMS: Mapping[str, Form] = {
-    "log-odds": Form(f"log-odds,alpha={ALPHA}", log_odds),
+    "log-odds": Form(f"log-odds,alpha={ALPHA}", log_odds, paired=False),
     "mean-over-spread": Form(f"mean-over-spread,least-spread={LEAST_SPREAD}", mean_over_spread),
     "standardised": Form(f"mean-over-spread,least-spread={LEAST_SPREAD},standardised", standardised),
 }
@@ -102,8 +119,8 @@ FORMS: Mapping[str, Form] = {
 class Sides:
     """The kind and the cold text of pairs, and the fold of each pair."""
 
-    kind: Sequence[Reading]
-    cold: Sequence[Reading]
+    kind: Readings
+    cold: Readings
     folds: Counts
 
     @property
@@ -116,13 +133,8 @@ class Sides:
         rows = np.flatnonzero(self.folds == fold)
         for start in range(0, len(rows), AT_ONCE):
             some = rows[start : start + AT_ONCE]
-            kind, cold = (features.bag([texts[row] for row in some.tolist()]) for texts in (self.kind, self.cold))
+            kind, cold = (features.bag(texts.take(some)) for texts in (self.kind, self.cold))
             yield some, kind, cold
-
-    def sums(self, features: Features, fold: int) -> Sums:
-        """What a fold teaches."""
-        size = features.size
-        return reduce(add, (Sums.of(kind, cold, size, len(rows)) for rows, kind, cold in self.parts(features, fold)))
 
 
 @dataclass(frozen=True)
@@ -153,9 +165,10 @@ class Learner:
 
     def learn(self, sides: Sides) -> Learned:
         """Scores each pair by weights of the other folds alone."""
-        own = [sides.sums(self.features, fold) for fold in range(sides.number)]
+        paired = any(FORMS[name].paired for name in self.forms)
+        own = [Sums.of(sides.parts(self.features, fold), self.features.size, paired=paired) for fold in range(sides.number)]
         whole = reduce(add, own)
-        margins = {name: np.zeros(len(sides.kind), dtype=np.int64) for name in self.forms}
+        margins = {name: np.zeros(len(sides.folds), dtype=np.int64) for name in self.forms}
         for fold, sums in enumerate(own):
             weights = {name: FORMS[name].weights(whole - sums) for name in self.forms}
             for rows, kind, cold in sides.parts(self.features, fold):

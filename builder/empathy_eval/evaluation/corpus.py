@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import WHOLE, table_batches
+from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
-from empathy_eval.design.dataset import CANDIDATES, GROUPINGS, SPLITS, column, files_of, parts_of
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, GROUPINGS, SPLITS, column, files_of, parts_of
 from empathy_eval.design.dataset import pair_id as id_of
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.metrics.protocol import Context
 from empathy_eval.metrics.scoring import Pairs
 
+# The share of its words that the longer of two texts of equal length has more, at most.
+LENGTH_WITHIN = 0.1
 PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})-t[0-9]{2,4}")
 
 
@@ -44,6 +48,11 @@ class Corpus:
     def clusters(self) -> Clusters:
         """The dialogues of the pairs."""
         return Clusters.of(self.dialogues, self.scenario_ids)
+
+    def of_equal_length(self, one: str, other: str) -> NDArray[np.bool_]:
+        """By pair whether two variants are of equal length: the longer has at most ``LENGTH_WITHIN`` of its words more."""
+        lengths = [[len(words(text)) for text in self.variants[name]] for name in (one, other)]
+        return np.array([max(pair) - min(pair) <= LENGTH_WITHIN * max(pair) for pair in zip(*lengths, strict=True)], dtype=bool)
 
     def pairs(self, variants: Sequence[str]) -> Pairs:
         """Some variants of all pairs, for a metric."""
@@ -69,6 +78,30 @@ def read_corpus(
         {name: table[name] for name in GROUPINGS},
         column(release_dir, config, "context", splits) if contexts else (),
     )
+
+
+def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
+    """Of each pair of a config what is ``known`` of the seeker's turns before it, all of them together.
+
+    Contexts are many times what replies are, and tell the same turns again and again: they are read a part at a time, a text once a part.
+
+    Raises:
+        InputError: if a turn of a context is empty.
+    """
+    for path in files_of(release_dir, config, splits):
+        for batch in table_batches(path, ["context"]):
+            contexts = batch.column(0)
+            turns = contexts.flatten() if contexts.type.equals(COLUMNS[config].field("context").type) else None
+            if turns is None or contexts.null_count or turns.null_count or any(one.null_count for one in turns.flatten()):
+                raise input_error(path, f'a turn of the column "context" of {config} is empty', WHOLE)
+            texts = turns.field("text").dictionary_encode()
+            of_text = [known(text) for text in texts.dictionary.to_pylist()]
+            seeker, place = pc.equal(turns.field("role"), "seeker").to_pylist(), texts.indices.to_pylist()
+            start = 0
+            for length in pc.list_value_length(contexts).to_pylist():
+                own = range(start, start + length)
+                yield set().union(*(of_text[place[turn]] for turn in own if seeker[turn]))
+                start += length
 
 
 def refuse_odd_rows(release_dir: Path) -> None:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import InputError, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
+from empathy_eval.design.model_families import shared_families
 from empathy_eval.evaluation.charts import effects, ranks, scenarios
-from empathy_eval.evaluation.corpus import refuse_odd_rows
+from empathy_eval.evaluation.corpus import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.descriptives import course, examples, lengths, making
+from empathy_eval.evaluation.embedding import Embedding, embedding_of
 from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_lengths
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.page import page
 from empathy_eval.evaluation.results import Measured
-from empathy_eval.evaluation.stand import LENGTH_WITHIN, Stand
+from empathy_eval.evaluation.shortcuts import measured_with_audit
+from empathy_eval.evaluation.stand import Stand
 from empathy_eval.metrics.registry import Found, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
@@ -31,6 +34,13 @@ if TYPE_CHECKING:
 
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
 EXCHANGES = 1999
+
+
+@dataclass(frozen=True)
+class Measures(Found):
+    """The metrics of a report, and the embedding of its shortcut audit where one is asked for."""
+
+    embedding: Embedding | None = None
 
 
 @dataclass(frozen=True)
@@ -71,25 +81,41 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
         return replace(write_report(release_dir, folder, manifest, found, scoring), left=left)
 
 
-def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Found, tuple[NotRecomputed, ...]]:
+def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Measures, tuple[NotRecomputed, ...]]:
     """The metrics that a manifest may have run here, and those that it may not.
 
     Raises:
         InputError: if one that it may cannot be made, or what it leaves out is not in it.
     """
-    settings = manifest["configuration"]["report"]
-    taken = chosen(settings, trusted, manifest.get("without", ()))
-    return find(taken.names, settings, own=taken.own), taken.left
+    settings, without = manifest["configuration"]["report"], manifest.get("without", ())
+    taken = chosen(settings, trusted, without)
+    return _made(lambda: find(taken.names, settings, own=taken.own), settings, without), taken.left
 
 
-def own_metrics(settings: dict[str, Any], without: Collection[str] = ()) -> Found:
+def own_metrics(settings: dict[str, Any], without: Collection[str] = ()) -> Measures:
     """The metrics of the part ``report`` of a configuration of one's own: whatever it names and is not to be left out.
 
     Raises:
         InputError: if one of them is unknown or cannot be made, or what is to be left out is not there.
     """
     names = names_of(settings, without, "--without")
-    return find(names, settings, own=names)
+    return _made(lambda: find(names, settings, own=names), settings, without)
+
+
+def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Collection[str]) -> Measures:
+    """The metrics and the embedding; what keeps any of them from being made is told at once."""
+    problems: list[Problem] = []
+
+    def made(make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except InputError as error:
+            problems.extend(error.problems)
+
+    found, embedding = made(metrics), made(lambda: embedding_of(settings, without))
+    if problems:
+        raise InputError(problems)
+    return Measures(found.metrics, found.diversities, embedding)
 
 
 def published_configuration(configuration: dict[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
@@ -106,12 +132,12 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
     return {**configuration, "report": {**settings, "bertscore": bertscore}}
 
 
-def write_report(release_dir: Path, out: Path, facts: dict[str, Any], found: Found, scoring: Scoring = PLAIN) -> Report:
+def write_report(release_dir: Path, out: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN) -> Report:
     """Measures a release and writes ``index.html``, the tables as JSON and ``figures/`` into ``out``.
 
     Args:
         facts: the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
-        found: the metrics.
+        found: the metrics and the embedding.
 
     Raises:
         InputError: if the folder holds no pairs.
@@ -127,8 +153,8 @@ def write_report(release_dir: Path, out: Path, facts: dict[str, Any], found: Fou
     return report
 
 
-def measure_release(release_dir: Path, facts: dict[str, Any], found: Found, scoring: Scoring = PLAIN) -> Report:
-    """The tables of a release, by these metrics."""
+def measure_release(release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN) -> Report:
+    """The tables of a release by these metrics, and its shortcut audit."""
     configuration = facts["configuration"]
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
     stand = Stand(release_dir, found, chance, scoring)
@@ -143,6 +169,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], found: Found, scor
         "overlap_at_most": configuration["checks"]["overlap_at_most"],
         "length_within": LENGTH_WITHIN,
         "paper": paper_figures(configuration),
+        "families": shared_families(configuration),
     }
     told = {
         "lengths": lengths(stand.pairs, stand.controls),
@@ -150,7 +177,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], found: Found, scor
         "examples": examples(release_dir),
         "making": making(facts),
     }
-    return Report(stand.measured(), about, told)
+    return Report(measured_with_audit(stand, found.embedding), about, told)
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -146,6 +146,11 @@ class Measured:
         """By metric with a better direction its stance contrast: the accuracy of it is the number to report."""
         rows = [row for row in self.controls if row.higher_is_better is not None]
         return {row.metric: one for row in rows if (one := row.differences[STANCE]).accuracy}
+
+    @property
+    def difficulty(self) -> Mapping[str, float]:
+        """How difficult each pair is, as the audit says; empty without one."""
+        return self.audit.difficulty if self.audit else {}
 
     def to_json(self) -> dict[str, Any]:
         """The tables as JSON values."""

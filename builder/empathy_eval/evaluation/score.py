@@ -12,6 +12,7 @@ from empathy_eval.evaluation.items import check_items
 from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.score_file import read_scores
+from empathy_eval.evaluation.shortcuts import measured_with_audit
 from empathy_eval.evaluation.stand import Stand
 from empathy_eval.metrics.registry import Found, find
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -19,12 +20,12 @@ from empathy_eval.metrics.scoring import PLAIN, Scoring
 
 def score(
     release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
-    strict: bool = False, items: Path | None = None, scoring: Scoring = PLAIN,
+    strict: bool = False, items: Path | None = None, shortcuts: bool = True, scoring: Scoring = PLAIN,
 ) -> Measured:  # fmt: skip
     """Puts metrics, by name or ``module:name``, and files of scores on the stand of the report, over all splits or one.
 
     With ``strict`` a pair that a file leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
-    the verdicts of every pair, parquet or CSV.
+    the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding.
 
     Raises:
         InputError: if the folder is no release, a metric is unknown, a file of scores is faulty or has the name of another row, or
@@ -46,7 +47,7 @@ def score(
     empty = [path for path, one in zip(scores, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
     if empty:
         raise InputError([Problem(str(path), what, fix) for path in empty])
-    return stand.measured(items)
+    return measured_with_audit(stand, items=items) if shortcuts else stand.measured(items)
 
 
 def _named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.data_frames import data_frame
@@ -73,18 +73,24 @@ class ContrastAudit:
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values."""
-        return asdict(self) | {"line": {"shortcut": self.line.name, **asdict(self.line)["accuracy"]} if self.line else None}
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return plain | {"line": {"shortcut": self.line.name, **asdict(self.line)["accuracy"]} if self.line else None}
 
 
 @dataclass(frozen=True)
 class Audit:
-    """The audit of a release, contrast by contrast; ``by`` says what folds are made of."""
+    """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
+
+    ``difficulty`` is by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
+    empty where that is not defined.
+    """
 
     by: str
     contrasts: tuple[ContrastAudit, ...]
+    difficulty: Mapping[str, float] = field(default_factory=dict, repr=False)
 
     def to_json(self) -> dict[str, Any]:
-        """The figures as JSON values."""
+        """The figures as JSON values, but for the difficulty of each pair."""
         return {"by": self.by, "contrasts": [one.to_json() for one in self.contrasts]}
 
     def records(self) -> Iterator[dict[str, Any]]:
@@ -102,3 +108,11 @@ class Audit:
             InputError: if pandas is not installed.
         """
         return data_frame(self.records(), COLUMNS, NUMBERS)
+
+
+def lines_of(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """By contrast the shortcut line that the tables of a report tell: ``shortcut``, ``value``, ``low``, ``high``.
+
+    Contrasts without one are left out; a report of before there was an audit has none.
+    """
+    return {one["contrast"]: one["line"] for one in tables.get("shortcuts", {}).get("contrasts", ()) if one["line"]}

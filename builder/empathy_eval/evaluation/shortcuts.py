@@ -2,110 +2,99 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
-from empathy_eval.base.errors import input_error, job_error
+from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import digest_bytes, signature_line
-from empathy_eval.base.tabular import WHOLE
-from empathy_eval.base.text import words
-from empathy_eval.design.contrasts import APATHETIC, CELLS, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE_FAR, STANCE_NEAR
-from empathy_eval.design.dataset import cells, read_manifest
-from empathy_eval.evaluation.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, Reading, WordPairs, Words
+from empathy_eval.design.contrasts import APATHETIC, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.evaluation.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, WordPairs, Words
 from empathy_eval.evaluation.closed_forms import FORMS, UNIT, Learned, Learner, Sides
-from empathy_eval.evaluation.corpus import Corpus, read_corpus
+from empathy_eval.evaluation.corpus import Corpus
+from empathy_eval.evaluation.embedding import NAME as EMBEDDING
+from empathy_eval.evaluation.embedding import Embedding, embedding_of, margins_of
 from empathy_eval.evaluation.inversion import Chance, accuracies
 from empathy_eval.evaluation.ranking import wins
-from empathy_eval.evaluation.resampling import CONFIDENCE
-from empathy_eval.evaluation.results import PLACES
+from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters
+from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Margin, Shortcut, Telltale
-from empathy_eval.metrics.length import Length
-from empathy_eval.metrics.protocol import Array, Context
-from empathy_eval.metrics.scoring import PLAIN, Pairs, Scoring, statistics_of
-from empathy_eval.metrics.vader import Vader
+from empathy_eval.evaluation.shortcut_texts import REFERENCE, Held, Texts, read_texts
+from empathy_eval.evaluation.stand import Stand
+from empathy_eval.metrics.protocol import Array
+from empathy_eval.metrics.scoring import PLAIN, Scoring
 
 FOLDS, TELLTALE, EXTREMES = 5, 20, 5
 BY = ("dialogue", "scenario")
-REFERENCE, WORDS_ALONE = "reference", "words alone"
+WORDS_ALONE = "words alone"
 # (contrast, config, kind variant, cold variant); the reference is the kind text of its contrast.
 AUDITED = (
     (RAW, "pairs", *PAIR_VARIANTS[::-1]), (STANCE_NEAR, "controls", *NEAR), (STANCE_FAR, "controls", *FAR),
     ("reference - apathetic", "pairs", REFERENCE, APATHETIC),
 )  # fmt: skip
-ECHO = signature_line(share="words-of-the-reply-that-the-seeker-said-before", tok="empathy-eval", version=1)
 
 
-def audit(release_dir: Path, *, by: str = "dialogue", scoring: Scoring = PLAIN) -> Audit:
+def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] = (), scoring: Scoring = PLAIN) -> Audit:
     """Audits all pairs of a release; ``by`` says whether folds are of dialogues or of whole scenarios.
 
+    The embedding is among the shortcuts where the manifest asks for it and neither that nor the caller leaves it out.
+
     Raises:
-        InputError: if the folder is no release, or ``by`` is neither.
+        InputError: if the folder is no release, ``by`` is neither, or the packages of the embedding are not installed.
     """
     if by not in BY:
         raise input_error("by", f'"{by}" is not known', f"use one of these: {', '.join(BY)}")
-    configuration = read_manifest(release_dir)["configuration"]
-    chance, lexicon = Chance(configuration["report"]["bootstrap"], 0, configuration["seed"]), Lexicon()
-    texts = {
-        config: _read(release_dir, config, variants, lexicon, scoring)
-        for config, variants in (("pairs", PAIR_VARIANTS), ("controls", CELLS))
-    }
+    if strange := [name for name in without if name != EMBEDDING]:
+        raise input_error("--without", f'"{strange[0]}" cannot be left out of the audit', f"leave out {EMBEDDING}, or nothing")
+    manifest = read_manifest(release_dir)
+    configuration = manifest["configuration"]
+    embedding = embedding_of(configuration["report"], [*without, *manifest.get("without", ())])
+    chance = Chance(configuration["report"]["bootstrap"], 0, configuration["seed"])
+    return audited(Held.of(release_dir), chance, by=by, embedding=embedding, scoring=scoring)
+
+
+def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN) -> Audit:
+    """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
+    lexicon = Lexicon()
+    texts = read_texts(held, lexicon, scoring, embedding, chance.seed)
     learners = {
         WORDS_ALONE: Learner(Words(lexicon), ("log-odds", "mean-over-spread")),
         "words and pairs of words": Learner(WordPairs(lexicon), ("log-odds",)),
         "characters": Learner(Characters(), ("log-odds",)),
         "length and punctuation": Learner(LengthAndMarks(), ("standardised",)),
     }
-    found = []
+    found, known = dict[str, ContrastAudit](), lexicon.words
+    won, difficulty = dict[str, dict[str, _Won]](), dict[str, float]()
     for name, config, kind, cold in AUDITED:
-        one = _Contrast(texts[config], kind, cold, by, chance)
-        found.append(one.audited(name, config, learners, lexicon))
-    return Audit(by, tuple(found))
+        one = _Contrast(texts[config], kind, cold, folds_of(_units(texts[config].corpus, by), chance.seed), by)
+        won[name], words_alone = one.won(learners, embedding)
+        rows = one.judged(won[name], chance)
+        found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows)
+        if words_alone:
+            found[name] = _explained(found[name], one.texts.corpus.pair_ids, words_alone, known)
+            if name == RAW:
+                margins = (words_alone.margins / UNIT).tolist()
+                difficulty = dict(zip(one.texts.corpus.pair_ids, margins, strict=True))
+    near, far = found[STANCE_NEAR], found[STANCE_FAR]
+    both = _Contrast(texts["controls"], "", "", folds_of(_units(texts["controls"].corpus, by), chance.seed), by)
+    sides = " and ".join((near.kind, far.kind)), " and ".join((near.cold, far.cold))
+    rows = both.judged(_at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]), chance)
+    stance = ContrastAudit(STANCE, "controls", *sides, *both.counts, rows)
+    return Audit(by, (*found.values(), stance), difficulty)
 
 
-@dataclass(frozen=True)
-class _Texts:
-    """The pairs of a config, the readings of their texts by variant, and by untrained shortcut its signature and scores by variant."""
-
-    corpus: Corpus
-    readings: Mapping[str, list[Reading]]
-    untrained: Mapping[str, tuple[str, Mapping[str, Array]]]
+def measured_with_audit(stand: Stand, embedding: Embedding | None = None, items: Path | None = None) -> Measured:
+    """All tables of a stand, its audit among them, over the same pairs."""
+    measured = stand.measured(items)
+    held = Held(stand.folder, stand.pairs, stand.controls, stand.splits, stand.known)
+    return replace(measured, audit=audited(held, stand.chance, embedding=embedding, scoring=stand.scoring))
 
 
-def _read(release_dir: Path, config: str, variants: Sequence[str], lexicon: Lexicon, scoring: Scoring) -> _Texts:
-    corpus = read_corpus(release_dir, config, variants)
-    texts = corpus.variants | {REFERENCE: corpus.references}
-    vader = statistics_of([Vader()], Pairs(corpus.pair_ids, corpus.references, texts), scoring)[Vader.name]
-    if vader.fault:
-        raise job_error(vader.fault.where, vader.fault.what, "install vaderSentiment anew")
-    readings = {name: [lexicon.read(text) for text in some] for name, some in texts.items()}
-    lengths = {name: np.array([len(one.codes) for one in some], dtype=np.float64) for name, some in readings.items()}
-    untrained = {
-        "VADER": (Vader.signature, {name: np.round(one[:, 0], PLACES) for name, one in vader.rows.items()}),
-        "echo": (ECHO, _echoes(release_dir, config, texts)),
-        "length": (Length.signature, lengths),
-    }
-    return _Texts(corpus, readings, untrained)
-
-
-def _echoes(release_dir: Path, config: str, texts: Mapping[str, Sequence[str]]) -> dict[str, Array]:
-    """By variant and pair the share of a reply's words that the seeker's turns before it have."""
-    found: dict[str, list[float]] = {name: [] for name in texts}
-    # Contexts are many times what replies are: they are read a part at a time.
-    for row, context in enumerate(cells(release_dir, config, "context")):
-        if any(turn is None or None in turn.values() for turn in context):
-            raise input_error(release_dir, f'a turn of the column "context" of {config} is empty', WHOLE)
-        said = _said(context)
-        for name, some in texts.items():
-            own = words(some[row])
-            found[name].append(sum(word in said for word in own) / len(own) if own else 0.0)
-    return {name: np.array(one, dtype=np.float64) for name, one in found.items()}
-
-
-def _said(context: Context) -> set[str]:
-    return {word for turn in context if turn["role"] == "seeker" for word in words(turn["text"])}
+def _units(corpus: Corpus, by: str) -> Sequence[str]:
+    return corpus.dialogues if by == "dialogue" else [str(one) for one in corpus.scenario_ids]
 
 
 def folds_of(units: Sequence[str], seed: int) -> Counts:
@@ -118,58 +107,108 @@ def folds_of(units: Sequence[str], seed: int) -> Counts:
     return np.array([fold[one] for one in units], dtype=np.int64)
 
 
+@dataclass(frozen=True)
+class _Won:
+    """What a shortcut won of each pair, or of the pairs of a sample; None where that is not defined. And its settings."""
+
+    signature: str
+    trained: bool
+    won: Array | None
+    sample: Counts | None = None
+
+
+def _at_equal_closeness(near: Mapping[str, _Won], far: Mapping[str, _Won]) -> dict[str, _Won]:
+    """By pair the mean of what each shortcut won near and far."""
+
+    def mean(one: _Won, other: _Won) -> _Won:
+        both = [one.signature] if one.signature == other.signature else [f"near({one.signature})", f"far({other.signature})"]
+        won = None if one.won is None or other.won is None else (one.won + other.won) / 2
+        return replace(one, signature="|".join(["mean:near,far", *both]), won=won)
+
+    return {name: mean(one, far[name]) for name, one in near.items()}
+
+
+@dataclass(frozen=True)
 class _Contrast:
-    """Two variants of all pairs of a config."""
+    """Two variants of all pairs of a config, and the fold of each pair."""
 
-    def __init__(self, texts: _Texts, kind: str, cold: str, by: str, chance: Chance) -> None:
-        self.texts, self.kind, self.cold, self.by, self.chance = texts, kind, cold, by, chance
-        self.corpus, self.pairs = texts.corpus, len(texts.corpus)
-        units = self.corpus.dialogues if by == "dialogue" else [str(one) for one in self.corpus.scenario_ids]
-        self.sides = Sides(texts.readings[kind], texts.readings[cold], folds_of(units, chance.seed))
+    texts: Texts
+    kind: str
+    cold: str
+    folds: Counts
+    by: str
 
-    def audited(self, name: str, config: str, learners: Mapping[str, Learner], lexicon: Lexicon) -> ContrastAudit:
-        """All shortcuts: those that learn, then the untrained ones."""
-        learned = {one: learner.learn(self.sides) for one, learner in learners.items()} if self.sides.number > 1 else {}
-        won = {one: found.won for one, found in learned.items()}
-        won |= {one: wins(scores[self.kind], scores[self.cold]) for one, (_, scores) in self.texts.untrained.items() if self.pairs}
-        accuracy = dict(zip(won, accuracies(list(won.values()), self.corpus.clusters, self.chance), strict=True))
-        signatures = {one: self._learned(learner, learned.get(one)) for one, learner in learners.items()}
-        signatures |= {one: f"{how}|right:more-is-kind" for one, (how, _) in self.texts.untrained.items()}
-        few = f"all pairs are of one {self.by}: there is no other to learn from" if self.pairs else "there are no pairs"
-        rows = [
-            Shortcut(one, one in learners, self.pairs, accuracy.get(one), None if one in accuracy else few, f"{how}|{self._interval()}")
-            for one, how in signatures.items()
-        ]
-        counts = self.pairs, len(self.corpus.clusters), self.sides.number
-        found = ContrastAudit(name, config, self.kind, self.cold, *counts, tuple(rows))
-        return self._explained(found, learned[WORDS_ALONE], lexicon) if learned else found
+    @property
+    def number(self) -> int:
+        """How many folds there are."""
+        return int(self.folds.max(initial=-1)) + 1
 
-    def _learned(self, learner: Learner, learned: Learned | None) -> str:
-        """The settings of a shortcut that learns."""
-        form = FORMS[learned.form].signature if learned else "none"
-        return signature_line(
-            counts=learner.features.signature, form=form, of=",".join(learner.forms), scored="out-of-fold", folds=self.sides.number,
-            by=self.by, dealt="sha256",
-        )  # fmt: skip
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many pairs, dialogues and folds there are."""
+        return len(self.texts.corpus), len(self.texts.corpus.clusters), self.number
 
-    def _interval(self) -> str:
-        """The settings of an interval."""
-        return signature_line(
-            interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.chance.resamples, unit="dialogue",
-            strata="scenario,singles-pooled", dialogues=len(self.corpus.clusters), seed=self.chance.seed, numpy=np.__version__,
-        )  # fmt: skip
+    def won(self, learners: Mapping[str, Learner], embedding: Embedding | None) -> tuple[dict[str, _Won], Learned | None]:
+        """What each shortcut won, those that learn first; and what words alone learned."""
+        texts, found, words_alone = self.texts, dict[str, _Won](), None
+        sides = Sides(texts.readings[self.kind], texts.readings[self.cold], self.folds)
+        for name, learner in learners.items():
+            learned = learner.learn(sides) if self.number > 1 else None
+            words_alone = learned if name == WORDS_ALONE else words_alone
+            form = FORMS[learned.form].signature if learned else "none"
+            how = signature_line(counts=learner.features.signature, form=form, of=",".join(learner.forms))
+            found[name] = _Won(f"{how}|{self._dealt()}", True, learned.won if learned else None)
+        for name, (how, scores) in texts.untrained.items():
+            won = wins(scores[self.kind], scores[self.cold]) if len(texts.corpus) else None
+            found[name] = _Won(f"{how}|right:more-is-kind", False, won)
+        if embedding:
+            some = None
+            if self.number > 1:
+                margins = margins_of(texts.embedded[self.kind], texts.embedded[self.cold], self.folds[texts.sample])
+                some = wins(margins, np.zeros(len(margins)))
+            found[EMBEDDING] = _Won(f"{embedding.signature}|{self._dealt()}", True, some, texts.sample)
+        return found, words_alone
 
-    def _explained(self, found: ContrastAudit, learned: Learned, lexicon: Lexicon) -> ContrastAudit:
-        """The audit with the words that give the kind and the cold stance away, and the easiest and the hardest pairs."""
-        weights, whole, known = learned.weights, learned.whole, lexicon.words
+    def _dealt(self) -> str:
+        return signature_line(scored="out-of-fold", folds=self.number, by=self.by, dealt="sha256")
 
-        def telltale(sign: int) -> tuple[Telltale, ...]:
-            best = sorted(np.flatnonzero(sign * weights > 0).tolist(), key=lambda place: (-sign * weights[place], known[place]))[:TELLTALE]
-            return tuple(Telltale(known[at], float(weights[at]) / UNIT, int(whole.kind[at]), int(whole.cold[at])) for at in best)
+    def judged(self, won: Mapping[str, _Won], chance: Chance) -> tuple[Shortcut, ...]:
+        """How often each shortcut is right."""
+        return tuple(self._judged(won, chance))
 
-        def extreme(sign: int) -> tuple[Margin, ...]:
-            ids, margins = self.corpus.pair_ids, learned.margins
-            rows = sorted(range(self.pairs), key=lambda row: (-sign * margins[row], ids[row]))[:EXTREMES]
-            return tuple(Margin(ids[row], float(margins[row]) / UNIT) for row in rows)
+    def _judged(self, won: Mapping[str, _Won], chance: Chance) -> Iterator[Shortcut]:
+        corpus = self.texts.corpus
+        whole = {name: one.won for name, one in won.items() if one.won is not None and one.sample is None}
+        right = dict(zip(whole, accuracies(list(whole.values()), corpus.clusters, chance), strict=True)) if whole else {}
+        few = f"all pairs are of one {self.by}: there is no other to learn from" if len(corpus) else "there are no pairs"
+        for name, one in won.items():
+            pairs, clusters = len(corpus), corpus.clusters
+            if one.sample is not None:
+                pairs, clusters = len(one.sample), clusters.take(np.isin(np.arange(pairs), one.sample))
+                if one.won is not None:
+                    right |= {name: accuracies([one.won], clusters, chance)[0]}
+            signature = f"{one.signature}|{_interval(clusters, chance)}"
+            yield Shortcut(name, one.trained, pairs, right.get(name), None if name in right else few, signature)
 
-        return replace(found, telltale_kind=telltale(1), telltale_cold=telltale(-1), easiest=extreme(1), hardest=extreme(-1))
+
+def _interval(clusters: Clusters, chance: Chance) -> str:
+    """The settings of an interval."""
+    return signature_line(
+        interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=chance.resamples, unit="dialogue",
+        strata="scenario,singles-pooled", dialogues=len(clusters), seed=chance.seed, numpy=np.__version__,
+    )  # fmt: skip
+
+
+def _explained(found: ContrastAudit, ids: Sequence[str], learned: Learned, known: Sequence[str]) -> ContrastAudit:
+    """The audit with the words that give the kind and the cold stance away, and the easiest and the hardest pairs."""
+    weights, whole, margins = learned.weights, learned.whole, learned.margins
+
+    def telltale(sign: int) -> tuple[Telltale, ...]:
+        best = sorted(np.flatnonzero(sign * weights > 0).tolist(), key=lambda place: (-sign * weights[place], known[place]))[:TELLTALE]
+        return tuple(Telltale(known[at], float(weights[at]) / UNIT, int(whole.kind[at]), int(whole.cold[at])) for at in best)
+
+    def extreme(sign: int) -> tuple[Margin, ...]:
+        rows = sorted(range(len(ids)), key=lambda row: (-sign * margins[row], ids[row]))[:EXTREMES]
+        return tuple(Margin(ids[row], float(margins[row]) / UNIT) for row in rows)
+
+    return replace(found, telltale_kind=telltale(1), telltale_cold=telltale(-1), easiest=extreme(1), hardest=extreme(-1))

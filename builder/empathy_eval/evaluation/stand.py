@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.tabular import WHOLE
-from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import GROUPINGS, SPLITS
 from empathy_eval.evaluation.comparisons import Rated, compared
@@ -37,9 +36,8 @@ from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Metric
 from empathy_eval.metrics.registry import Found
 from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statistics_of
+from empathy_eval.metrics.vader import Vader
 
-# Two texts are of equal length if the longer has at most this share of its words more.
-LENGTH_WITHIN = 0.1
 Matched = NDArray[np.bool_]
 
 
@@ -51,6 +49,8 @@ class Stand:
         strict: bool = False,
     ) -> None:  # fmt: skip
         self.folder, self.found, self.chance, self.scoring, self.splits, self.strict = release_dir, found, chance, scoring, splits, strict
+        # What a shortcut of the audit gave the texts, once they are measured: by its name and variant.
+        self.known: dict[str, Statistics] = {}
         contexts = any("context" in metric.reads for metric in found.metrics)
         self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=contexts, splits=splits)
         self.controls = read_corpus(release_dir, "controls", CELLS, contexts=contexts, splits=splits)
@@ -64,6 +64,8 @@ class Stand:
         # All scoring comes first: later this process needs more memory, and those that score have ended.
         texts = {name: self._scored(pairs) for name, pairs in self._texts(before).items()}
         before = before and before.without_texts()
+        both = [texts[config].get(Vader.name, Scored()).rows for config in ("pairs", "controls")]
+        self.known = {Vader.name: {**both[0], **both[1]}}
         sound = [one for one in self.found.metrics if texts["pairs"][one.name].rows]
         pairs = {metric.name: texts["pairs"][metric.name].rows for metric in sound}
         place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
@@ -202,7 +204,7 @@ class Stand:
         for corpus, statistics, contrasts in ((self.pairs, pairs, PAIRS), (self.controls, cells, TWO_BY_TWO)):
             for contrast in contrasts:
                 if contrast.sides is not None:
-                    chosen = _equal_length(*(corpus.variants[name] for name in contrast.sides))
+                    chosen = corpus.of_equal_length(*contrast.sides)
                     scored = [one for one in metrics if one.name in statistics]
                     found[contrast.name] = self._table(corpus, scored, statistics, (contrast,), chosen)
         return found
@@ -238,8 +240,3 @@ class Stand:
         measures: list[Metric] = [EditRatio(), Length()]
         scored = statistics_of(measures, self.controls.pairs(CELLS), self.scoring)
         return self._table(self.controls, measures, {name: one.rows for name, one in scored.items()}, TWO_BY_TWO)
-
-
-def _equal_length(one: Sequence[str], other: Sequence[str]) -> Matched:
-    lengths = [(len(words(first)), len(words(second))) for first, second in zip(one, other, strict=True)]
-    return np.array([max(pair) - min(pair) <= LENGTH_WITHIN * max(pair) for pair in lengths], dtype=bool)

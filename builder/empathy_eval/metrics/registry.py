@@ -54,12 +54,15 @@ def default_names(settings: Mapping[str, Any]) -> list[str]:
 def names_of(settings: Mapping[str, Any], without: Collection[str] = (), where: str = "manifest.json: without") -> list[str]:
     """The metrics of the part ``report`` of a configuration, but for those that its release leaves out; ``where`` is said of errors.
 
+    A shortcut of the configuration may be left out too.
+
     Raises:
         InputError: if the configuration does not have one that is to be left out, or if none is left.
     """
     names = list(dict.fromkeys(settings.get("metrics") or default_names(settings)))
-    fix = f"leave out only what the configuration has, and not all of it: {', '.join(names)}"
-    if strange := [name for name in dict.fromkeys(without) if name not in names]:
+    known = [*names, *settings.get("shortcuts", ())]
+    fix = f"leave out only what the configuration has, and not all of it: {', '.join(known)}"
+    if strange := [name for name in dict.fromkeys(without) if name not in known]:
         raise InputError([Problem(where, f'"{name}" is no metric of the configuration', fix) for name in strange])
     if left := [name for name in names if name not in without]:
         return left

@@ -11,7 +11,7 @@ from typing import Any
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW
-from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, read_manifest, read_tables
+from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, SPLITS, file_of, read_manifest, read_tables
 
 # What of a manifest says how a release was made.
 MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "toxicity_weights", "checks", "builder", "software")
@@ -99,6 +99,8 @@ def _dialogues(folder: Path) -> dict[str, tuple[str, str]]:
         for split in SPLITS:
             for batch in table_batches(file_of(folder, config, split)):
                 for row in batch.to_pylist():
+                    # What other pairs teach of a pair does not change it.
+                    row.pop(DIFFICULTY, None)
                     # Each row's hash holds that of the rows before it, so that one hash a dialogue is kept.
                     first, before = found.get(row["dialogue_id"], (split, ""))
                     found[row["dialogue_id"]] = first, digest([before, row])

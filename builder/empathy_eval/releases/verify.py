@@ -20,6 +20,7 @@ from empathy_eval.base.tabular import refuse_absurd
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, TABLES, file_of, read_tables
 from empathy_eval.evaluation.report import measure_release, metrics_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
+from empathy_eval.releases.difficulty import difficulty_faults
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify_report import comparable, disagreements, unseen
@@ -144,7 +145,10 @@ def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], scoring: Scoring) -> Iterator[Problem]:
-    """Every number of the report's tables equals its recomputation, and stands on its page; at the end what was not recomputed."""
+    """Every number of the report's tables and every difficulty equals its recomputation, and the page shows the tables' numbers.
+
+    At the end comes what was not recomputed.
+    """
     path, page = folder / "report" / TABLES, folder / "report" / "index.html"
     try:
         told, shown = read_tables(folder), text_of(page)
@@ -152,11 +156,13 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         yield from error.problems if isinstance(error, InputError) else [Problem(str(page), f"cannot be read: {error}", RESTORE)]
         return
     found, left = metrics_of(manifest, trusted)
-    anew = measure_release(folder, manifest, found, scoring).to_json()
+    report = measure_release(folder, manifest, found, scoring)
+    anew = report.to_json()
     others: list[str] = []
     if left:
         told, anew, others = comparable(told, anew, {one.name for one in found.metrics} | {one.name for one in found.diversities})
     wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
+    wrong += difficulty_faults(folder, report.measured.difficulty)
     if len(others) > len(left):
         what = f"has rows of {_named(others)}; the manifest names {len(left)} metrics beside those that were measured"
         wrong.append(Problem(str(path), what, RESTORE))

@@ -22,6 +22,7 @@ from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.review.record import content_hash, review_facts
 from empathy_eval.releases.card import write_card, write_changelog
 from empathy_eval.releases.croissant import write_croissant
+from empathy_eval.releases.difficulty import fill
 from empathy_eval.releases.manifest import VERSION, file_hashes, manifest_facts, manifest_text, sealed
 from empathy_eval.releases.rows import candidate_rows, provenance_rows, rows
 from empathy_eval.releases.selection import Selection, select
@@ -43,7 +44,7 @@ def release(
 ) -> Released:  # fmt: skip
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
-    The report leaves out the metrics ``without``; manifest, page and card say so.
+    The report leaves out the metrics ``without``, and the embedding of its audit if it is among them; manifest, page and card say so.
 
     Raises:
         InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
@@ -69,6 +70,7 @@ def release(
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
         report = write_report(folder, folder / "report", facts, found, scoring)
+        fill(folder, report.measured.difficulty)
         write_card(folder, facts, report)
         write_changelog(folder, facts)
         write_croissant(folder, facts)

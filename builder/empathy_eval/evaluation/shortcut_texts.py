@@ -1,0 +1,109 @@
+"""The texts of a release as the shortcut audit reads them: counted, scored by what learns nothing, and embedded where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from empathy_eval.base.errors import job_error
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.evaluation.bag_of_words import Counts, Lexicon, Readings
+from empathy_eval.evaluation.corpus import Corpus, read_corpus, said_before
+from empathy_eval.evaluation.embedding import Embedding, sampled
+from empathy_eval.evaluation.results import PLACES
+from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.protocol import Array
+from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
+from empathy_eval.metrics.vader import Vader
+
+REFERENCE = "reference"
+# What the contrasts of each config compare.
+COMPARED = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CELLS}
+ECHO = signature_line(share="words-of-the-reply-that-the-seeker-said-before", tok="empathy-eval", version=1)
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is read of a release: its pairs and its controls, of which splits they are, and statistics that are known of them.
+
+    Those are by metric and variant: over the pairs for the two variants of a pair, over the controls for the other two cells.
+    """
+
+    folder: Path
+    pairs: Corpus
+    controls: Corpus
+    splits: Sequence[str] = SPLITS
+    known: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, release_dir: Path) -> Held:
+        """All pairs of a release."""
+        return cls(release_dir, read_corpus(release_dir, "pairs", PAIR_VARIANTS), read_corpus(release_dir, "controls", CELLS))
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The pairs of a config, the readings of their texts by variant, and by untrained shortcut its signature and scores by variant.
+
+    ``sample`` are the rows of pairs that are embedded, ``embedded`` their embeddings by variant.
+    """
+
+    corpus: Corpus
+    readings: Mapping[str, Readings]
+    untrained: Mapping[str, tuple[str, Mapping[str, Array]]]
+    sample: Counts
+    embedded: Mapping[str, Array] = field(default_factory=dict)
+
+
+def read_texts(held: Held, lexicon: Lexicon, scoring: Scoring, embedding: Embedding | None, seed: int) -> dict[str, Texts]:
+    """The texts by config.
+
+    Raises:
+        JobError: if VADER cannot score one of them.
+    """
+    return {config: _read(held, config, lexicon, scoring, (embedding, seed)) for config in COMPARED}
+
+
+def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded: tuple[Embedding | None, int]) -> Texts:
+    corpus: Corpus = getattr(held, config)
+    texts = {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in COMPARED[config]}
+    readings = {name: lexicon.read(some) for name, some in texts.items()}
+    untrained = {
+        "VADER": (Vader.signature, _vader(held, corpus, texts, scoring)),
+        "echo": (ECHO, _echoes(held, config, readings, lexicon)),
+        "length": (Length.signature, {name: one.lengths.astype(np.float64) for name, one in readings.items()}),
+    }
+    embedding, seed = embedded
+    if embedding is None:
+        return Texts(corpus, readings, untrained, np.zeros(0, dtype=np.int64))
+    sample = sampled(corpus.pair_ids, seed)
+    vectors = embedding.embedded([some[row] for some in texts.values() for row in sample.tolist()])
+    return Texts(corpus, readings, untrained, sample, dict(zip(texts, np.split(vectors, len(texts)), strict=True)))
+
+
+def _vader(held: Held, corpus: Corpus, texts: Mapping[str, Sequence[str]], scoring: Scoring) -> dict[str, Array]:
+    """Scores by variant; those that are known are not made again."""
+    known = held.known.get(Vader.name, {})
+    found = {name: known[name] for name in texts if name in known and (name in CONTROLS) == (corpus is held.controls)}
+    left = {name: some for name, some in texts.items() if name not in found}
+    if left:
+        made = statistics_of([Vader()], Pairs(corpus.pair_ids, corpus.references, left), scoring)[Vader.name]
+        if made.fault:
+            raise job_error(made.fault.where, made.fault.what, "install vaderSentiment anew")
+        found |= made.rows
+    return {name: np.round(one[:, 0], PLACES) for name, one in found.items()}
+
+
+def _echoes(held: Held, config: str, readings: Mapping[str, Readings], lexicon: Lexicon) -> dict[str, Array]:
+    """By variant and pair the share of a reply's words that the seeker's turns before it have."""
+    found = {name: np.zeros(len(one.texts)) for name, one in readings.items()}
+    for row, said in enumerate(said_before(held.folder, config, lexicon.known, held.splits)):
+        for name, one in readings.items():
+            if own := one.codes[one.starts[row] : one.starts[row + 1]].tolist():
+                found[name][row] = sum(code in said for code in own) / len(own)
+    return found
