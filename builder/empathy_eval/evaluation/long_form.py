@@ -34,8 +34,8 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
         )
     for name, one in tables["smallest"].items():
         yield _record("smallest", "", "", name, **one)
-    for contrast in (tables["shortcuts"] or {"contrasts": ()})["contrasts"]:
-        yield from _shortcuts(contrast)
+    for contrast in tables["shortcuts"]["contrasts"] if tables["shortcuts"] else ():
+        yield from _shortcuts(contrast, tables["shortcuts"]["by"])
     yield from (_record("faults", "", "", "", told=one) for one in tables["faults"])
 
 
@@ -65,15 +65,16 @@ def _flat(one: Values | None) -> dict[str, Any]:
     return found
 
 
-def _shortcuts(contrast: Values) -> Iterator[dict[str, Any]]:
+def _shortcuts(contrast: Values, by: str) -> Iterator[dict[str, Any]]:
     name = contrast["contrast"]
+    over = f"{contrast['kind']} against {contrast['cold']}; {contrast['config']}: {contrast['dialogues']} dialogues, {contrast['folds']} folds by {by}"
     for one in contrast["shortcuts"]:
-        told = one["why"] or ("trained" if one["trained"] else "untrained")
+        told = f"{'trained' if one['trained'] else 'untrained'}; {over}{one['why'] and '; ' + one['why'] or ''}"
         about = {"pairs": one["pairs"], "signature": one["signature"], "told": told}
         yield _record("shortcuts", "", one["name"], name, **about, **_flat({"accuracy": one["accuracy"]}))
     for side in ("kind", "cold"):
         for word in contrast[f"telltale_{side}"]:
-            told = f"{word['kind']} in {contrast['kind']}, {word['cold']} in {contrast['cold']}"
-            yield _record("telltale words", contrast[side], word["word"], name, value=word["weight"], told=told)
+            counts = {contrast[one]: word[one] for one in ("kind", "cold")}
+            yield _record("telltale words", contrast[side], word["word"], name, value=word["weight"], **counts)
     for end in ("easiest", "hardest"):
         yield from (_record(f"{end} pairs", "", one["pair_id"], name, value=one["margin"]) for one in contrast[end])

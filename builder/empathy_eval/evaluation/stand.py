@@ -68,13 +68,7 @@ class Stand:
         self.known = {Vader.name: {**both[0], **both[1]}}
         sound = [one for one in self.found.metrics if texts["pairs"][one.name].rows]
         pairs = {metric.name: texts["pairs"][metric.name].rows for metric in sound}
-        place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
-        at = np.array([place[pair] for pair in self.controls.pair_ids], dtype=np.int64)
-        cells = {
-            metric.name: {**{name: one[at] for name, one in pairs[metric.name].items()}, **rows}
-            for metric in sound
-            if (rows := texts["controls"][metric.name].rows)
-        }
+        cells = self._cells(pairs, texts["controls"])
         if items:
             write_items(items, self.pairs, self.controls, [(one, pairs[one.name], cells.get(one.name, {})) for one in sound])
         whole = [one for one in sound if one.name in cells]
@@ -99,6 +93,13 @@ class Stand:
                 if rows
             },
         )
+
+    def _cells(self, pairs: Mapping[str, Statistics], scored: Mapping[str, Scored]) -> dict[str, Statistics]:
+        """The statistics of all four cells of the pairs with controls, of the metrics that have them."""
+        place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
+        at = np.array([place[pair] for pair in self.controls.pair_ids], dtype=np.int64)
+        found = {name: ({key: one[at] for key, one in rows.items()}, scored[name].rows) for name, rows in pairs.items()}
+        return {name: {**near, **controls} for name, (near, controls) in found.items() if controls}
 
     def _candidates(self) -> Candidates | None:
         """What the contrast checks refused, where anything is there that could score it."""
