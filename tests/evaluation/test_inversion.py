@@ -10,7 +10,7 @@ import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
 from empathy_eval.evaluation.inversion import Chance, corrected, diversity_row, measured_rows
 from empathy_eval.evaluation.ranking import area, holm, wins
-from empathy_eval.evaluation.resampling import Clusters
+from empathy_eval.evaluation.resampling import Clusters, student
 from empathy_eval.evaluation.results import Difference, MetricRow
 from empathy_eval.metrics.bleu import Bleu
 from empathy_eval.metrics.distinct import Dist
@@ -129,6 +129,16 @@ def test_resamples_keep_their_strata_and_single_dialogues_are_one() -> None:
     assert (drawn[:, 2] == 1).all(), "the only single one is always in"
     pooled = Clusters.of(list("abc"), [1, 2, 3]).bootstrapped(np.eye(3), 300, 1)
     assert np.allclose(pooled.sum(axis=1), 3) and pooled.std(axis=0).min() > 0
+
+
+@pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 10, 30, 59, 1000])
+def test_quantiles_of_students_distribution_are_scipys(freedom: int) -> None:
+    assert student(freedom) == pytest.approx(stats.t.ppf(0.975, freedom), rel=2e-3)
+
+
+def test_degrees_of_freedom_are_dialogues_less_strata_with_single_ones_pooled() -> None:
+    assert Clusters.of(list("abcde"), [1, 1, 2, 3, 3]).freedom == 2
+    assert Clusters.of(list("abcd"), [1, 2, 3, 3]).freedom == 2 and Clusters.of(["a"], [1]).freedom == 0
 
 
 def test_resamples_do_not_depend_on_how_many_are_drawn_at_once() -> None:

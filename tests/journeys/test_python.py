@@ -118,7 +118,7 @@ def test_the_calls_give_what_the_command_line_gives_in_a_script_and_in_a_noteboo
     folders = {name: prepared(tmp_path / name) for name in ("verbs", "script", "notebook")}
     ran(
         "empathy-eval build demo --scenarios scenarios --out build/demo\n"
-        "empathy-eval release build/demo --out build/demo/release --version 0.1.0 --without bertscore\n",
+        "empathy-eval release build/demo --out build/demo/release --version 0.1.0 --without bertscore --without embedding\n",
         folders["verbs"],
     )
     (folders["script"] / "script.py").write_text("\n".join(cells()))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.ranking import Duels, effects, holm, shares_won, spreads
-from empathy_eval.evaluation.resampling import Clusters, interval
+from empathy_eval.evaluation.resampling import Clusters, studentised
 from empathy_eval.evaluation.results import PLACES, Comparison, Tested
 from empathy_eval.metrics.protocol import Array
 
@@ -32,8 +32,9 @@ class Rated:
 def compared(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, chance: Chance) -> list[Comparison]:
     """Every two of these metrics in a contrast, over the pairs that both have scores of; two without any are left out.
 
-    Intervals are of the bootstrap of all other figures. A p-value is of the exchange of the two metrics within dialogues, their scores
-    in units of their spread for the effect, ties half (mid-p); p-values are corrected over all comparisons of the contrast.
+    Intervals are of the resamples of all other figures and Student's distribution. A p-value is of the exchange of the two metrics within
+    dialogues, their scores in units of their spread for the effect, ties half (mid-p); p-values are corrected over all comparisons of the
+    contrast.
     """
     has = {name: ~np.isnan(one.duels.won()) for name, one in rated.items()}
     twos: dict[bytes, list[Two]] = {}
@@ -68,10 +69,12 @@ def _over(contrast: str, twos: Sequence[Two], rated: Mapping[str, Rated], cluste
             _tested(
                 float(rate(whole[one])[0] - rate(whole[other])[0]),
                 (rate(drawn[one]) - rate(drawn[other]), swapped[:, column], added[:, column].sum()) if many else None,
+                clusters.freedom,
             )
             for column, rate in enumerate((shares_won, effects), 2 * place)
         )
-        signature = f"{rated[one].signature}|minus|{rated[other].signature}|{chance.signature(clusters)}|ties:half"
+        settings = f"{chance.signature(clusters)}|ties:half|interval:student,freedom:{clusters.freedom}"
+        signature = f"{rated[one].signature}|minus|{rated[other].signature}|{settings}"
         defined = effect if np.isfinite(effect.value) else None
         yield Comparison(one, other, contrast, len(clusters.members), accuracy, defined, signature)
 
@@ -83,12 +86,12 @@ def _gaps(one: tuple[Rated, Array], other: tuple[Rated, Array]) -> Array:
     return np.column_stack([first.duels.won() - second.duels.won(), pulled])
 
 
-def _tested(value: float, chances: tuple[Array, Array, float] | None) -> Tested:
+def _tested(value: float, chances: tuple[Array, Array, float] | None, freedom: int) -> Tested:
     """A difference, with the interval of its resamples and the p-value of its exchanges."""
     if chances is None:
         return Tested(round(value, PLACES))
     drawn, swapped, seen = chances
-    low, high = interval(drawn, PLACES) if np.isfinite(drawn).all() else (None, None)
+    low, high = studentised(value, drawn, freedom, PLACES) if freedom and np.isfinite(drawn).all() else (None, None)
     beyond = np.abs(swapped) - abs(seen)
     # Wins are few whole numbers, so exchanges as far from 0 as what was seen count half: without that p is too high.
     far = float((beyond > TIED).sum() + (np.abs(beyond) <= TIED).sum() / 2)

@@ -67,7 +67,8 @@ def _flat(one: Values | None) -> dict[str, Any]:
 
 def _shortcuts(contrast: Values, by: str) -> Iterator[dict[str, Any]]:
     name = contrast["contrast"]
-    over = f"{contrast['kind']} against {contrast['cold']}; {contrast['config']}: {contrast['dialogues']} dialogues, {contrast['folds']} folds by {by}"
+    texts = f"{contrast['kind']} against {contrast['cold']}; {contrast['config']}"
+    over = f"{texts}: {contrast['dialogues']} dialogues, {contrast['folds']} folds by {by}"
     for one in contrast["shortcuts"]:
         told = f"{'trained' if one['trained'] else 'untrained'}; {over}{one['why'] and '; ' + one['why'] or ''}"
         about = {"pairs": one["pairs"], "signature": one["signature"], "told": told}
