@@ -14,7 +14,7 @@ from empathy_eval.evaluation.results import Measured, MetricRow
 
 SCENARIO = "scenario"
 # The words of the legend, by contrast.
-EFFECTS = {RAW: "as released (stance and closeness)", STANCE: "at equal closeness (stance alone)"}
+EFFECTS = {RAW: "as released (stance and closeness)", STANCE: "at equal closeness"}
 ACCURACY = {STANCE: "accuracy at equal closeness"}
 RANKS = {RAW: "as released", STANCE_NEAR: "near against near", STANCE_FAR: "far against far"}
 
@@ -60,7 +60,7 @@ def charts_of(measured: Measured) -> list[Chart]:
 def accuracies(measured: Measured) -> Chart | None:
     """How often each metric is right at equal closeness, beside what shortcuts reach there."""
     rows = [(name, [Mark(STANCE, one.accuracy)]) for name, one in measured.equal_closeness.items() if one.accuracy]
-    label = "accuracy at equal closeness: share of comparisons with the empathetic reply rated better"
+    label = "share of comparisons with the empathetic reply rated better"
     line = line_of(measured)
     drawn = (line.accuracy.value, line.shortcut) if line and line.contrast == STANCE else None
     ends = [end for _, (mark,) in rows for end in (mark.of.value, mark.of.low) if end is not None] + [drawn[0] if drawn else 1.0]
@@ -71,7 +71,7 @@ def accuracies(measured: Measured) -> Chart | None:
 
 
 def effects(measured: Measured) -> Chart | None:
-    """By how much each metric moves: as released, and with stance alone. Metrics on another scale than 0 to 1 are left out."""
+    """By how much each metric moves: as released, and at equal closeness. Metrics on another scale than 0 to 1 are left out."""
     controls = {row.metric: row for row in measured.controls}
     rows = [(row.metric, _marks((row, controls.get(row.metric)), EFFECTS)) for row in measured.inversion if on_scale(row)]
     return _chart("effects", EFFECTS, rows, 0, "difference of scores, empathetic minus apathetic")

@@ -90,7 +90,7 @@ def _forced(reading: Mapping[str, Difference]) -> Claim:
 
 
 def _left(measured: Measured, reading: Mapping[str, Difference]) -> Claim:
-    name, found = "Left at equal closeness", measured.equal_closeness
+    name, found = "What is left", measured.equal_closeness
     if not found:
         told = "Whether a metric sees stance or closeness, this release cannot say: it has no controls."
         return Claim(name, "", "No metric could be measured over the pairs with controls." if measured.balance else told)

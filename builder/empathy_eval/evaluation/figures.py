@@ -30,7 +30,8 @@ def draw_chart(chart: Chart, folder: Path) -> None:
             for mark in marks:
                 _draw(axes, mark, place + 0.2 * chart.shift(mark))
         if chart.line:
-            axes.axvline(chart.line[0], color=BLUE, linewidth=1.6, linestyle=(0, (5, 3)), zorder=1, label=f"shortcut line ({chart.line[1]})")
+            reach, told = chart.line
+            axes.axvline(reach, color=BLUE, linewidth=1.6, linestyle=(0, (5, 3)), clip_on=False, label=f"shortcut line ({told})")
         for name, told in chart.legend.items():
             axes.scatter([], [], color=STYLES[name][0], marker=STYLES[name][1], s=36, label=told)
         axes.set_yticks(range(len(chart.rows)), [_plain(name) for name, _ in chart.rows])
