@@ -26,7 +26,9 @@ def inversion_table(report: Report) -> str:
         lines.append(f"{row.metric:<14}{_share(accuracy):<30}{beside:<10}{both}".rstrip())
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     if line:
-        lines.append(f"shortcut line {of}: {_share(line.accuracy)}, by {line.shortcut}; a metric is above or below it with its whole interval")
+        lines.append(
+            f"shortcut line {of}: {_share(line.accuracy)}, by {line.shortcut}; a metric is above or below it with its whole interval"
+        )
     told = [f"{one.name}: {one.said}".replace("\N{NO-BREAK SPACE}", " ") for one in claims(measured)]
     return "\n".join([*lines, "", *told])
 

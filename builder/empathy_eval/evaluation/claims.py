@@ -116,7 +116,7 @@ def _reached(measured: Measured) -> Claim:
         return Claim(name, "", "No shortcut could be measured, so whether a metric shows more than words alone do is not known.")
     reach = percent(line.accuracy.value)
     if line.shortcut == WORDS_ALONE:
-        said = f"{WORDS_ALONE} are right in {reach}, more often than any other shortcut."
+        said = f"{WORDS_ALONE} are right in {reach}, and no shortcut more often."
     elif line.words:
         said = f"{WORDS_ALONE} are right in {percent(line.words.value)}, the best shortcut ({line.shortcut}) in {reach}."
     else:

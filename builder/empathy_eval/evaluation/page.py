@@ -23,8 +23,8 @@ def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts
     templates = environment(folder)
     templates.filters |= FILTERS
     return templates.get_template("page.html.j2").render(
-        measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured), line=line_of(measured),
-        ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
+        measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
+        line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 

@@ -40,7 +40,9 @@ def whom(found: Mapping[str, int], what: str = "") -> str:
     if found["untested"] == of:
         return "one dialogue is too few to tell"
     if found["neither"] == of:
-        return f"{all_of_them} does not tell empathetic from apathetic" if of == 1 else f"none of the {of} can tell empathetic from apathetic"
+        return (
+            f"{all_of_them} does not tell empathetic from apathetic" if of == 1 else f"none of the {of} can tell empathetic from apathetic"
+        )
     parts = [f"{found[side]} {'prefers' if found[side] == 1 else 'prefer'} the {side} reply" for side in PAIR_VARIANTS[::-1] if found[side]]
     parts += [f"{found['neither']} cannot tell the two apart"] if found["neither"] else []
     parts += [f"{found['untested']} {'has' if found['untested'] == 1 else 'have'} no interval"] if found["untested"] else []
