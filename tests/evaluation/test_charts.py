@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
-from empathy_eval.evaluation.charts import effects, ranks, scenarios
+from empathy_eval.evaluation.charts import accuracies, charts_of, effects, ranks, scenarios
 from empathy_eval.evaluation.figures import draw_chart
 from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.evaluation.results import Difference, Measured, MetricRow
+from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Shortcut
+
+RIGHT = Estimate(0.1, 0.0, 0.2)
 
 
-def a_row(name: str, score: float = 0.5, better: bool | None = True, **differences: float) -> MetricRow:
+def a_row(name: str, score: float = 0.5, better: bool | None = True, accuracy: Estimate = RIGHT, **differences: float) -> MetricRow:
     values = {RAW: -0.4} if not differences else {name.replace("_", ", "): value for name, value in differences.items()}
-    found = {key: Difference(value, value - 0.05, value + 0.05, accuracy=Estimate(0.1, 0.0, 0.2)) for key, value in values.items()}
+    found = {key: Difference(value, value - 0.05, value + 0.05, accuracy=accuracy) for key, value in values.items()}
     return MetricRow(name, "s", None, {"apathetic": score, "empathetic": score}, found, 3, better)
 
 
@@ -47,6 +51,20 @@ def test_without_controls_only_the_released_comparison_is_drawn() -> None:
     assert (both := ranks(measured("a"))) and list(both.legend) == [RAW, STANCE_NEAR, STANCE_FAR]
 
 
+def test_accuracies_at_equal_closeness_stand_beside_the_shortcut_line() -> None:
+    found = accuracies(measured("a"))
+    assert found and found.line is None and found.span == (0.0, 1.0) and [name for name, _ in found.rows] == ["a"]
+    high = replace(
+        measured("a"), controls=[a_row("a", accuracy=Estimate(0.6, 0.5, 0.7), stance=0.1), a_row("length", 0.3, None, stance=0.1)]
+    )
+    row = Shortcut("characters", True, 3, Estimate(0.9, 0.8, 1.0), None, "s")
+    audit = Audit("dialogue", (ContrastAudit(STANCE, "controls", "empathetic", "apathetic", 3, 3, 3, (row,)),))
+    found = accuracies(replace(high, audit=audit))
+    assert found and found.line == (0.9, "characters") and found.span == (0.4, 1.0) and len(found.rows) == 1
+    assert accuracies(Measured([a_row("a")], audit=audit)) is None
+    assert [one.name for one in charts_of(measured("a"))] == ["accuracies", "effects", "ranks", "scenarios"]
+
+
 def test_every_scenario_is_a_mark() -> None:
     found = scenarios(measured("a", "b"))
     assert found and [(name, len(marks)) for name, marks in found.rows] == [("a", 2), ("b", 2)]
@@ -54,7 +72,9 @@ def test_every_scenario_is_a_mark() -> None:
 
 @pytest.mark.parametrize("name", ["$x_1$ and $y", r"\frac{1}{0}", "<b>&amp;</b>"])
 def test_a_figure_has_the_same_bytes_again_whatever_a_metric_is_called(tmp_path: Path, name: str) -> None:
-    for chart in (effects(measured(name)), scenarios(measured(name))):
+    found = accuracies(measured(name))
+    assert found
+    for chart in (effects(measured(name)), scenarios(measured(name)), replace(found, line=(0.9, name))):
         assert chart
         for folder in ("one", "two"):
             draw_chart(chart, tmp_path / folder)

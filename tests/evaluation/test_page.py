@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.charts import effects, ranks, scenarios
+from empathy_eval.evaluation.charts import charts_of
 from empathy_eval.evaluation.descriptives import changes
-from empathy_eval.evaluation.page import counted, listed, number, page, signed, times
+from empathy_eval.evaluation.page import number, page, signed, times
 from empathy_eval.evaluation.resampling import Estimate
-from empathy_eval.evaluation.results import Difference, Measured, MetricRow
+from empathy_eval.evaluation.results import Comparison, Difference, Measured, MetricRow, Smallest
+from empathy_eval.evaluation.results import Tested as WithP
+from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Margin, Shortcut, Telltale
+from empathy_eval.evaluation.wording import counted, listed
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.releases.write import Released
 from hypothesis import given
@@ -60,22 +63,41 @@ def read(html: str) -> Text:
     return found
 
 
+RIGHT = Estimate(0.25, 0.2, 0.3)
+
+
 def a_row(
-    name: str, raw: float, stance: float | None = None, *, forced: bool = True, within: float = 0.01, better: bool | None = True
-) -> MetricRow:
+    name: str, raw: float, stance: float | None = None, *, forced: bool = True, within: float = 0.01, better: bool | None = True,
+    accuracy: Estimate = RIGHT,
+) -> MetricRow:  # fmt: skip
     """A row with ``raw`` as released, or with ``stance`` and a closeness of 0.6 over the four cells."""
     values = {RAW: raw} if stance is None else {"stance": stance, "stance, near": stance, "stance, far": stance, "closeness": 0.6}
     sided = {one.name: one.sides for one in (*PAIRS, *TWO_BY_TWO)}
     differences = {
         contrast: Difference(
             value, value - within, value + within, p=0.001, holm=0.002, forced=forced and contrast in (RAW, "closeness"),
-            accuracy=Estimate(0.25, 0.2, 0.3) if sided[contrast] else None, auc=Estimate(0.3, 0.2, 0.4) if sided[contrast] else None,
+            accuracy=accuracy if contrast not in ("closeness", "interaction") else None,
+            auc=Estimate(0.3, 0.2, 0.4) if sided[contrast] else None,
             higher_is_better=better,
         )
         for contrast, value in {**values, **({} if stance is None else {"interaction": 0.0})}.items()
     }  # fmt: skip
     cells = dict.fromkeys(("apathetic", "empathetic", *(() if stance is None else ("near_empathetic", "far_apathetic"))), 0.5)
     return MetricRow(name, f"{name}|version:1", "interval:bootstrap|seed:1", cells, differences, 40, better)
+
+
+def an_audit(**lines: float) -> Audit:
+    """An audit by contrast (``raw``: as released), with words alone this often right and characters a little more often."""
+
+    def audited(contrast: str, value: float) -> ContrastAudit:
+        rows = [
+            Shortcut(name, True, 20, Estimate(right, right, right), None, f"counts:{name}")
+            for name, right in (("words alone", value), ("characters", min(value + 0.01, 1.0)))
+        ]
+        told = (Telltale("glad", 3.5, 36, 1),), (Telltale("just", -2.5, 0, 41),), (Margin("003-x-t03", 2.5),), (Margin("003-x-t05", -1.5),)
+        return ContrastAudit(contrast, "pairs", "empathetic", "apathetic", 20, 7, 5, tuple(rows), *(told if contrast == RAW else ()))
+
+    return Audit("dialogue", tuple(audited({"raw": RAW}.get(name, name), value) for name, value in lines.items()))
 
 
 def a_measured(raw: list[float], stance: list[float], **more: Any) -> Measured:
@@ -115,43 +137,7 @@ def told(text: str = "Some words.", **changed: Any) -> dict[str, Any]:
 
 
 def a_page(measured: Measured, told_of: dict[str, Any] | None = None, **changes: Any) -> str:
-    charts = [chart for make in (effects, ranks, scenarios) if (chart := make(measured))]
-    return page(measured, about(**changes), told_of or told(), charts)
-
-
-def heading(measured: Measured) -> str:
-    return re.sub(r"\s+", " ", read(a_page(measured).partition("<h1>")[2].partition("</h1>")[0]).said).strip()
-
-
-def test_the_claim_turns_with_the_data() -> None:
-    many = "that compare a reply with a reference"
-    force = "The checks force that. At equal closeness, "
-    assert heading(a_measured([-0.5, -0.4], [0.1, 0.2])) == (
-        f"All 2 metrics {many} prefer the apathetic copy. {force}all 2 prefer the empathetic reply, "
-        "and closeness moves their scores 3.0 to 6.0 times as far as stance does."
-    )
-    assert heading(a_measured([0.5, 0.4], [-0.1, -0.1])) == (
-        f"None of the 2 metrics {many} prefers the apathetic copy. At equal closeness, all 2 prefer the apathetic reply, "
-        "and closeness moves their scores 6.0 times as far as stance does."
-    )
-    assert heading(a_measured([0.5, -0.4, -0.2], [0.001, -0.1, 0.1])).startswith(
-        f"2 of the 3 metrics {many} prefer the apathetic copy. {force}1 prefers the empathetic reply, 1 prefers the apathetic reply "
-        "and 1 cannot tell the two apart, and closeness moves their scores 6.0 to 600 times"
-    )
-    assert heading(a_measured([-0.4], [0.0])) == (
-        "The one metric that compares a reply with a reference prefers the apathetic copy. The checks force that. At equal closeness, "
-        "it does not tell empathetic from apathetic."
-    )
-    assert heading(a_measured([0.4], [])) == (
-        "The one metric that compares a reply with a reference does not prefer the apathetic copy. "
-        "Whether that is stance or closeness, this release cannot say: it has no controls."
-    )
-
-
-def test_a_metric_that_reads_no_reference_is_no_part_of_the_claim() -> None:
-    measured = Measured([a_row("alone", -0.3, forced=False)], [a_row("alone", 0, 0.2, forced=False)])
-    assert heading(measured) == "No metric of this report compares a reply with a reference."
-    assert "forced by the checks" not in a_page(measured).partition("<h1>")[2].partition('id="forced"')[0]
+    return page(measured, about(**changes), told_of or told(), charts_of(measured))
 
 
 def test_what_the_checks_force_is_marked_wherever_it_stands() -> None:
@@ -175,19 +161,77 @@ def test_residual_imbalance_is_said_only_where_chance_does_not_explain_it() -> N
     assert "a difference that chance explains" in read(a_page(even)).said and "where only stance differs" in read(a_page(even)).said
 
 
-def test_without_intervals_nothing_is_claimed() -> None:
-    def bare(row: MetricRow) -> MetricRow:
-        return replace(row, differences={name: replace(one, low=None, high=None) for name, one in row.differences.items()})
+def bare(row: MetricRow) -> MetricRow:
+    """The row of a single dialogue."""
+    found = {
+        name: replace(one, low=None, high=None, accuracy=one.accuracy and Estimate(one.accuracy.value))
+        for name, one in row.differences.items()
+    }
+    return replace(row, differences=found)
 
-    measured = a_measured([-0.5, -0.4], [0.1, 0.2])
-    single = Measured([bare(one) for one in measured.inversion], [bare(one) for one in measured.controls])
-    assert heading(single) == "One dialogue has no intervals, so this report makes no claim."
-    only_controls = heading(Measured(measured.inversion, single.controls))
-    assert "At equal closeness, one dialogue is too few to tell, and" in only_controls
+
+def test_without_intervals_nothing_is_claimed() -> None:
+    measured = a_measured([-0.5, -0.4], [0.1, 0.2], audit=an_audit(stance=0.9))
+    single = replace(measured, inversion=[bare(one) for one in measured.inversion], controls=[bare(one) for one in measured.controls])
+    said = read(a_page(single)).said
+    assert "One dialogue has no intervals, so this report makes no claim." in said and "Forced by construction" not in said
     balance = [bare(a_row("edit ratio", 0, -0.05, better=None)), bare(a_row("length", 0, 0.0, better=None))]
     said = read(a_page(replace(measured, balance=balance))).said
     assert "whether by chance, one dialogue cannot tell" in said and "edit size or length may still do" in said
     assert "replies are as long as near-apathetic ones" in said and "where only stance differs" not in said
+
+
+def first_table(html: str) -> str:
+    return read(html.partition("<table")[2].partition("</table>")[0]).said
+
+
+def test_the_first_table_tells_the_accuracy_and_where_it_stands_beside_the_line() -> None:
+    table = first_table(a_page(a_measured([-0.5], [0.1], audit=an_audit(stance=0.9))))
+    assert "accuracy at equal closeness" in table and "25.0 % 20.0 to 30.0 %" in table and "below" in table
+    assert "+0.1000[+0.0900, +0.1100]" in table and "forced by the checks −0.5000" in table
+    without = first_table(a_page(a_measured([-0.5], [0.1])))
+    assert "shortcut line" not in without and "below" not in without
+    plain = first_table(a_page(a_measured([-0.5], [], audit=an_audit(raw=0.9))))
+    assert "accuracy as released" in plain and "equal closeness" not in plain and "below" not in plain
+
+
+def test_shortcuts_are_told_with_their_line_their_words_and_their_settings() -> None:
+    said = read(a_page(a_measured([-0.5], [0.1], audit=an_audit(raw=0.8, stance=1.0)))).said
+    assert "At 100 % nothing can be above it" in said and "Mihalcea" in said and "bounds what these shortcuts reach" in said
+    assert "glad 36:1" in said and "just 0:41" in said and "003-x-t03 +2.50" in said and "counts:characters" in said
+    assert "As released: characters, right in 81.0 % of 20 pairs" in said
+    assert "nothing can be above it" not in read(a_page(a_measured([-0.5], [0.1], audit=an_audit(stance=0.9)))).said
+    assert "This report has no shortcut audit" in read(a_page(a_measured([-0.5], [0.1]))).said
+
+
+def test_a_shortcut_that_is_not_defined_says_why() -> None:
+    nothing = Shortcut("words alone", True, 3, None, "all pairs are of one dialogue", "counts:words")
+    one = ContrastAudit("stance", "controls", "empathetic", "apathetic", 3, 1, 1, (nothing,))
+    said = read(a_page(a_measured([-0.5], [0.1], audit=Audit("dialogue", (one,))))).said
+    assert "is not defined: all pairs are of one dialogue" in said and "No shortcut could be measured" in said
+
+
+def test_every_two_metrics_stand_beside_each_other() -> None:
+    def compared(one: str, other: str, contrast: str, holm: float) -> Comparison:
+        return Comparison(one, other, contrast, 33, WithP(0.125, 0.1, 0.15, 0.001, holm), WithP(-0.5, -0.6, -0.4, 0.001, 0.002), "s")
+
+    some = [compared("M0", "M1", "stance", 0.04), compared("M0", "M2", "stance", 0.05), compared("M0", "M1", RAW, 0.5)]
+    seen = {"stance": Smallest(20, 0.58, 0.24, "s"), RAW: Smallest(40, 1.0, 0.31, "s")}
+    said = read(a_page(a_measured([-0.5, -0.4], [0.1, 0.2], comparisons=some, smallest=seen))).said
+    assert "Every two metrics at equal closeness: 2 comparisons, of which 1 differs in accuracy" in said
+    assert "as released: 1 comparison, of which 0 differ in accuracy" in said
+    assert "+0.125[+0.100, +0.150]" in said and "−0.50[−0.60, −0.40]" in said
+    assert "at equal closeness, over 20 pairs, an accuracy that is truly 58.0 % or a standardised effect of 0.24" in said
+    assert "as released, over 40 pairs, no accuracy, however high, but a standardised effect of 0.31" in said
+
+
+def test_a_judge_of_the_family_that_wrote_the_texts_is_warned_of() -> None:
+    shared = [{"family": "gpt", "writers": ["gpt-4o"], "judges": {"judge": "gpt-4.1"}}]
+    measured = a_measured([-0.5], [0.1])
+    assert "gpt wrote texts of this release (gpt-4o) and scores them in judge (gpt-4.1): a judge may favour its own family." in (
+        read(a_page(measured, families=shared)).said
+    )
+    assert "own family" not in read(a_page(measured)).said + read(a_page(measured, families=[])).said
 
 
 def test_scores_that_are_all_equal_are_drawn() -> None:
@@ -202,6 +246,15 @@ def test_candidates_and_faults_are_told() -> None:
     full = read(a_page(a_measured([-0.5], [0.1], candidates=[replace(a_row("M0", -0.123), pairs=77)], faults=[fault]))).said
     assert "77 pairs, where 40 pairs are released" in full and "−0.1230" in full
     assert "1 metric could not be measured" in full and '003-00001-t03, apathetic: raised ValueError: "no"' in full
+
+
+def test_a_metric_that_fails_in_a_part_of_the_texts_stands_in_the_tables_over_the_others() -> None:
+    fault = MetricFault("M0", "003-00001-t03, apathetic", "gave nan")
+    measured = a_measured([-0.5], [0.1], faults=[fault])
+    partly = replace(measured, inversion=[replace(measured.inversion[0], pairs=38, left_out=2)])
+    said = read(a_page(partly)).said
+    assert "1 metric failed in a part of the texts and stands in the tables" in said and "could not be measured" not in said
+    assert "38 of 40 pairs" in said
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -226,15 +279,25 @@ def test_numbers_are_written_one_way() -> None:
     assert [listed(some) for some in (["a"], ["a", "b"], ["a", "b", "c"], [])] == ["a", "a and b", "a, b and c", ""]
 
 
+def audited(released: tuple[Path, Released], folder: Path) -> Path:
+    """The page of a release with the figures of an audit."""
+    made = released[1].report
+    measured = replace(made.measured, audit=an_audit(raw=0.95, **dict.fromkeys(("stance, near", "stance, far", "stance"), 0.9)))
+    path = folder / "audited.html"
+    path.write_text(page(measured, made.about, made.told, charts_of(measured)), encoding="utf-8")
+    return path
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [360, 1400])
+@pytest.mark.parametrize("width", [390, 1200, 1400])
 def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
     browser: Browser, released: tuple[Path, Released], tmp_path: Path, width: int, scheme: Any
 ) -> None:
     hostile = tmp_path / "hostile.html"
     rows = {name: [a_row("M0", -0.2)] for name in HOSTILE}
-    hostile.write_text(a_page(a_measured([-0.5], [0.1], groups={"scenario": rows}), told(" ".join(HOSTILE))), encoding="utf-8")
-    for path in (released[0] / "report" / "index.html", hostile):
+    odd = a_measured([-0.5], [0.1], groups={"scenario": rows}, audit=an_audit(raw=0.7, stance=0.2))
+    hostile.write_text(a_page(odd, told(" ".join(HOSTILE))), encoding="utf-8")
+    for path in (audited(released, tmp_path), hostile):
         with watched(
             browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
         ) as context:
@@ -245,6 +308,9 @@ def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
             assert serious_findings(tab) == []
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
             assert tab.title() != "ran"
+            # No table of the first screen is clipped.
+            first = tab.locator(".first .scroll")
+            assert first.count() == 1 and first.evaluate("one => one.scrollWidth <= one.clientWidth")
             # All figures have a name and a description, and their letters keep a size that can be read.
             for figure in tab.locator("svg[role=img]").all():
                 assert figure.locator(":scope > title").text_content() and figure.locator(":scope > desc").text_content()
@@ -256,11 +322,12 @@ def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
             )
 
 
-def test_the_first_screen_has_claim_table_and_picture(browser: Browser, released: tuple[Path, Released]) -> None:
+def test_the_first_screen_has_claims_table_and_picture(browser: Browser, released: tuple[Path, Released], tmp_path: Path) -> None:
     with watched(browser.new_context(viewport={"width": 1400, "height": 900})) as context:
         tab = context.new_page()
-        tab.goto((released[0] / "report" / "index.html").as_uri())
-        for place in ("h1", "table >> nth=0", "svg[role=img] >> nth=0"):
+        tab.goto(audited(released, tmp_path).as_uri())
+        assert tab.locator(".claims li").count() == 3
+        for place in (".claims", "table >> nth=0", "svg[role=img] >> nth=0"):
             box = tab.locator(place).bounding_box()
             assert box and box["y"] + box["height"] <= 900, place
 

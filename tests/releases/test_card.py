@@ -1,15 +1,23 @@
 """The card and the Croissant metadata, read by the programs that users read them with."""
 
 import json
+import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import mlcroissant
 import pyarrow.parquet as pq
+import pytest
 import yaml
 from empathy_eval.base.files import data_folder
+from empathy_eval.design.contrasts import RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS
+from empathy_eval.evaluation.claims import claims
+from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Shortcut
+from empathy_eval.releases.card import write_card
 from empathy_eval.releases.write import Released
 from huggingface_hub import DatasetCard
 
@@ -35,10 +43,6 @@ def test_croissant_metadata_is_valid_and_ten_records_can_be_read_through_it(rele
 
 
 def test_a_file_that_is_not_the_released_one_is_seen_when_it_is_read(released: tuple[Path, Released], tmp_path: Path) -> None:
-    import shutil
-
-    import pytest
-
     copy = Path(shutil.copytree(released[0], tmp_path / "copy"))
     shutil.copy(copy / "data" / "controls" / "train.parquet", copy / "data" / "pairs" / "train.parquet")
     with pytest.raises(mlcroissant.GenerationError):
@@ -75,10 +79,37 @@ def test_the_command_of_mlcroissant_validates_it(released: tuple[Path, Released]
     assert done.returncode == 0 and "Done." in done.stderr, done.stderr
 
 
-def test_the_card_has_stance_at_equal_closeness_beside_what_the_checks_force(released: tuple[Path, Released]) -> None:
-    card = (released[0] / "README.md").read_text()
-    stance = {row.metric: row.differences["stance"] for row in released[1].report.measured.controls}
-    for row in released[1].report.measured.inversion:
+def test_the_card_has_accuracy_at_equal_closeness_beside_what_the_checks_force(released: tuple[Path, Released]) -> None:
+    card, measured = (released[0] / "README.md").read_text(), released[1].report.measured
+    stance = {row.metric: row.differences["stance"] for row in measured.controls}
+    for row in measured.inversion:
         (line,) = (one for one in card.splitlines() if one.startswith(f"| {row.metric} |"))
-        assert f"{stance[row.metric].value:+.4f} [" in line.split("|")[5]
-        assert line.endswith("] |") and ("forced" in line) == row.differences["empathetic - apathetic"].forced
+        cells = [one.strip() for one in line.split("|")[1:-1]]
+        assert any(one.startswith(f"{stance[row.metric].value:+.4f} [") for one in cells)
+        assert ("forced" in line) == row.differences["empathetic - apathetic"].forced
+        found = measured.equal_closeness.get(row.metric)
+        assert found is None or (found.accuracy and cells[1].startswith(f"{100 * found.accuracy.value:.1f} % ["))
+        assert (cells[1] == "–") == (found is None)
+
+
+def test_the_card_makes_the_claims_of_the_report_in_the_same_order(released: tuple[Path, Released]) -> None:
+    card = (released[0] / "README.md").read_text()
+    told = [f"{number}. **{one.name}.** {one.said}" for number, one in enumerate(claims(released[1].report.measured), 1)]
+    assert len(told) == 3 and "\n".join(told) in card.partition("## How it was made")[0]
+
+
+@pytest.mark.parametrize("controls", [True, False])
+def test_the_card_claims_no_more_than_its_figures(controls: bool, released: tuple[Path, Released], tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(released[0], tmp_path / "copy"))
+    report, characters = released[1].report, Shortcut("characters", True, 9, Estimate(0.9, 0.8, 1.0), None, "s")
+    one = ContrastAudit(STANCE if controls else RAW, "pairs", "empathetic", "apathetic", 9, 3, 3, (characters,))
+    changed = replace(report.measured, audit=Audit("dialogue", (one,)))
+    if not controls:
+        changed = replace(changed, controls=[], balance=[])
+    write_card(folder, released[1].manifest, replace(report, measured=changed))
+    card = (folder / "README.md").read_text()
+    assert ("accuracy at equal closeness*" in card) == controls and ("it has no controls" in card) != controls
+    assert f"The shortcut line{'' if controls else ' as released'} is 90.0 %" in card
+    rows = [line.split("|") for line in card.splitlines() if line.startswith(tuple(f"| {row.metric} |" for row in changed.inversion))]
+    assert {cells[3].strip() for cells in rows if "%" in cells[2]} <= {"above", "at", "below"} and len(rows) == len(changed.inversion)
+    assert {cells[2].strip() for cells in rows} == {"no controls"} or controls

@@ -4,32 +4,38 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, RAW, STANCE
+from empathy_eval.design.contrasts import RAW, STANCE
+from empathy_eval.evaluation.claims import claims, line_of, ranked
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.report import Report
     from empathy_eval.evaluation.resampling import Estimate
-    from empathy_eval.evaluation.results import MetricRow
 
 
 def inversion_table(report: Report) -> str:
-    """The inversion, and what is left of it at equal closeness, as lines of text for a terminal."""
-    stance = {row.metric: row for row in report.measured.controls}
-    lines = [f"{'metric':<14}{APATHETIC:>11}{EMPATHETIC:>12}  {'difference':<29}{'prefers':<22}at equal closeness"]
-    for row in report.measured.inversion:
-        difference = row.differences[RAW]
-        scores = f"{row.scores[APATHETIC]:>11.4f}{row.scores[EMPATHETIC]:>12.4f}"
-        prefers, alone = difference.prefers + ", forced" * difference.forced, _alone(stance.get(row.metric))
-        lines.append(f"{row.metric:<14}{scores}  {_interval(difference):<29}{prefers:<22}{alone}".rstrip())
-    about = report.about
+    """The claims of a report and the figures of each metric behind them, as lines of text for a terminal."""
+    measured, about = report.measured, report.about
+    (contrast, found), line = ranked(measured), line_of(measured)
+    alone = {row.metric: row.differences[STANCE] for row in measured.controls}
+    of = "at equal closeness" if contrast == STANCE else "as released"
+    lines = [f"{'metric':<14}{'accuracy ' + of:<30}{'line':<10}{'difference at equal closeness':<31}difference as released"]
+    for row in measured.inversion:
+        accuracy = found[row.metric].accuracy if row.metric in found else None
+        beside = line.beside.get(row.metric, "") if line else ""
+        both = f"{_interval(alone.get(row.metric)):<31}{_interval(row.differences[RAW])}{', forced' * row.differences[RAW].forced}"
+        lines.append(f"{row.metric:<14}{_share(accuracy):<30}{beside:<10}{both}".rstrip())
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
-    return "\n".join(lines)
+    if line:
+        lines.append(
+            f"shortcut line {of}: {_share(line.accuracy)}, by {line.shortcut}; a metric is above or below it with its whole interval"
+        )
+    told = [f"{one.name}: {one.said}".replace("\N{NO-BREAK SPACE}", " ") for one in claims(measured)]
+    return "\n".join([*lines, "", *told])
 
 
-def _alone(row: MetricRow | None) -> str:
-    """The effect of stance within closeness, in few words."""
-    return f"{_interval(row.differences[STANCE]):<29}{row.differences[STANCE].prefers}" if row else ""
+def _share(one: Estimate | None) -> str:
+    return "" if one is None else f"{one.value:.3f}" + ("" if one.low is None else f" [{one.low:.3f}, {one.high:.3f}]")
 
 
-def _interval(one: Estimate) -> str:
-    return f"{one.value:+.4f}" + ("" if one.low is None else f" [{one.low:+.4f}, {one.high:+.4f}]")
+def _interval(one: Estimate | None) -> str:
+    return "" if one is None else f"{one.value:+.4f}" + ("" if one.low is None else f" [{one.low:+.4f}, {one.high:+.4f}]")

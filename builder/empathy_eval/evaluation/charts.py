@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from matplotlib.ticker import MaxNLocator
 
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.evaluation.claims import line_of
 from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.evaluation.results import Measured, MetricRow
 
 SCENARIO = "scenario"
 # The words of the legend, by contrast.
-EFFECTS = {RAW: "as released (stance and closeness)", STANCE: "at equal closeness (stance alone)"}
+EFFECTS = {RAW: "as released (stance and closeness)", STANCE: "at equal closeness"}
+ACCURACY = {STANCE: "accuracy at equal closeness"}
 RANKS = {RAW: "as released", STANCE_NEAR: "near against near", STANCE_FAR: "far against far"}
 
 
@@ -27,7 +29,10 @@ class Mark:
 
 @dataclass(frozen=True)
 class Chart:
-    """Rows of marks on one axis; ``middle`` is where neither side is preferred, ``legend`` has the words of each series."""
+    """Rows of marks on one axis; ``middle`` is where neither side is preferred, ``legend`` has the words of each series.
+
+    ``line`` is what shortcuts reach, where it is drawn, with the words for it.
+    """
 
     name: str
     legend: dict[str, str]
@@ -35,6 +40,7 @@ class Chart:
     ticks: list[float]
     middle: float
     label: str
+    line: tuple[float, str] | None = None
 
     def shift(self, mark: Mark) -> float:
         """How far from the middle of its row a mark stands, so that intervals do not hide each other: series by series one apart."""
@@ -46,8 +52,26 @@ class Chart:
         return self.ticks[0], self.ticks[-1]
 
 
+def charts_of(measured: Measured) -> list[Chart]:
+    """All charts that these tables have marks for."""
+    return [chart for make in (accuracies, effects, ranks, scenarios) if (chart := make(measured))]
+
+
+def accuracies(measured: Measured) -> Chart | None:
+    """How often each metric is right at equal closeness, beside what shortcuts reach there."""
+    rows = [(name, [Mark(STANCE, one.accuracy)]) for name, one in measured.equal_closeness.items() if one.accuracy]
+    label = "share of comparisons with the empathetic reply rated better"
+    line = line_of(measured)
+    drawn = (line.accuracy.value, line.shortcut) if line and line.contrast == STANCE else None
+    ends = [end for _, (mark,) in rows for end in (mark.of.value, mark.of.low) if end is not None] + [drawn[0] if drawn else 1.0]
+    # From a little below chance on, or from 0 where something lies lower.
+    ticks = [one / 10 for one in (range(4, 11) if min(ends) >= 0.4 else range(0, 11, 2))]
+    chart = _chart("accuracies", ACCURACY, rows, 0.5, label)
+    return replace(chart, ticks=ticks, line=drawn) if chart else None
+
+
 def effects(measured: Measured) -> Chart | None:
-    """By how much each metric moves: as released, and with stance alone. Metrics on another scale than 0 to 1 are left out."""
+    """By how much each metric moves: as released, and at equal closeness. Metrics on another scale than 0 to 1 are left out."""
     controls = {row.metric: row for row in measured.controls}
     rows = [(row.metric, _marks((row, controls.get(row.metric)), EFFECTS)) for row in measured.inversion if on_scale(row)]
     return _chart("effects", EFFECTS, rows, 0, "difference of scores, empathetic minus apathetic")

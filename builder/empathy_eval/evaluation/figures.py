@@ -29,6 +29,9 @@ def draw_chart(chart: Chart, folder: Path) -> None:
         for place, (_, marks) in enumerate(chart.rows):
             for mark in marks:
                 _draw(axes, mark, place + 0.2 * chart.shift(mark))
+        if chart.line:
+            reach, told = chart.line
+            axes.axvline(reach, color=BLUE, linewidth=1.6, linestyle=(0, (5, 3)), clip_on=False, label=f"shortcut line ({told})")
         for name, told in chart.legend.items():
             axes.scatter([], [], color=STYLES[name][0], marker=STYLES[name][1], s=36, label=told)
         axes.set_yticks(range(len(chart.rows)), [_plain(name) for name, _ in chart.rows])

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
-from empathy_eval.design.contrasts import CLOSENESS, PAIR_VARIANTS, RAW, STANCE
+from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.charts import Chart
-from empathy_eval.evaluation.results import Difference, Measured, MetricRow
+from empathy_eval.evaluation.claims import PLACES_OF, claims, line_of, ranked
+from empathy_eval.evaluation.results import Measured, MetricRow
+from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
 
 MINUS = "\N{MINUS SIGN}"
 
@@ -22,35 +23,27 @@ def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts
     templates = environment(folder)
     templates.filters |= FILTERS
     return templates.get_template("page.html.j2").render(
-        measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claim=claim(measured), raw=RAW,
+        measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
+        line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 
 
-def claim(measured: Measured) -> dict[str, Any]:
-    """What the headline says: how many metrics that read the reference prefer whom, as released and at equal closeness.
+def closeness(measured: Measured) -> dict[str, Any]:
+    """How closeness and stance compare, for metrics that read the reference.
 
     ``times`` is how many times as far closeness moves their scores as stance does, at least and at most; ``uneven`` says whether edit
     size or length differ between stances, None where no interval can tell.
     """
-    reading = [row for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None]
-    names = {row.metric for row in reading}
-    alone = [row for row in measured.controls if row.metric in names]
+    forced = {row.metric for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None}
+    alone = [row for row in measured.controls if row.metric in forced]
     times = [abs(row.differences[CLOSENESS].value / value) for row in alone if (value := row.differences[STANCE].value)]
     even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith(STANCE)]
     return {
-        "of": len(reading),
-        "raw": sides(row.differences[RAW] for row in reading),
-        "alone": sides(row.differences[STANCE] for row in alone) if alone else None,
+        "of": len(alone),
         "times": (min(times), max(times)) if times and len(times) == len(alone) else None,
         "uneven": any(one.decided for one in even) if all(one.low is not None for one in even) else None,
     }
-
-
-def sides(differences: Iterable[Difference]) -> dict[str, int]:
-    """How many differences prefer the apathetic, the empathetic and neither side, and how many have no interval to tell."""
-    found = Counter("untested" if one.low is None else one.prefers for one in differences)
-    return {name: found[name] for name in (*PAIR_VARIANTS, "neither", "untested")}
 
 
 def number(value: float, places: int = 4) -> str:
@@ -64,19 +57,9 @@ def signed(value: float, places: int = 4) -> str:
     return f"{0:.{places}f}" if not float(text) else text.replace("-", MINUS)
 
 
-def percent(value: float, places: int = 1) -> str:
-    """A share in percent."""
-    return f"{100 * value:.{places}f}\N{NO-BREAK SPACE}%"
-
-
 def times(value: float) -> str:
     """How many times: whole from ten on, with one decimal below."""
     return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
-
-
-def counted(count: int, one: str, many: str = "") -> str:
-    """``1 pair``, ``2,000 pairs``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
 
 
 def place(value: float, span: tuple[float, float]) -> str:
@@ -102,12 +85,7 @@ def pretty(value: Any) -> str:
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
-def listed(parts: Sequence[str]) -> str:
-    """``a``, ``a and b``, ``a, b and c``."""
-    return " and ".join(filter(None, [", ".join(parts[:-1]), *parts[-1:]]))
-
-
 FILTERS: dict[str, Any] = {
     "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": place, "pretty": pretty,
-    "listed": listed, "sides": sides, "ends": ends, "peak": peak, "shift": Chart.shift,
+    "listed": listed, "sides": sides, "whom": whom, "ends": ends, "peak": peak, "shift": Chart.shift, "beside": PLACES_OF.get,
 }  # fmt: skip

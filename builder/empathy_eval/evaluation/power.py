@@ -21,10 +21,12 @@ NO_SKILL = 0.5
 def smallest(rows: Sequence[MetricRow], contrast: Contrast, pairs: int) -> Smallest:
     """The smallest true accuracy and standardised effect of a contrast that a test at 5 % would have found in 4 of 5 such releases.
 
-    The standard error is the largest that a metric with a better direction has here, from its interval, and at least that of pairs
-    that have nothing to do with each other: one half, and the square root of 2, over the square root of the number of duels.
+    The standard error is the largest that a metric with a better direction has here, from its interval, where the checks force nothing;
+    and at least that of pairs that have nothing to do with each other: one half, and the square root of 2, over the square root of the
+    number of duels.
     """
-    seen = [row.differences[contrast.name] for row in rows if row.higher_is_better is not None and contrast.name in row.differences]
+    directed = [row.differences for row in rows if row.higher_is_better is not None]
+    seen = [one for found in directed if (one := found.get(contrast.name)) and not one.forced]
     duels = pairs * len(contrast.duels)
     accuracy = _reach(NO_SKILL / math.sqrt(duels), (one.accuracy for one in seen))
     effect = _reach(math.sqrt(2 / duels), (one.effect for one in seen))

@@ -14,7 +14,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.model_families import shared_families
-from empathy_eval.evaluation.charts import effects, ranks, scenarios
+from empathy_eval.evaluation.charts import charts_of
 from empathy_eval.evaluation.corpus import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.descriptives import course, examples, lengths, making
 from empathy_eval.evaluation.embedding import Embedding, embedding_of
@@ -144,7 +144,7 @@ def write_report(release_dir: Path, out: Path, facts: dict[str, Any], found: Mea
     """
     report = measure_release(release_dir, facts, found, scoring)
     write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
-    charts = [chart for make in (effects, ranks, scenarios) if (chart := make(report.measured))]
+    charts = charts_of(report.measured)
     for chart in charts:
         draw_chart(chart, out / "figures")
     draw_lengths(report.told["lengths"], out / "figures")

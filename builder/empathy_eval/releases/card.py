@@ -16,6 +16,7 @@ from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
 from empathy_eval.design.dataset import COLUMNS, SPLITS, files_of
+from empathy_eval.evaluation.claims import claims, line_of
 from empathy_eval.evaluation.report import Report
 
 GROUP = 1000
@@ -23,7 +24,8 @@ GROUP = 1000
 
 def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
     """``README.md``: the dataset card, its YAML head naming configs and splits."""
-    values = {"facts": facts, "report": report, "configs": list(COLUMNS), "splits": SPLITS}
+    told = {"claims": claims(report.measured), "line": line_of(report.measured)}
+    values = {"facts": facts, "report": report, **told, "configs": list(COLUMNS), "splits": SPLITS}
     write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(), example=_example(folder)))
 
 

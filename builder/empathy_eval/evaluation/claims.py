@@ -1,0 +1,143 @@
+"""The claims of a report, in the order in which each bounds the next: what is forced, what is left of it, and what shortcuts reach."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from empathy_eval.design.contrasts import RAW, STANCE
+from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.results import Difference, Measured
+from empathy_eval.evaluation.wording import how_many, listed, percent, sides, whom
+
+ABOVE, AT, BELOW, UNTESTED = "above", "at", "below", "untested"
+# Where a metric stands beside the shortcut line, in words.
+PLACES_OF = {ABOVE: "above it", AT: "at it", BELOW: "below it", UNTESTED: "untested"}
+WORDS_ALONE = "words alone"
+# What a contrast is called in a sentence.
+WHERE = {STANCE: "At equal closeness", RAW: "As released"}
+NO_CLAIM = "One dialogue has no intervals, so this report makes no claim."
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A claim: its heading, the figure that it turns on, and its sentences; it says no more than the figures carry."""
+
+    name: str
+    figure: str
+    said: str
+
+
+@dataclass(frozen=True)
+class Line:
+    """The shortcut line of a contrast: the shortcut that is most often right, how often, and the same of words alone.
+
+    ``beside`` is by metric where its accuracy stands: ``above`` or ``below`` the line only with its whole interval, ``at`` it if the
+    interval holds it, ``untested`` if there is none.
+    """
+
+    contrast: str
+    shortcut: str
+    accuracy: Estimate
+    words: Estimate | None
+    beside: dict[str, str]
+
+
+def line_of(measured: Measured) -> Line | None:
+    """The shortcut line of the contrast whose accuracies are to be reported; None where it was not measured."""
+    contrast, found = ranked(measured)
+    audited = next((one for one in measured.audit.contrasts if one.contrast == contrast), None) if measured.audit else None
+    best = audited.line if audited else None
+    if audited is None or best is None or best.accuracy is None:
+        return None
+    words = next((one.accuracy for one in audited.shortcuts if one.name == WORDS_ALONE), None)
+    beside = {name: _beside(one.accuracy, best.accuracy.value) for name, one in found.items() if one.accuracy and not one.forced}
+    return Line(contrast, best.name, best.accuracy, words, beside)
+
+
+def ranked(measured: Measured) -> tuple[str, dict[str, Difference]]:
+    """The contrast whose accuracy is the number to report, and by metric that difference: as released where there are no controls."""
+    if found := measured.equal_closeness:
+        return STANCE, found
+    rows = [row for row in measured.inversion if row.higher_is_better is not None]
+    return RAW, {row.metric: one for row in rows if (one := row.differences[RAW]).accuracy}
+
+
+def _beside(accuracy: Estimate, line: float) -> str:
+    if accuracy.low is None or accuracy.high is None:
+        return UNTESTED
+    return ABOVE if accuracy.low > line else BELOW if accuracy.high < line else AT
+
+
+def claims(measured: Measured) -> list[Claim]:
+    """What the headline, the card and the terminal say, in this order; one sentence alone where one dialogue carries no claim."""
+    rows = [row for row in measured.inversion if row.higher_is_better is not None and row.differences[RAW].forced]
+    reading = {row.metric: row.differences[RAW] for row in rows}
+    if reading and sides(reading.values())["untested"] == len(reading):
+        return [Claim("No claim", "", NO_CLAIM)]
+    return [_forced(reading), _left(measured, reading), _reached(measured)]
+
+
+def _forced(reading: Mapping[str, Difference]) -> Claim:
+    name, of = "Forced by construction", len(reading)
+    if not of:
+        return Claim(name, "", "No metric of this report compares a reply with a reference, so the checks force no preference.")
+    cold = sides(reading.values())["apathetic"]
+    what = "that compares a reply with a reference" if of == 1 else "that compare a reply with a reference"
+    said = f"{how_many(cold, of, what, 'prefer')} the apathetic near-copy as released{': the checks force that' if cold else ''}."
+    return Claim(name, f"{cold} of {of}", said)
+
+
+def _left(measured: Measured, reading: Mapping[str, Difference]) -> Claim:
+    name, found = "What is left", measured.equal_closeness
+    if not found:
+        told = "Whether a metric sees stance or closeness, this release cannot say: it has no controls."
+        return Claim(name, "", "No metric could be measured over the pairs with controls." if measured.balance else told)
+    of_them = {metric: one for metric, one in found.items() if metric in reading}
+    some, what = (of_them, "") if of_them else (found, "metric" if len(found) == 1 else "metrics")
+    seen = sides(some.values())
+    said = f"{WHERE[STANCE]}, {whom(seen, what)}."
+    if seen["untested"] == len(some):
+        return Claim(name, "", said)
+    values = sorted(one.accuracy.value for one in some.values() if one.accuracy)
+    ends = list(dict.fromkeys(percent(one) for one in (values[0], values[-1])))
+    figure = "\N{EN DASH}".join(dict.fromkeys(percent(one, 0).rstrip("\N{NO-BREAK SPACE}%") for one in (values[0], values[-1])))
+    rate = "It rates" if len(some) == 1 else "They rate"
+    told = f"{rate} the empathetic reply better in {' to '.join(ends)} of the comparisons; one half is chance."
+    return Claim(name, f"{figure}\N{NO-BREAK SPACE}%", f"{said} {told}")
+
+
+def _reached(measured: Measured) -> Claim:
+    name, line = "What shortcuts reach", line_of(measured)
+    if measured.audit is None:
+        return Claim(name, "", "No shortcut was tried, so whether a metric shows more than words alone do is not known.")
+    if line is None:
+        return Claim(name, "", "No shortcut could be measured, so whether a metric shows more than words alone do is not known.")
+    reach = percent(line.accuracy.value)
+    if line.shortcut == WORDS_ALONE:
+        said = f"{WORDS_ALONE} are right in {reach}, and no shortcut more often."
+    elif line.words:
+        said = f"{WORDS_ALONE} are right in {percent(line.words.value)}, the best shortcut ({line.shortcut}) in {reach}."
+    else:
+        said = f"the best shortcut ({line.shortcut}) is right in {reach}."
+    return Claim(name, reach, " ".join(filter(None, [f"{WHERE[line.contrast]}, {said}", standing(line)])))
+
+
+def standing(line: Line) -> str:
+    """How many metrics are above, at and below the shortcut line; empty where none can be held against it."""
+    found = Counter(line.beside.values())
+    of, what = len(line.beside) - found[UNTESTED], "with an accuracy" if line.contrast == STANCE else "that the checks do not force"
+    if not of:
+        return "Where metrics stand beside that line, one dialogue is too few to tell." if line.beside else ""
+    rest = [f"{found[one]} {'is' if found[one] == 1 else 'are'} {PLACES_OF[one]}" for one in (AT, BELOW) if found[one]]
+    if of == 1:
+        said = f"The one metric {what} is {next(one for one in (ABOVE, AT, BELOW) if found[one])} that line."
+    elif found[ABOVE] == of:
+        said = f"All {of} metrics {what} are above that line."
+    elif found[ABOVE]:
+        said = f"{found[ABOVE]} of the {of} metrics {what} {'is' if found[ABOVE] == 1 else 'are'} above that line; {listed(rest)}."
+    else:
+        told = f"all are {PLACES_OF[BELOW if found[BELOW] else AT]}" if len(rest) == 1 else listed(rest)
+        said = f"None of the {of} metrics {what} is above that line; {told}."
+    return said + (" A metric below the shortcut line has shown nothing yet." if found[BELOW] else "")
