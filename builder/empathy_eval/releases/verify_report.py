@@ -92,7 +92,7 @@ def _without_holm(differences: dict[str, Any]) -> dict[str, Any]:
 
 
 def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
-    """(where, number) of scores and differences that the page does not show."""
+    """(where, number) of scores, differences and shortcuts' accuracies that the page does not show."""
     for where, row in rows(tables):
         for variant, value in row["scores"].items() if where in ("inversion", "controls", "candidates") else ():
             if number(value) not in page:
@@ -101,6 +101,12 @@ def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
             for value in (one["value"], one["low"], one["high"]):
                 if value is not None and signed(value) not in page:
                     yield f"{where}: {row['metric']}: {contrast}", signed(value)
+    for contrast in (tables.get("shortcuts") or {}).get("contrasts", ()):
+        for one in contrast["shortcuts"]:
+            for value in (one["accuracy"] or {}).values():
+                # The unit stands behind the last number of an interval alone.
+                if value is not None and number(100 * value, 1) not in page:
+                    yield f"shortcuts: {contrast['contrast']}: {one['name']}", number(100 * value, 1)
 
 
 def rows(tables: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
