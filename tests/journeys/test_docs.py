@@ -165,7 +165,7 @@ def test_the_commands_of_shortcuts_run_as_written(light: Path, tmp_path: Path) -
     shutil.copytree(light, tmp_path / "build" / "demo" / "release")
     said = ran(commands("shortcuts.md"), tmp_path)
     assert "3 folds by dialogue" in said and "3 folds by scenario" in said
-    assert len(json.loads((tmp_path / "shortcuts.json").read_text())["contrasts"]) == 4
+    assert len(json.loads((tmp_path / "shortcuts.json").read_text())["contrasts"]) == 5
 
 
 def test_the_figures_of_shortcuts_are_those_that_are_tested() -> None:

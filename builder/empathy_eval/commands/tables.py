@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from empathy_eval.design.contrasts import RAW, STANCE
-from empathy_eval.evaluation.claims import claims, line_of, ranked
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.report import Report
@@ -14,6 +13,8 @@ if TYPE_CHECKING:
 
 def inversion_table(report: Report) -> str:
     """The claims of a report and the figures of each metric behind them, as lines of text for a terminal."""
+    from empathy_eval.evaluation.claims import claims, line_of, ranked
+
     measured, about = report.measured, report.about
     (contrast, found), line = ranked(measured), line_of(measured)
     alone = {row.metric: row.differences[STANCE] for row in measured.controls}
