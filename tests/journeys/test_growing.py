@@ -18,8 +18,8 @@ from tests.doubles.server import running
 def test_a_larger_build_over_the_old_ledger_asks_for_nothing_again(tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
     made: list[dict[str, dict[str, object]]] = []
     with running() as server:
-        for name, changes in (("small", {"dialogues": 5, "controls": 5}), ("large", {"dialogues": 8, "controls": 9})):
-            config = load_configuration(config_file(tmp_path, server.url, surplus=0.4, **changes))
+        for name, dialogues, controls in (("small", 5, 5), ("large", 8, 9)):
+            config = load_configuration(config_file(tmp_path, server.url, surplus=0.4, dialogues=dialogues, controls=controls))
             build(Recipe(config, catalogue, prompts), tmp_path / name, Run(ledger=tmp_path / "ledger.sqlite"))
             lines = (tmp_path / name / "outcomes.jsonl").read_text(encoding="utf-8").splitlines()
             made.append({one["dialogue_id"]: one["dialogue"] for one in map(json.loads, lines)})
