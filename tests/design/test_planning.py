@@ -1,6 +1,8 @@
 """Quotas and plans."""
 
 import dataclasses
+import itertools
+import math
 from collections import Counter
 from fractions import Fraction
 from typing import Any
@@ -8,15 +10,42 @@ from typing import Any
 import pytest
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.phases import PhaseRules, breaches
-from empathy_eval.design.planning import apportion, drawn_plan, planned, plans, quotas
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.planning import Plan, apportion, drawn_plan, planned, plans, quotas, sequence
+from empathy_eval.design.scenarios import Catalogue, Scenario, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+SHARES = st.lists(st.decimals("0.01", 100, places=2).map(float), min_size=1, max_size=70)
+
+
+@pytest.fixture(scope="module")
+def full() -> Catalogue:
+    """All 60 scenarios of the project."""
+    return load_catalogue()
+
 
 def drawn(demo: Configuration, **changes: Any) -> Configuration:
     return dataclasses.replace(demo, **{"plan": "drawn", "dialogues": 100, **changes})
+
+
+def with_shares(catalogue: Catalogue, shares: list[float]) -> Catalogue:
+    """A catalogue of one's own: a scenario for each share, numbered from 1."""
+    scenarios = (Scenario(number, "own", "Own", share, "", ()) for number, share in enumerate(shares, 1))
+    return dataclasses.replace(catalogue, scenarios=tuple(scenarios))
+
+
+def by_id(config: Configuration, catalogue: Catalogue) -> dict[str, Plan]:
+    return {plan.dialogue_id: plan for plan in plans(config, catalogue)}
+
+
+def controls_of(found: dict[str, Plan]) -> set[tuple[str, int]]:
+    return {(name, place) for name, plan in found.items() for place, turn in enumerate(plan.turns) if turn.controls}
+
+
+def bare(found: dict[str, Plan]) -> dict[str, object]:
+    """Plans without their controls."""
+    return {name: [dataclasses.replace(turn, controls=False) for turn in plan.turns] for name, plan in found.items()}
 
 
 def test_largest_remainder_by_hand() -> None:
@@ -71,11 +100,102 @@ def test_all_strategies_are_used_evenly_over_a_build(taxonomy: Taxonomy) -> None
     assert all(abs(count - even) < 0.12 * even for count in counts.values())
 
 
-def test_larger_quotas_only_append(demo: Configuration, catalogue: Catalogue) -> None:
-    small = {plan.dialogue_id: plan for plan in plans(drawn(demo, dialogues=30), catalogue)}
-    large = {plan.dialogue_id: plan for plan in plans(drawn(demo, dialogues=90), catalogue)}
-    assert len(large) == 90
-    assert all(large[name] == plan for name, plan in small.items())
+def test_the_sequence_by_hand() -> None:
+    # Once each: 1, 2, 3. Then share / (2 k + 1), the highest first and equals by number:
+    #   1: 5/3 = 1.67   2: 3/3 = 1      3: 2/3 = 0.67  -> 1
+    #   1: 5/5 = 1      2: 3/3 = 1      3: 2/3 = 0.67  -> 1, the lower number of two equals
+    #   1: 5/7 = 0.71   2: 3/3 = 1      3: 2/3 = 0.67  -> 2
+    #   1: 5/7 = 0.71   2: 3/5 = 0.6    3: 2/3 = 0.67  -> 1
+    #   1: 5/9 = 0.56   2: 3/5 = 0.6    3: 2/3 = 0.67  -> 3
+    #   1: 5/9 = 0.56   2: 3/5 = 0.6    3: 2/5 = 0.4   -> 2
+    #   1: 5/9 = 0.56   2: 3/7 = 0.43   3: 2/5 = 0.4   -> 1
+    assert list(itertools.islice(sequence({1: 5, 2: 3, 3: 2}), 10)) == [1, 2, 3, 1, 1, 2, 1, 3, 2, 1]
+
+
+def test_shares_are_the_decimals_that_are_written() -> None:
+    # Once each, then 1 with 0.3/3, 0.3/5 and 0.3/7; then 0.3/9 and 0.1/3 are equal, and the lower number goes first.
+    assert list(itertools.islice(sequence({1: 0.3, 2: 0.1}), 7)) == [1, 2, 1, 1, 1, 1, 2]
+    assert Fraction(0.3) / 9 < Fraction(0.1) / 3, "as floats they are not equal"
+
+
+def test_up_to_sixty_dialogues_are_of_as_many_scenarios_the_largest_first(demo: Configuration, full: Catalogue) -> None:
+    largest = sorted(full.scenarios, key=lambda one: (-one.share, one.number))
+    for size in range(1, 61):
+        wanted = quotas(drawn(demo, dialogues=size), full)
+        assert {number for number, quota in wanted.items() if quota} == {one.number for one in largest[:size]}
+        assert max(wanted.values()) == 1
+
+
+def test_a_larger_size_never_lowers_a_quota(demo: Configuration, full: Catalogue) -> None:
+    order, before = sequence({one.number: one.share for one in full.scenarios}), Counter[int]()
+    for size in range(1, 5001):
+        before[next(order)] += 1
+        if size % 50 == 1:  # counting all places again at every size takes long, and says the same
+            assert +Counter(quotas(drawn(demo, dialogues=size), full)) == before
+    assert before.total() == 5000
+
+
+@settings(max_examples=50)
+@given(shares=SHARES, small=st.integers(0, 300), more=st.integers(0, 300))
+def test_quotas_of_any_catalogue_add_up_only_grow_and_give_one_each_first(
+    demo: Configuration, catalogue: Catalogue, shares: list[float], small: int, more: int
+) -> None:
+    own = with_shares(catalogue, shares)
+    first, second = (quotas(drawn(demo, dialogues=size), own) for size in (small, small + more))
+    assert (sum(first.values()), sum(second.values())) == (small, small + more)
+    assert all(second[number] >= quota for number, quota in first.items())
+    assert sum(quota > 0 for quota in first.values()) == min(small, len(shares))
+
+
+@settings(max_examples=50)
+@given(shares=SHARES, size=st.integers(1, 500))
+def test_beyond_one_each_no_scenario_has_a_better_claim_than_one_that_was_preferred(
+    demo: Configuration, catalogue: Catalogue, shares: list[float], size: int
+) -> None:
+    """The definition of Sainte-Laguë: every last quotient that was taken is at least every next one that was not."""
+    found = quotas(drawn(demo, dialogues=size), with_shares(catalogue, shares))
+    exact = {number: Fraction(str(share)) for number, share in enumerate(shares, 1)}
+    taken = [exact[number] / (2 * quota - 1) for number, quota in found.items() if quota > 1]
+    assert not taken or min(taken) >= max(exact[number] / (2 * quota + 1) for number, quota in found.items())
+
+
+@settings(max_examples=30)
+@given(shares=SHARES, small=st.integers(1, 40), more=st.integers(0, 40), surplus=st.decimals(0, 1, places=2).map(float))
+def test_a_larger_build_plans_all_that_a_smaller_one_did(
+    demo: Configuration, catalogue: Catalogue, shares: list[float], small: int, more: int, surplus: float
+) -> None:
+    own = with_shares(catalogue, shares)
+    first, second = (bare(by_id(drawn(demo, dialogues=size, surplus=surplus), own)) for size in (small, small + more))
+    assert first.items() <= second.items()
+
+
+def test_from_one_each_on_the_spares_are_the_wanted_ones_of_a_larger_build(demo: Configuration, full: Catalogue) -> None:
+    spares = by_id(drawn(demo, dialogues=100, surplus=0.2), full)
+    assert spares == by_id(drawn(demo, dialogues=120), full)
+
+
+@settings(max_examples=30)
+@given(shares=SHARES, size=st.integers(1, 40), surplus=st.decimals(0, 1, places=2))
+def test_spares_are_no_more_than_the_share_asked_for_and_of_scenarios_that_can_use_them(
+    demo: Configuration, catalogue: Catalogue, shares: list[float], size: int, surplus: Any
+) -> None:
+    own, config = with_shares(catalogue, shares), drawn(demo, dialogues=size, surplus=float(surplus))
+    per_scenario, wanted = Counter(plan.scenario_id for plan in plans(config, own)), quotas(config, own)
+    assert per_scenario.total() == size + math.ceil(size * surplus)
+    assert all(wanted[number] for number in per_scenario)
+    assert all(per_scenario[number] >= quota for number, quota in wanted.items())
+
+
+def test_the_spares_of_a_few_dialogues_by_hand(demo: Configuration, catalogue: Catalogue) -> None:
+    own = with_shares(catalogue, [5, 3, 2])
+    # Two wanted, 1 and 2. Of the sequence 1, 2, 3, 1, 1, 2 the third place is of a scenario without a wanted dialogue.
+    found = [plan.dialogue_id for plan in plans(drawn(demo, dialogues=2, surplus=1), own)]
+    assert found == ["001-00000", "001-00001", "001-00002", "002-00000"]
+
+
+def test_plans_are_by_scenario_and_then_by_index(demo: Configuration, full: Catalogue) -> None:
+    found = list(plans(drawn(demo, dialogues=150, surplus=0.1), full))
+    assert [(plan.scenario_id, plan.index) for plan in found] == sorted((plan.scenario_id, plan.index or 0) for plan in found)
 
 
 def test_controls_are_dealt_out_to_the_configured_number(demo: Configuration, catalogue: Catalogue) -> None:
@@ -83,10 +203,34 @@ def test_controls_are_dealt_out_to_the_configured_number(demo: Configuration, ca
     assert sum(turn.controls for plan in found for turn in plan.turns) == 25
 
 
-def test_surplus_plans_spares_for_each_scenario(demo: Configuration, catalogue: Catalogue) -> None:
-    config = dataclasses.replace(drawn(demo, dialogues=40), surplus=0.1)
-    per_scenario = Counter(plan.scenario_id for plan in plans(config, catalogue))
-    assert all(per_scenario[number] > quota for number, quota in quotas(config, catalogue).items())
+def test_controls_go_once_to_each_dialogue_of_the_sequence_before_a_second(demo: Configuration, catalogue: Catalogue) -> None:
+    own = with_shares(catalogue, [5, 3, 2])
+    # Five dialogues in the order 1, 2, 3, 1, 1: of seven controls the first two dialogues have two.
+    counts = Counter(name for name, _ in controls_of(by_id(drawn(demo, dialogues=5, surplus=1, controls=7), own)))
+    assert counts == {"001-00000": 2, "002-00000": 2, "003-00000": 1, "001-00001": 1, "001-00002": 1}
+
+
+@settings(max_examples=30)
+@given(shares=SHARES, size=st.integers(1, 40), fewer=st.integers(0, 160), more=st.integers(0, 40))
+def test_more_controls_keep_all_that_were_there(
+    demo: Configuration, catalogue: Catalogue, shares: list[float], size: int, fewer: int, more: int
+) -> None:
+    own = with_shares(catalogue, shares)
+    first, second = (by_id(drawn(demo, dialogues=size, controls=controls), own) for controls in (fewer, fewer + more))
+    assert controls_of(first) <= controls_of(second) and bare(first) == bare(second)
+
+
+@settings(max_examples=30)
+@given(shares=SHARES, size=st.integers(1, 40), more=st.integers(0, 40), controls=st.integers(0, 160))
+def test_more_dialogues_keep_the_controls_of_all_that_had_one(
+    demo: Configuration, catalogue: Catalogue, shares: list[float], size: int, more: int, controls: int
+) -> None:
+    own = with_shares(catalogue, shares)
+    first, second = (by_id(drawn(demo, dialogues=number, controls=controls), own) for number in (size, size + more))
+    if controls <= size:
+        assert controls_of(first) == controls_of(second)
+    in_proportion = by_id(drawn(demo, dialogues=size + more, controls=math.ceil(controls * (size + more) / size)), own)
+    assert controls_of(first) <= controls_of(in_proportion)
 
 
 @settings(max_examples=20)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TypeVar
 
 from empathy_eval.base.errors import input_error
@@ -25,7 +27,8 @@ T = TypeVar("T")
 def apportion(total: int, shares: Sequence[float]) -> list[int]:
     """Whole quotas that add up to ``total``, by the largest remainder (Hamilton's method) of the normalised shares.
 
-    Equal remainders go to the earlier place.
+    Equal remainders go to the earlier place. A larger total can lower a quota: it is for what is drawn once, such as the sample of a
+    review. Plans grow, and go by :func:`sequence`.
     """
     exact = [total * share / math.fsum(shares) for share in shares]
     quotas = [math.floor(value) for value in exact]
@@ -35,12 +38,29 @@ def apportion(total: int, shares: Sequence[float]) -> list[int]:
     return quotas
 
 
+def sequence(shares: Mapping[int, float]) -> Iterator[int]:
+    """The scenario numbers of all dialogues there could be, without end, in one fixed order that only appends when the size grows.
+
+    By Sainte-Laguë, one each first: every scenario once, then always the one with the highest share / (2 k + 1), where k is how often it
+    was named; equals by number. Exact: a share is the decimal number that is written.
+    """
+    by_number = {number: 1 / Fraction(str(share)) for number, share in shares.items()}
+    # (2 k + 1) / share, lowest first, in whole numbers of one unit: as exact as fractions, and much faster.
+    unit = math.lcm(*(one.denominator for one in by_number.values()))
+    steps = {number: int(one * unit) for number, one in by_number.items()}
+    heap = [(False, step, number) for number, step in steps.items()]
+    heapq.heapify(heap)
+    while heap:
+        _, cost, number = heap[0]
+        yield number
+        heapq.heapreplace(heap, (True, cost + 2 * steps[number], number))
+
+
 def quotas(config: Configuration, catalogue: Catalogue) -> dict[int, int]:
-    """The number of dialogues each scenario is to have in a release."""
+    """The number of dialogues each scenario is to have in a release. A larger size lowers none."""
     if config.plan == "seeds":
         return {scenario.number: 1 for scenario in catalogue.scenarios if scenario.seed}
-    shares = [scenario.share for scenario in catalogue.scenarios]
-    return dict(zip((one.number for one in catalogue.scenarios), apportion(config.dialogues, shares), strict=True))
+    return {number: sum(place < config.dialogues for place in places) for number, places in _places(config, catalogue).items()}
 
 
 def plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
@@ -49,38 +69,57 @@ def plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
     Raises:
         InputError: if ``plan: seeds`` finds no seed dialogue.
     """
-    wanted = quotas(config, catalogue)
-    if not wanted:
-        raise input_error("scenarios", "no scenario has a seed dialogue", "add one, or write plan: drawn")
-    if config.plan == "seeds":
-        for scenario in catalogue.scenarios:
-            if scenario.seed:
-                yield seed_plan(scenario.number, scenario.seed)
+    if config.plan == "drawn":
+        for number, places in _places(config, catalogue).items():
+            for index, place in enumerate(places):
+                yield drawn_plan(config.seed, number, index, catalogue.taxonomy, config.rules, _controls(config, place))
         return
-    controls = dict(zip(wanted, apportion(config.controls, list(wanted.values())), strict=True)) if config.controls else {}
-    for number, quota in wanted.items():
-        for index in range(_with_spares(quota, config)):
-            share = _share_of(controls.get(number, 0), index, quota)
-            yield drawn_plan(config.seed, number, index, catalogue.taxonomy, config.rules, share)
+    if not quotas(config, catalogue):
+        raise input_error("scenarios", "no scenario has a seed dialogue", "add one, or write plan: drawn")
+    for scenario in catalogue.scenarios:
+        if scenario.seed:
+            yield seed_plan(scenario.number, scenario.seed)
 
 
 def planned(config: Configuration, catalogue: Catalogue) -> int:
     """How many plans a build has, without drawing them."""
-    return sum(quota if config.plan == "seeds" else _with_spares(quota, config) for quota in quotas(config, catalogue).values())
+    return len(quotas(config, catalogue)) if config.plan == "seeds" else config.dialogues + _spares(config)
 
 
-def _with_spares(quota: int, config: Configuration) -> int:
-    return quota + math.ceil(quota * config.surplus)
+def _places(config: Configuration, catalogue: Catalogue) -> dict[int, list[int]]:
+    """By scenario the places of its dialogues in the sequence, in the order of their indices: the first ``dialogues`` are wanted.
+
+    The next are spares. One of a scenario without a wanted dialogue would never be released, so there is none. What is a spare here is
+    wanted by a larger build, and a larger build plans all that a smaller one did.
+    """
+    places: dict[int, list[int]] = {scenario.number: [] for scenario in catalogue.scenarios}
+    order = enumerate(sequence({scenario.number: scenario.share for scenario in catalogue.scenarios}))
+    for place, number in itertools.islice(order, config.dialogues):
+        places[number].append(place)
+    useful = ((place, number) for place, number in order if places[number])
+    for place, number in itertools.islice(useful, _spares(config)):
+        places[number].append(place)
+    return places
+
+
+def _spares(config: Configuration) -> int:
+    """How many spares are planned over all scenarios: the share asked for, rounded up."""
+    return math.ceil(config.dialogues * Fraction(str(config.surplus)))
+
+
+def _controls(config: Configuration, place: int) -> int:
+    """How many control pairs fall to the dialogue at a place of the sequence: one for each in its order, then a second; spares get none.
+
+    So more ``controls`` only append. More ``dialogues`` only append as long as there is at most one control a dialogue, and as long as
+    ``controls`` grows by as much in proportion. Else the first controls of new dialogues take the place of second ones, those of the
+    latest dialogues before others: to keep all of them, dialogues would have to be filled up one after another, and few would have any.
+    """
+    return (config.controls + config.dialogues - 1 - place) // config.dialogues if place < config.dialogues else 0
 
 
 def part_of(items: Iterable[T], number: int, parts: int) -> Iterator[T]:
     """Every ``parts``-th item from the ``number``-th on, counted from 1: the parts of a plan are disjoint and even."""
     return itertools.islice(items, number - 1, None, parts)
-
-
-def _share_of(total: int, index: int, quota: int) -> int:
-    """How many of a scenario's control pairs fall to one dialogue: dealt out evenly, spares get none."""
-    return (total + quota - 1 - index) // quota if index < quota else 0
 
 
 def seed_plan(scenario_id: int, seed: Seed) -> Plan:

@@ -42,6 +42,7 @@ def manifest_facts(
         "duplicates": selection.duplicates,
         "withdrawn": header["configuration"].get("withdrawn", []),
         "spares_left_out": selection.spares,
+        **({"below_quota": selection.below_quota} if selection.below_quota else {}),
         **{name: value for name, value in header.items() if name != "outcomes"},
         "software": {"python": platform.python_version(), **_versions()},
     }

@@ -12,11 +12,15 @@ from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 
 @dataclass(frozen=True)
 class Selection:
-    """Which dialogues of a build are released: accepted, no duplicates, the first of each scenario up to its quota."""
+    """Which dialogues of a build are released: accepted, no duplicates, the first of each scenario up to its quota.
+
+    A scenario is filled from its own spares alone; ``below_quota`` says of each that had too few how many dialogues it lacks.
+    """
 
     dialogue_ids: frozenset[str]
     duplicates: dict[str, str]
     spares: int
+    below_quota: dict[str, int]
 
 
 def select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
@@ -35,4 +39,5 @@ def select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Select
         if room[scenario] > 0:
             room[scenario] -= 1
             chosen.append(dialogue_id)
-    return Selection(frozenset(chosen), duplicates, len(left) - len(chosen))
+    below_quota = {f"{number:03d}": lacking for number, lacking in room.items() if lacking}
+    return Selection(frozenset(chosen), duplicates, len(left) - len(chosen), below_quota)
