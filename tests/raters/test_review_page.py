@@ -211,7 +211,14 @@ def test_a_dialogue_is_judged_by_keyboard_with_tags_and_reason(tab: Page, catalo
     tab.keyboard.type("The third reply <b>jumps</b>.")
     press(tab, "Enter")
     assert heading(tab) == "Dialogue 2 of 2"
-    press(tab, "1 " * sum(bool(turn["strategy"]) for turn in items[1]["turns"]) + "1 Enter")
+    remark = tab.locator(f"[name=remark-{helpers[1]}]")
+    tab.locator("summary", has_text="on this turn").nth(1).click()
+    remark.fill("an odd\n<b>reply</b>")
+    tab.locator(f"[name=tag-{helpers[0]}]").first.focus()
+    press(tab, "1 " * sum(bool(turn["strategy"]) for turn in items[1]["turns"]) + "1")
+    tab.reload()
+    assert remark.is_visible() and remark.input_value() == "an odd\n<b>reply</b>", "kept, and shown at once"
+    press(tab, "Enter")
     assert heading(tab).startswith("That was the last one")
     tags: list[dict[str, Any]] = [{"turn": at, "right": True} for at in helpers]
     tags[1] = {"turn": helpers[1], "right": False, "strategy": "Affirmation"}
@@ -223,7 +230,10 @@ def test_a_dialogue_is_judged_by_keyboard_with_tags_and_reason(tab: Page, catalo
             "item": items[0]["item"], "kind": "dialogue", "decision": "remove", "reason": "The third reply <b>jumps</b>.",
             "tags": tags, "comment": "",
         },
-        {"item": items[1]["item"], "kind": "dialogue", "decision": "keep", "reason": "", "tags": kept, "comment": ""},
+        {
+            "item": items[1]["item"], "kind": "dialogue", "decision": "keep", "reason": "", "tags": kept,
+            "remarks": [{"turn": helpers[1], "comment": "an odd\n<b>reply</b>"}], "comment": "",
+        },
     ]  # fmt: skip
 
 
