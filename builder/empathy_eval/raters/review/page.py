@@ -9,6 +9,7 @@ from typing import Any
 
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
+from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.told import FOLDER, told
 
 SCRIPTS = ("store.js", "item.js", "page.js")
@@ -37,11 +38,10 @@ def page(sheet: dict[str, Any]) -> str:
 
 
 def guidance() -> str:
-    """The guidance and the ten training replies as Markdown, for those who rate in a spreadsheet."""
+    """The guidance, the strategies, the columns and the ten training replies as Markdown, for those who rate in a spreadsheet."""
     texts = told()
-    return (
-        environment(data_folder(FOLDER)).get_template("guidance.md.j2").render(**texts["guidance"], training=texts["training"]["training"])
-    )
+    template = environment(data_folder(FOLDER)).get_template("guidance.md.j2")
+    return template.render(**texts["guidance"], training=texts["training"]["training"], strategies=load_taxonomy().strategies)
 
 
 def _csp(text: str) -> str:

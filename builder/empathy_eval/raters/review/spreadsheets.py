@@ -21,6 +21,7 @@ FILLED = (*CRITERIA, "decision", "reason", "tag", "right_strategy", "comment")
 # Hidden amid the columns to fill: sorted without those on the left, or they without these, it stands beside another item.
 TIE = "belongs_to"
 COLUMNS = (*SHOWN, *CRITERIA, TIE, *FILLED[len(CRITERIA) :], "rater", "review")
+CHOICES: dict[str, Any] = {**dict.fromkeys(CRITERIA, ["1", "2", "3"]), "decision": ["keep", "remove"], "tag": ["right", "wrong"]}
 WIDTHS = {WARNING: 26, "situation": 40, "context": 60, "text": 60, "strategy": 26, "reason": 30, "right_strategy": 26, "comment": 30}
 HIDDEN = {TIE, "rater", "review"}
 # What a spreadsheet program takes for the start of a formula; some take the full-width forms too.
@@ -151,8 +152,7 @@ def _write_workbook(sheet: dict[str, Any], stream: io.BytesIO, parts: Path) -> N
 
 def _add_choices(page: Any, strategies: int) -> None:
     """Lists to choose from in the columns to fill; the names of strategies stand on a page of their own."""
-    lists: dict[str, Any] = {**dict.fromkeys(CRITERIA, ["1", "2", "3"]), "decision": ["keep", "remove"], "tag": ["right", "wrong"]}
-    for name, source in {**lists, "right_strategy": f"=strategies!$A$2:$A${strategies + 1}"}.items():
+    for name, source in {**CHOICES, "right_strategy": f"=strategies!$A$2:$A${strategies + 1}"}.items():
         column, error = COLUMNS.index(name), "Choose one of the list, or leave the cell empty."
         page.data_validation(1, column, LAST_ROW, column, {"validate": "list", "source": source, "error_message": error})
 
