@@ -28,7 +28,7 @@ TABLES = ("reviews.json", "reviews.ratings.csv", "reviews.decisions.csv", "revie
 def sent(released: tuple[Path, Released], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A release, and the review of it that was sent out."""
     folder = tmp_path_factory.mktemp("sent") / "review"
-    export_review(released[0], folder, Design(pairs=12, raters=6))
+    export_review(released[0], folder, Design(pairs=12, raters=9))
     return released[0], folder
 
 
