@@ -28,6 +28,7 @@ class Design:
     per_item: int = 3
     cells: int = 0
     rejected: int = 0
+    planted: int = 0
     seed: int = 0
 
 

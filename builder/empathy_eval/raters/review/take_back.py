@@ -118,7 +118,7 @@ def _tag_problems(places: Sequence[str], one: Judgement, known: dict[str, Any]) 
             yield Problem(where, f"judges the strategy of turn {tag['turn']} twice", "keep one of the two")
         elif turn is None:
             yield Problem(where, f"turn {tag['turn']} is no helper turn of this dialogue", "judge the strategies of helper turns")
-        elif tag.get("strategy") == turn["strategy"]:
+        elif tag.get("strategy") == turn.get("planted", turn["strategy"]):
             what = f'turn {tag["turn"]} is said to be wrong, and to be "{tag["strategy"]}" as it is'
             yield Problem(where, what, "say that it is right, or choose another strategy")
         seen.add(tag["turn"])
@@ -195,11 +195,17 @@ def _unblinded(answer: Judgement, answers: Answers, key: dict[str, Any]) -> Judg
     if answer["kind"] == "variant":
         return {**about, **{name: answer[name] for name in ("coherence", "helpfulness", "empathy")}, **end}
     turns = key["items"][answer["item"]]["turns"]
-    tags = [{"turn": one["turn"], "tag": turns[str(one["turn"])]["strategy"], **one} for one in answer.get("tags", [])]
+    tags = [_tag(one, turns[str(one["turn"])]) for one in answer.get("tags", [])]
     tags.sort(key=lambda one: int(one["turn"]))
     # Only where there are any: a record of a time without them stays as it is when its files are imported again.
     remarks = {"remarks": sorted(answer["remarks"], key=lambda one: int(one["turn"]))} if answer.get("remarks") else {}
     return {**about, "decision": answer["decision"], "reason": answer.get("reason", ""), "tags": tags, **remarks, **end}
+
+
+def _tag(said: dict[str, Any], turn: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a tag beside the tag itself and, if another was planted in its place, the one that was shown."""
+    planted = {"planted": turn["planted"]} if "planted" in turn else {}
+    return {"turn": said["turn"], "tag": turn["strategy"], **planted, **said}
 
 
 def _said(one: Judgement) -> Judgement:
