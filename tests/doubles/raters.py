@@ -96,8 +96,8 @@ def export_of(tasks: Path, said: dict[str, dict[str, Any]], out: Path) -> Path:
             about = {"to_name": "dialogue", "id": f"turn-{turn}"}
             result.append({"from_name": "strategy", **about, "type": "paragraphlabels", "value": {**marked, "paragraphlabels": [strategy]}})
             if turn in remarks:
-                place = marked if turn % 2 else {}  # the place is told by the value, or by the id alone
-                result.append({"from_name": "remark", **about, "type": "textarea", "value": {**place, "text": [remarks[turn]]}})
+                at = marked if turn % 2 else {}  # the place is told by the value, or by the id alone
+                result.append({"from_name": "remark", **about, "type": "textarea", "value": {**at, "text": [remarks[turn]]}})
         if tags:
             value = {"choices": ["I have checked every strategy"]}
             result.append({"from_name": "tags", "to_name": "dialogue", "type": "choices", "value": value})
