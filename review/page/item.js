@@ -34,6 +34,7 @@ function turnPart(turn, at, item) {
   for (const radio of tag.querySelectorAll("input")) radio.name = `tag-${at}`;
   const select = tag.querySelector("select");
   select.name = `strategy-${at}`;
+  tag.querySelector("textarea").name = `remark-${at}`;
   for (const phase of new Set(sheet.strategies.map((one) => one.phase))) {
     const group = Object.assign(document.createElement("optgroup"), { label: phase });
     const others = sheet.strategies.filter((one) => one.phase === phase && one.name !== turn.strategy);
@@ -54,7 +55,8 @@ function fill(form, item, answer) {
     set(`tag-${tag.turn}`, tag.right ? "right" : "wrong");
     set(`strategy-${tag.turn}`, tag.strategy);
   }
-  if (answer?.comment) form.querySelector("details").open = true;
+  for (const remark of answer?.remarks ?? []) set(`remark-${remark.turn}`, remark.comment);
+  for (const details of form.querySelectorAll("details")) details.open = details.querySelector("textarea")?.value !== "";
 }
 
 /** Reads the form and keeps the answer at once. */
@@ -67,6 +69,7 @@ function record(item) {
   if (item.kind === "dialogue") {
     raw.tags = tagged(item).filter(([turn]) => fields.get(`tag-${turn}`));
     raw.tags = raw.tags.map(([turn]) => ({ turn, right: fields.get(`tag-${turn}`) === "right", strategy: fields.get(`strategy-${turn}`) }));
+    raw.remarks = tagged(item).map(([turn]) => ({ turn, comment: main.querySelector(`[name="remark-${turn}"]`).value }));
   }
   if (keep(item.item, cleaned(item, raw)) === "elsewhere") return changedElsewhere([item.item]);
   return update(item);

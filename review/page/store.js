@@ -111,6 +111,11 @@ function cleaned(item, raw) {
       return [better ? { turn, right: false, strategy: tag.strategy } : { turn, right: false }];
     });
   }
+  if (item.kind === "dialogue") {
+    const said = new Map((Array.isArray(value.remarks) ? value.remarks : []).map((one) => [one?.turn, text(one?.comment)]));
+    const remarks = tagged(item).filter(([turn]) => said.get(turn)?.trim()).map(([turn]) => ({ turn, comment: said.get(turn) }));
+    if (remarks.length) answer.remarks = remarks;
+  }
   answer.comment = text(value.comment);
   return answer;
 }

@@ -64,8 +64,8 @@ def test_verify_diff_score_report(light: Path, tmp_path: Path, said: Said) -> No
 
 def test_review_and_agree(light: Path, tmp_path: Path, said: Said) -> None:
     folder = light
-    by_verb = said("review", "export", folder, "--out", tmp_path / "verb", "--pairs", 2, "--dialogues", 1, "--raters", 6)
-    made = ee.review_export(folder, tmp_path / "call", pairs=2, dialogues=1, raters=6)
+    by_verb = said("review", "export", folder, "--out", tmp_path / "verb", "--pairs", 2, "--dialogues", 1, "--raters", 9)
+    made = ee.review_export(folder, tmp_path / "call", pairs=2, dialogues=1, raters=9)
     assert by_verb == {"review": made.key["review"], "loads": made.loads, "notes": plain(made.sample.notes)}
     assert key_of(tmp_path / "verb") == key_of(tmp_path / "call")
     for number, rater in enumerate(sorted(made.loads)):

@@ -13,6 +13,7 @@ from empathy_eval.raters.review.spreadsheets import COLUMNS
 from openpyxl import load_workbook
 
 Judge = Callable[[str, dict[str, Any]], dict[str, Any]]
+OF_TURNS = ("tags", "remarks")
 FORMS = ("page", "csv", "xlsx", "label-studio")
 
 
@@ -72,29 +73,36 @@ def fill(review: Path, rater: str, form: str, judge: Judge, out: Path) -> list[P
 def filled(row: dict[str, Any], said: dict[str, Any]) -> dict[str, Any]:
     """What a rater writes into a row of a spreadsheet."""
     if row["kind"] != "turn":
-        return {name: value for name, value in said.items() if name != "tags"}
+        return {name: value for name, value in said.items() if name not in OF_TURNS}
+    remark = next(({"comment": one["comment"]} for one in said.get("remarks", []) if str(one["turn"]) == str(row["turn"])), {})
     tag = next((one for one in said.get("tags", []) if str(one["turn"]) == str(row["turn"])), None)
     if tag is None:
-        return {}
-    return {"tag": "right"} if tag["right"] else {"tag": "wrong", "right_strategy": tag["strategy"]}
+        return remark
+    return remark | ({"tag": "right"} if tag["right"] else {"tag": "wrong", "right_strategy": tag["strategy"]})
 
 
 def export_of(tasks: Path, said: dict[str, dict[str, Any]], out: Path) -> Path:
     """The JSON export of a Label Studio project in which one annotator judged every task."""
     exported = []
     for number, task in enumerate(json.loads(tasks.read_text()), 1):
-        result = [result_of(name, value) for name, value in said[task["data"]["item"]].items() if name != "tags"]
+        result = [result_of(name, value) for name, value in said[task["data"]["item"]].items() if name not in OF_TURNS]
         tags = said[task["data"]["item"]].get("tags", [])
-        for tag in tags:
-            if not tag["right"]:
-                marked = {"start": str(tag["turn"]), "end": str(tag["turn"]), "startOffset": 0, "endOffset": 1}
-                value = {**marked, "paragraphlabels": [tag["strategy"]]}
-                result.append({"from_name": "strategy", "to_name": "dialogue", "type": "paragraphlabels", "value": value})
+        remarks = {one["turn"]: one["comment"] for one in said[task["data"]["item"]].get("remarks", [])}
+        better = {tag["turn"]: tag["strategy"] for tag in tags if not tag["right"]}
+        for turn in sorted({*better, *remarks}):
+            # A turn is remarked on by marking it, with the strategy it has where nothing is wrong.
+            strategy = better.get(turn) or task["data"]["turns"][turn]["speaker"].partition(" · ")[2] or "Clarification"
+            marked = {"start": str(turn), "end": str(turn), "startOffset": 0, "endOffset": 1}
+            about = {"to_name": "dialogue", "id": f"turn-{turn}"}
+            result.append({"from_name": "strategy", **about, "type": "paragraphlabels", "value": {**marked, "paragraphlabels": [strategy]}})
+            if turn in remarks:
+                at = marked if turn % 2 else {}  # the place is told by the value, or by the id alone
+                result.append({"from_name": "remark", **about, "type": "textarea", "value": {**at, "text": [remarks[turn]]}})
         if tags:
             value = {"choices": ["I have checked every strategy"]}
             result.append({"from_name": "tags", "to_name": "dialogue", "type": "choices", "value": value})
         for place, one in enumerate(result):
-            one["id"] = f"r{place}"
+            one.setdefault("id", f"r{place}")
         exported.append({"id": number, **task, "annotations": [{"id": number, "was_cancelled": False, "result": result}]})
     return written(out, json.dumps(exported))
 

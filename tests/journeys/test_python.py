@@ -195,8 +195,8 @@ assert ee.score(name, ["length"]).to_json() == ee.score(folder, ["length"]).to_j
 assert ee.shortcuts(name).to_json() == ee.shortcuts(folder).to_json()
 assert ee.report(name, "there").to_json() == ee.report(folder, "here").to_json()
 assert not ee.diff(name, folder).changed
-exported = ee.review_export(name, "review", pairs=1, dialogues=1, raters=6)
-assert exported.key == ee.review_export(folder, "again", pairs=1, dialogues=1, raters=6).key
+exported = ee.review_export(name, "review", pairs=1, dialogues=1, raters=9)
+assert exported.key == ee.review_export(folder, "again", pairs=1, dialogues=1, raters=9).key
 """
     cache = {"XDG_CACHE_HOME": str(tmp_path / "cache")}
     done = subprocess.run(

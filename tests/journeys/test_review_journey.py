@@ -25,7 +25,7 @@ def test_what_is_entered_in_the_browser_arrives_in_the_record_exactly(
     tmp_path: Path,
 ) -> None:
     review = tmp_path / "review"
-    export_review(released[0], review, Design(pairs=10, dialogues=2, raters=6))
+    export_review(released[0], review, Design(pairs=10, dialogues=3, raters=9))
     tab.goto((review / "raters" / "rater-01" / "review.html").as_uri())
     train(tab)
     press(tab, "Enter")

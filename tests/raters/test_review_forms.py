@@ -17,8 +17,11 @@ from typing import Any
 
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.label_studio import labelling_configuration, write_projects
+from empathy_eval.raters.review.page import page
 from empathy_eval.raters.review.spreadsheets import COLUMNS, coded, read_rows, rows_of, shielded, uncoded, unshielded, write_csv, write_xlsx
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -96,6 +99,20 @@ def test_any_texts_come_back_unchanged_from_both_kinds_of_spreadsheet(texts: lis
     write_xlsx(sheet, folder / "s.xlsx")
     for name in ("s.csv", "s.xlsx"):
         assert [row for _, row in read_rows(folder / name)] == list(rows_of(sheet))
+
+
+@pytest.mark.parametrize(("write", "name"), [(write_csv, "s.csv"), (write_xlsx, "s.xlsx")])
+def test_the_warning_of_the_page_stands_beside_every_row_of_what_is_flagged_and_nowhere_else(write: Any, name: str, tmp_path: Path) -> None:
+    sheet = sheet_of(["one", "two", "three"])
+    sheet["items"][1]["flags"], sheet["items"][-1]["flags"] = ["crisis"], ["crisis"]
+    write(sheet, tmp_path / name)
+    rows = [row for _, row in read_rows(tmp_path / name)]
+    flagged = {sheet["items"][1]["item"], sheet["items"][-1]["item"]}
+    assert {row["item"] for row in rows if row["warning"]} == flagged
+    assert {row["warning"] for row in rows if row["item"] in flagged} == {
+        read_yaml(data_folder("review") / "guidance.yaml", "guidance")["sensitive"]
+    }
+    assert page(sheet).count(rows[1]["warning"]) == 2, "for replies and for dialogues"
 
 
 def test_the_xlsx_holds_text_cells_only_and_lists_to_choose_from(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from empathy_eval.base.text import shingles
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.page import embedded_json, guidance, page
+from empathy_eval.raters.review.spreadsheets import CHOICES, FILLED
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -211,7 +213,14 @@ def test_a_dialogue_is_judged_by_keyboard_with_tags_and_reason(tab: Page, catalo
     tab.keyboard.type("The third reply <b>jumps</b>.")
     press(tab, "Enter")
     assert heading(tab) == "Dialogue 2 of 2"
-    press(tab, "1 " * sum(bool(turn["strategy"]) for turn in items[1]["turns"]) + "1 Enter")
+    remark = tab.locator(f"[name=remark-{helpers[1]}]")
+    tab.locator("summary", has_text="on this turn").nth(1).click()
+    remark.fill("an odd\n<b>reply</b>")
+    tab.locator(f"[name=tag-{helpers[0]}]").first.focus()
+    press(tab, "1 " * sum(bool(turn["strategy"]) for turn in items[1]["turns"]) + "1")
+    tab.reload()
+    assert remark.is_visible() and remark.input_value() == "an odd\n<b>reply</b>", "kept, and shown at once"
+    press(tab, "Enter")
     assert heading(tab).startswith("That was the last one")
     tags: list[dict[str, Any]] = [{"turn": at, "right": True} for at in helpers]
     tags[1] = {"turn": helpers[1], "right": False, "strategy": "Affirmation"}
@@ -223,7 +232,10 @@ def test_a_dialogue_is_judged_by_keyboard_with_tags_and_reason(tab: Page, catalo
             "item": items[0]["item"], "kind": "dialogue", "decision": "remove", "reason": "The third reply <b>jumps</b>.",
             "tags": tags, "comment": "",
         },
-        {"item": items[1]["item"], "kind": "dialogue", "decision": "keep", "reason": "", "tags": kept, "comment": ""},
+        {
+            "item": items[1]["item"], "kind": "dialogue", "decision": "keep", "reason": "", "tags": kept,
+            "remarks": [{"turn": helpers[1], "comment": "an odd\n<b>reply</b>"}], "comment": "",
+        },
     ]  # fmt: skip
 
 
@@ -506,6 +518,22 @@ def test_the_guidance_for_spreadsheets_holds_every_anchor_and_every_explanation_
     anchors = [anchor for scale in read_yaml(data_folder("review") / "guidance.yaml", "guidance")["scales"] for anchor in scale["anchors"]]
     assert all(text in told for text in anchors + [one["explanation"] for one in TRAINING["training"]])
     assert not any(one["text"] in told for one in TRAINING["test"])
+
+
+def test_the_guidance_for_spreadsheets_defines_every_strategy_and_names_every_column_with_what_may_stand_in_it() -> None:
+    told = guidance()
+    for one in load_taxonomy().strategies:
+        assert f"| {one.name} | {one.phase} | {one.definition} |" in told
+    columns = read_yaml(data_folder("review") / "guidance.yaml", "guidance")["columns"]
+    assert tuple(one["name"] for one in columns) == FILLED
+    assert {one["name"]: one["choices"] for one in columns if one["choices"]} == CHOICES
+    assert all(f"| `{one['name']}` | {one['rows']} | " in told and one["about"] in told for one in columns)
+
+
+def test_page_and_guidance_tell_the_same_rules_for_borderline_replies(catalogue: Catalogue) -> None:
+    rules = read_yaml(data_folder("review") / "guidance.yaml", "guidance")["borderline"]
+    shown = html.unescape(page(seed_sheet(catalogue)))
+    assert len(rules) >= 4 and all(rule in guidance() and rule in shown for rule in rules)
 
 
 def test_no_phone_number_and_no_address_stands_in_what_raters_read() -> None:

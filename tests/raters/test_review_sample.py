@@ -81,13 +81,49 @@ def test_where_there_are_fewer_than_asked_for_all_are_taken_and_said(drawn: Path
 def test_too_few_raters_are_an_error_that_says_how_many_are_needed() -> None:
     with pytest.raises(InputError, match="give --raters 12 or more"):
         assign(units(1, cells=4), Design(raters=10, per_item=3))
+    with pytest.raises(InputError, match=r"2 texts and its dialogue is reviewed.*\n.*give --raters 9 or more.* or --dialogues 0"):
+        assign(units(1, dialogues=1), Design(raters=8, per_item=3))
+    assert assign(units(1, dialogues=1), Design(raters=9, per_item=3))
+
+
+@given(st.lists(st.integers(0, 6), max_size=8), st.sets(st.integers(0, 9)), st.integers(1, 3), st.integers(0, 5), st.integers(0, 9))
+def test_nobody_rates_a_reply_of_a_dialogue_they_review_and_no_item_that_could_move_would_make_loads_more_even(
+    pairs: list[int], reviewed: set[int], per_item: int, spare: int, seed: int
+) -> None:
+    ones = [
+        Unit(f"001-{n:05d}-t{turn:02d}", "variant", units(1)[0].cells) for n, count in enumerate(pairs) for turn in range(1, 2 * count, 2)
+    ]
+    ones += [Unit(f"001-{n:05d}", "dialogue") for n in sorted(reviewed)]
+    design = Design(raters=3 * per_item + spare, per_item=per_item, seed=seed)
+    seen = assign(ones, design)
+    votes = Counter((unit.name, cell.name) for items in seen.values() for unit, cell in items)
+    assert votes == {(unit.name, cell.name): per_item for unit in ones for cell in unit.cells}
+    sees = {rater: {unit.name: unit for unit, _ in items} for rater, items in seen.items()}
+    assert all(len(sees[rater]) == len(items) for rater, items in seen.items()), "two texts of a turn"
+
+    def clash(unit: Unit, rater: str) -> bool:
+        return any(other.dialogue == unit.dialogue and other.kind != unit.kind for other in sees[rater].values())
+
+    assert not [rater for rater, items in sees.items() if any(clash(unit, rater) for unit in items.values())]
+    for more, less in ((a, b) for a in sees for b in sees if len(sees[a]) > len(sees[b]) + 1):
+        assert all(name in sees[less] or clash(unit, less) for name, unit in sees[more].items())
+    assert seen == assign(ones, design), "the same again"
+
+
+def test_loads_of_a_review_of_the_default_size_differ_by_at_most_one() -> None:
+    cells = units(1)[0].cells
+    # 500 pairs and 100 dialogues of 250 dialogues: forty of the dialogues are reviewed whole and have pairs.
+    ones = [Unit(f"001-{n % 190:05d}-t{n // 190:02d}", "variant", cells) for n in range(500)]
+    ones += [Unit(f"001-{n:05d}", "dialogue") for n in range(150, 250)]
+    loads = [len(items) for items in assign(ones, Design()).values()]
+    assert (min(loads), max(loads)) == (330, 330)
 
 
 @given(st.integers(0, 30), st.integers(0, 10), st.integers(2, 4), st.integers(1, 3), st.integers(0, 4), st.integers(0, 9))
 def test_every_text_gets_its_raters_none_sees_two_and_loads_are_even(
     pairs: int, dialogues: int, cells: int, per_item: int, spare: int, seed: int
 ) -> None:
-    design = Design(raters=cells * per_item + spare, per_item=per_item, seed=seed)
+    design = Design(raters=(cells + 1) * per_item + spare, per_item=per_item, seed=seed)
     seen = assign(units(pairs, cells, dialogues), design)
     votes = Counter((unit.name, cell.name) for ones in seen.values() for unit, cell in ones)
     assert len(votes) == pairs * cells + dialogues
@@ -113,7 +149,7 @@ def test_a_code_is_twelve_hex_digits_that_no_spreadsheet_takes_for_a_number_and_
 @pytest.fixture(scope="module")
 def review(drawn: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("blind") / "review"
-    export_review(drawn, folder, Design(raters=12, cells=6))
+    export_review(drawn, folder, Design(raters=15, cells=6))
     return folder
 
 
@@ -245,12 +281,12 @@ def test_a_damaged_file_of_a_release_is_named(name: str, change: Callable[[bytes
     release = with_candidates(drawn, tmp_path / "r", [])
     (release / name).write_bytes(change((release / name).read_bytes()))
     with pytest.raises(InputError, match=said):
-        export_review(release, tmp_path / "review", Design(pairs=2, dialogues=1, rejected=1, raters=6))
+        export_review(release, tmp_path / "review", Design(pairs=2, dialogues=1, rejected=1, raters=9))
     assert not (tmp_path / "review").exists()
 
 
 def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Path) -> None:
-    export_review(drawn, tmp_path / "again", Design(raters=12, cells=6))
+    export_review(drawn, tmp_path / "again", Design(raters=15, cells=6))
     for path in review.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(review)).read_bytes(), path
@@ -259,12 +295,12 @@ def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Pa
 def test_a_review_that_is_out_is_never_replaced_by_another(drawn: Path, review: Path) -> None:
     before = (review / "key.json").read_bytes()
     with pytest.raises(InputError, match="holds another review, whose key would be lost"):
-        export_review(drawn, review, Design(raters=12, cells=6, seed=1))
+        export_review(drawn, review, Design(raters=15, cells=6, seed=1))
     assert (review / "key.json").read_bytes() == before
 
 
 def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_path: Path) -> None:
-    out, design = tmp_path / "review", Design(pairs=2, dialogues=1, raters=6)
+    out, design = tmp_path / "review", Design(pairs=2, dialogues=1, raters=9)
     export_review(drawn, out, design)
     export_review(drawn, out, design)
     assert "--reviews ../reviews.json" in (out / "README.md").read_text()

@@ -15,7 +15,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.sample import Design
-from empathy_eval.raters.review.spreadsheets import COLUMNS, TIE
+from empathy_eval.raters.review.spreadsheets import COLUMNS, TIE, read_rows
 from empathy_eval.raters.review.take_back import Imported, import_reviews
 from empathy_eval.releases.write import Released
 
@@ -28,7 +28,7 @@ TABLES = ("reviews.json", "reviews.ratings.csv", "reviews.decisions.csv", "revie
 def sent(released: tuple[Path, Released], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A release, and the review of it that was sent out."""
     folder = tmp_path_factory.mktemp("sent") / "review"
-    export_review(released[0], folder, Design(pairs=12, raters=6))
+    export_review(released[0], folder, Design(pairs=12, raters=9))
     return released[0], folder
 
 
@@ -55,6 +55,7 @@ def thorough(code: str, entry: dict[str, Any]) -> dict[str, Any]:
             {"turn": turn, "right": False, "strategy": "Offer Hope" if tag != "Offer Hope" else "Clarification"},
             *said["tags"][1:],
         ]
+        said["remarks"] = [{"turn": at, "comment": f"=turn {at}\nof {code}"} for at in (0, *map(int, entry["turns"]))]
     return said
 
 
@@ -78,9 +79,39 @@ def test_every_form_brings_the_same_judgements(sent: tuple[Path, Path], tmp_path
         assert one["comment"] == f"- seen {one['item']}"
         if one["kind"] == "dialogue":
             assert (one["decision"], one["reason"]) == ("remove", "=too much\nfor me")
+            said = [(at, f"=turn {at}\nof {one['item']}") for at in (0, *sorted(map(int, entry["turns"])))]
+            assert [(remark["turn"], remark["comment"]) for remark in one["remarks"]] == said, "on every turn, the seeker's too"
             assert [tag["turn"] for tag in one["tags"]] == sorted(map(int, entry["turns"]))
             assert [tag["right"] for tag in one["tags"]] == [False] + [True] * (len(one["tags"]) - 1)
             assert all(tag["tag"] == entry["turns"][str(tag["turn"])]["strategy"] for tag in one["tags"])
+
+
+@pytest.mark.parametrize("form", ["csv", "xlsx"])
+def test_a_comment_is_welcome_on_every_row_of_a_turn_judged_or_not(form: str, sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    def remarking(code: str, entry: dict[str, Any]) -> dict[str, Any]:
+        said = {**kind_and_cold(code, entry), "comment": "all of it"}
+        return (
+            said if entry["kind"] == "variant" else said | {"tags": [], "remarks": [{"turn": at, "comment": f"{at}"} for at in range(99)]}
+        )
+
+    (path,) = fill(sent[1], "rater-01", form, remarking, tmp_path / "in")
+    rows = [row for _, row in read_rows(path)]
+    assert all(row["comment"] for row in rows)
+    judged = take(path).record["judgements"]
+    remarks = [(one["item"], remark["turn"], remark["comment"]) for one in judged for remark in one.get("remarks", [])]
+    assert sorted(remarks) == sorted((row["item"], int(row["turn"]), row["turn"]) for row in rows if row["kind"] == "turn")
+    assert all(one["tags"] == [] for one in judged if one["kind"] == "dialogue")
+
+
+def test_a_sheet_of_a_time_without_the_warning_is_taken(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
+    (path,) = fill(sent[1], "rater-01", "csv", kind_and_cold, tmp_path / "in")
+    with path.open(newline="") as stream:
+        rows = list(csv.DictReader(stream))
+    with path.open("w", newline="") as stream:
+        writer = csv.DictWriter(stream, [name for name in COLUMNS if name != "warning"], extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(rows)
+    assert take(path).new == len(items_of(key_of(sent[1]), "rater-01"))
 
 
 def test_importing_again_changes_nothing_byte_for_byte(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:
@@ -218,11 +249,11 @@ def swapped(review: Path, out: Path, columns: Iterable[str]) -> Path:
     return path
 
 
-@pytest.mark.parametrize("half", [COLUMNS[:9], COLUMNS[9:], COLUMNS[9:-2]], ids=["left", "right", "right but hidden"])
+@pytest.mark.parametrize("half", [COLUMNS[:10], COLUMNS[10:], COLUMNS[10:-2]], ids=["left", "right", "right but hidden"])
 def test_a_spreadsheet_of_which_only_one_half_was_sorted_is_refused(
     half: tuple[str, ...], sent: tuple[Path, Path], take: Take, tmp_path: Path
 ) -> None:
-    assert {"item", "text"} <= set(COLUMNS[:9]) and {"coherence", "comment"} <= set(COLUMNS[9:-2])
+    assert {"item", "text"} <= set(COLUMNS[:10]) and {"coherence", "comment"} <= set(COLUMNS[10:-2])
     with pytest.raises(InputError, match=r'row 2: has judgements of "\w{12}" beside "\w{12}"\n.*put the rows back') as raised:
         take(swapped(sent[1], tmp_path / "in", half))
     assert len(raised.value.problems) == 2
@@ -245,6 +276,9 @@ MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
     (page_with(lambda value: value.update(rater="rater-02")), r'was sent to rater-01, not to "rater-02"'),
     (page_with(lambda value: value.update(review=f"s1-{'0' * 64}")), r'belongs to the review "s1-000000000000…"'),
     (page_with(lambda value: of_kind(value, "variant").update(comment="so \ud83d")), r'comment: holds half .* \(\\ud83d\) after "so "'),
+    (page_with(lambda value: of_kind(value, "dialogue").update(remarks=[{"turn": 1, "comment": "\udfff"}])), r"comment on turn 1: holds"),
+    (page_with(lambda value: of_kind(value, "dialogue").update(remarks=[{"turn": 1, "comment": " "}])), r"comment: \" \" does not match"),
+    (page_with(lambda value: of_kind(value, "dialogue").update(remarks=[{"turn": 1, "comment": "a"}] * 2)), r"comments on turn 1 twice"),
     (page_with(lambda value: of_kind(value, "dialogue").update(reason="\udfff")), r"reason: holds half a character \(\\udfff\)"),
     (page_with(lambda value: value.update(format=2)), r"format: 2 is not known"),
     (page_with(lambda value: value.update(rating=[])), r'has unknown "rating"'),
@@ -287,6 +321,7 @@ def test_every_mistake_is_named_and_nothing_is_taken_from_any_file(
         ({"turn": "x"}, r'turn: "x" is not of type integer'),
         ({"turn": "1"}, r"judges the strategy of turn 1 twice"),
         ({"turn": "0"}, r"turn 0 is no helper turn"),
+        ({"tag": "", "turn": "x", "comment": "so"}, r'turn: "x" is not of type integer'),
     ],
 )
 def test_what_is_wrong_with_a_strategy_is_told_with_its_own_row(

@@ -100,7 +100,7 @@ def test_another_difficulty_is_no_change_of_a_dialogue_and_nothing_of_a_review(l
     found = diff(light, copy)
     assert found.changed == () == found.added and found.columns == {}
     for folder, name in ((light, "a"), (copy, "b")):
-        export_review(folder, tmp_path / name, Design(pairs=5, dialogues=2, raters=12, cells=2))
+        export_review(folder, tmp_path / name, Design(pairs=5, dialogues=2, raters=15, cells=2))
     assert dict(files(tmp_path / "a")) == dict(files(tmp_path / "b"))
 
 
@@ -110,7 +110,7 @@ def test_a_release_of_before_is_still_read_by_all_but_verify(light: Path, tmp_pa
     assert score(old, ["bleu"]).inversion == score(light, ["bleu"]).inversion
     assert audit(old) == audit(light)
     assert report(old, tmp_path / "report").measured.audit == audit(light)
-    assert export_review(old, tmp_path / "review", Design(pairs=5, dialogues=2, raters=6)).loads
+    assert export_review(old, tmp_path / "review", Design(pairs=5, dialogues=2, raters=9)).loads
     assert '"difficulty"' in str(verify(old)[0])
 
 

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def review_export(release: str | Path, out: str | Path, *, progress: Callable[[str], None] = lambda rater: None, **design: int) -> Exported:
     """Writes a folder for each rater and the key into ``out``.
 
-    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``raters``, ``per_item`` and ``seed``, as on the command line.
+    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``raters``, ``per_item`` and ``seed``, as on the
+    command line.
     ``progress`` is told of each rater whose folder is written.
 
     Raises:
@@ -68,6 +69,7 @@ def _add_export(verbs: Any) -> None:
         "dialogues": (100, "dialogues to keep or remove, with their strategy tags; a release of up to 100 is reviewed whole by default"),
         "cells": (0, "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
         "rejected": (0, "texts that the checks rejected, each beside the variant that was taken, to audit the checks"),
+        "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to see who looks; the key alone says which"),
         "raters": (10, "raters, named rater-01 and so on"),
         "per-item": (3, "raters for every dialogue and every single text"),
         "seed": (0, "another seed draws another sample"),
@@ -100,7 +102,7 @@ def _export(options: argparse.Namespace) -> int:
 
     from empathy_eval.raters.review.export import KEY
 
-    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "seed")
+    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "seed")
     with tqdm(total=options.raters, unit="rater", desc="export", disable=None) as bar:
 
         def done(rater: str) -> None:
@@ -127,7 +129,7 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _facts(done: Imported) -> dict[str, Any]:
-    from empathy_eval.raters.review.record import corrections, decisions
+    from empathy_eval.raters.review.record import corrections, decisions, planted_found
 
     judged = decisions(done.record)
     return {
@@ -136,6 +138,7 @@ def _facts(done: Imported) -> dict[str, Any]:
         "dialogues": len(judged),
         "removed": [one.to_json() for one in judged if one.removed],
         "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(done.record)}),
+        "planted": {rater: {"found": found, "of": of} for rater, (found, of) in planted_found(done.record).items()},
     }
 
 
@@ -148,4 +151,5 @@ def _told(done: Imported, record: Path) -> str:
         f"{len(facts['removed'])} of {facts['dialogues']} dialogues to remove, {facts['tags_found_wrong']} strategy tags found wrong"
     )
     lines += [f"  {one['dialogue_id']}: {one['remove']} of {one['remove'] + one['keep']} say remove" for one in facts["removed"]]
+    lines += [f"  {rater} found {one['found']} of {one['of']} planted tags" for rater, one in facts["planted"].items()]
     return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in TABLES)])

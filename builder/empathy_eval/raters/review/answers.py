@@ -18,17 +18,19 @@ from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.spreadsheets import FILLED, TIE, read_rows, tie
 
 # The columns that each kind of row has to fill.
-OF_KIND = {"variant": {*CRITERIA, "comment"}, "dialogue": {"decision", "reason", "comment"}, "turn": {"tag", "right_strategy"}}
+OF_KIND = {"variant": {*CRITERIA, "comment"}, "dialogue": {"decision", "reason", "comment"}, "turn": {"tag", "right_strategy", "comment"}}
 HALF = re.compile(r"[\ud800-\udfff]")
 TAG = {"right": True, "wrong": False}
+# What a rater says of single turns of a dialogue.
+OF_TURNS = ("tags", "remarks")
 
 
 @dataclass
 class Answers:
     """The answers of a file (``value``, as in ``review_answers.schema.json``) with what is wrong with them so far.
 
-    ``places`` tells where each judgement stands. Of a spreadsheet, ``texts`` tells what stood beside it, by (item, turn), and ``tag_rows``
-    where each tag of an item stands.
+    ``places`` tells where each judgement stands. Of a spreadsheet, ``texts`` tells what stood beside it, by (item, turn), and
+    ``turn_rows`` where each of an item's ``tags`` and ``remarks`` stands.
     """
 
     path: Path
@@ -36,7 +38,7 @@ class Answers:
     value: dict[str, Any]
     places: list[str]
     texts: dict[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
-    tag_rows: dict[str, list[str]] = field(default_factory=dict)
+    turn_rows: dict[tuple[str, str], list[str]] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
 
     def complain(self, place: str, what: str, fix: str) -> None:
@@ -71,9 +73,11 @@ def read_answers(path: Path) -> Answers:
 def _complain_of_half_characters(answers: Answers) -> None:
     """JSON can name half a character (``\\ud83d`` without the other half), which no file holds."""
     for place, one in zip(answers.places, answers.value["judgements"], strict=True):
-        for name in ("comment", "reason"):
-            if half := HALF.search(one.get(name, "")):
-                what = f'holds half a character (\\u{ord(half[0]):04x}) after "{one[name][: half.start()][-20:]}"'
+        texts = [(name, one.get(name, "")) for name in ("comment", "reason")]
+        texts += [(f"comment on turn {said['turn']}", said["comment"]) for said in one.get("remarks", [])]
+        for name, text in texts:
+            if half := HALF.search(text):
+                what = f'holds half a character (\\u{ord(half[0]):04x}) after "{text[: half.start()][-20:]}"'
                 answers.complain(f"{place}: {name}", what, "take it out, or write the whole character")
 
 
@@ -82,9 +86,10 @@ def _named(place: str, answers: Answers) -> str:
     head, _, rest = place.partition(": ")
     if not head.startswith("judgements["):
         return place
-    number, (tag, _, column) = int(head[11:-1]), rest.partition(": ")
-    if answers.tag_rows and tag.startswith("tags["):
-        return f"{answers.tag_rows[answers.value['judgements'][number]['item']][int(tag[5:-1])]}: {column}"
+    number, (of_turn, _, column) = int(head[11:-1]), rest.partition(": ")
+    part, _, at = of_turn.partition("[")
+    if answers.turn_rows and part in OF_TURNS:
+        return f"{answers.turn_rows[part, answers.value['judgements'][number]['item']][int(at[:-1])]}: {column}"
     return f"{answers.places[number]}: {rest}".removesuffix(": ")
 
 
@@ -109,7 +114,7 @@ def _from_rows(path: Path, source: str) -> Answers:
     """The rows of a spreadsheet: a reply is a row, a dialogue a row with a row for each of its turns below it."""
     answers = Answers(path, source, {"format": 1, "form": path.suffix.lower()[1:], "judgements": []}, [])
     about: dict[str, set[str]] = {"review": set(), "rater": set()}
-    tags: dict[str, list[dict[str, Any]]] = {}
+    of_turns: dict[tuple[str, str], list[dict[str, Any]]] = {}
     first_row: dict[str, str] = {}
     for number, row in read_rows(path):
         place = f"row {number}"
@@ -130,13 +135,13 @@ def _from_rows(path: Path, source: str) -> Answers:
             faults = list(_tag_faults(filled.get("tag", ""), filled.get("right_strategy", "")))
             for column, what, fix in faults:
                 answers.complain(f"{place}: {column}", what, fix)
-            if not faults:
-                tags.setdefault(row["item"], []).append(_tag(row["turn"], filled))
-                answers.tag_rows.setdefault(row["item"], []).append(place)
+            for part, one in _of_turn(row["turn"], filled) if not faults else ():
+                of_turns.setdefault((part, row["item"]), []).append(one)
+                answers.turn_rows.setdefault((part, row["item"]), []).append(place)
         else:
             answers.value["judgements"].append(_judgement(row, filled))
             answers.places.append(place)
-    _join(answers, tags, first_row)
+    _join(answers, of_turns, first_row)
     for name, values in about.items():
         if len(values) > 1:
             answers.complain("", f"holds rows of {len(values)} {name}s", "send the rows of each rater as a file of its own")
@@ -155,9 +160,13 @@ def _judgement(row: dict[str, str], filled: dict[str, str]) -> dict[str, Any]:
     }
 
 
-def _tag(turn: str, filled: dict[str, str]) -> dict[str, Any]:
-    strategy = {"strategy": filled["right_strategy"]} if "right_strategy" in filled else {}
-    return {"turn": _number(turn), "right": TAG[filled["tag"].lower()], **strategy}
+def _of_turn(turn: str, filled: dict[str, str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What the row of a turn says: a tag, a remark, or both."""
+    if "tag" in filled:
+        strategy = {"strategy": filled["right_strategy"]} if "right_strategy" in filled else {}
+        yield "tags", {"turn": _number(turn), "right": TAG[filled["tag"].lower()], **strategy}
+    if "comment" in filled:
+        yield "remarks", {"turn": _number(turn), "comment": filled["comment"]}
 
 
 def _tag_faults(tag: str, strategy: str) -> Iterator[tuple[str, str, str]]:
@@ -177,12 +186,12 @@ def _number(value: str) -> int | str:
     return int(value) if value.removeprefix("-").isdecimal() and value.isascii() else value
 
 
-def _join(answers: Answers, tags: dict[str, list[dict[str, Any]]], first_row: dict[str, str]) -> None:
-    """Puts the tags of turns into the judgement of their dialogue; without one, the dialogue lacks its decision."""
-    for item, ones in tags.items():
+def _join(answers: Answers, of_turns: dict[tuple[str, str], list[dict[str, Any]]], first_row: dict[str, str]) -> None:
+    """Puts what is said of turns into the judgement of their dialogue; without one, the dialogue lacks its decision."""
+    for (part, item), ones in of_turns.items():
         judgement = next((one for one in answers.value["judgements"] if one["item"] == item), None)
         if judgement is None:
             judgement = {"item": item, "kind": "dialogue"}
             answers.value["judgements"].append(judgement)
             answers.places.append(first_row[item])
-        judgement["tags"] = ones
+        judgement[part] = ones

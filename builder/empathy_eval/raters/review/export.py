@@ -39,14 +39,14 @@ def export_review(
     ``progress`` is called with each rater that is done.
 
     Raises:
-        InputError: if the folder is no release, nothing is drawn, there are too few raters, rejected texts are asked for and not there, or
-            ``out`` holds another review, or anything that is not written again.
+        InputError: if the folder is no release, nothing is drawn, there are too few raters, or turns for the planted tags, rejected texts
+            are asked for and not there, or ``out`` holds another review, or anything that is not written again.
     """
     design = design or Design()
     for name in ("raters", "per_item"):
         if getattr(design, name) < 1:
             raise input_error(f"--{name.replace('_', '-')}", f'"{getattr(design, name)}" is too few', "give 1 or more")
-    for name in ("pairs", "dialogues", "cells", "rejected", "seed"):
+    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "seed"):
         if getattr(design, name) < 0:
             raise input_error(f"--{name}", f'"{getattr(design, name)}" is negative', "give 0 or more")
     manifest = read_manifest(release_dir)

@@ -13,6 +13,8 @@ from empathy_eval.raters.review.record import CRITERIA
 
 # Label Studio has one configuration a project, so replies and dialogues are two projects.
 PROJECTS = {"variant": "replies", "dialogue": "dialogues"}
+# Between the speaker of a turn and its strategy.
+NAMED = " · "
 
 
 def write_projects(sheet: dict[str, Any], folder: Path) -> None:
@@ -35,7 +37,7 @@ def _task(sheet: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
     data = {"review": sheet["review"], "rater": sheet["rater"], **item}
     if item["kind"] == "dialogue":
         data["turns"] = [
-            {"speaker": " · ".join(filter(None, (turn["role"], turn["strategy"]))), "text": turn["text"]} for turn in item["turns"]
+            {"speaker": NAMED.join(filter(None, (turn["role"], turn["strategy"]))), "text": turn["text"]} for turn in item["turns"]
         ]
     return {"data": data}
 
@@ -64,25 +66,44 @@ def read_tasks(tasks: list[dict[str, Any]]) -> tuple[dict[str, Any], list[str], 
 
 def _judgement(data: dict[str, Any], result: list[dict[str, Any]]) -> dict[str, Any]:
     """One annotation in the form of the answers' schema; what the rater left out is left out."""
-    value = {one["from_name"]: one["value"] for one in result if one["from_name"] != "strategy"}
+    value = {one["from_name"]: one["value"] for one in result if one["from_name"] not in ("strategy", "remark")}
     found: dict[str, Any] = {"item": data.get("item"), "kind": data.get("kind")}
     found |= {name: value[name].get("rating") for name in CRITERIA if name in value}
     found |= {name: "\n".join(value[name].get("text", [])) for name in ("reason", "comment") if name in value}
     if "decision" in value:
         found["decision"] = value["decision"].get("choices", [None])[0]
     if data.get("kind") == "dialogue":
+        remarks = _remarks(result)
         marks = [one["value"] for one in result if one["from_name"] == "strategy"]
-        found["tags"] = _tags(data["turns"], marks, checked="tags" in value)
+        # Only what is marked can be remarked on: what a seeker says has no strategy, its mark stands for the remark alone.
+        said = {one["turn"] for one in remarks if one["turn"] < len(data["turns"]) and NAMED not in data["turns"][one["turn"]]["speaker"]}
+        found["tags"] = _tags(data["turns"], [mark for mark in marks if _turn(mark, data["turns"]) not in said], checked="tags" in value)
+        found |= {"remarks": remarks} if remarks else {}
     return found
+
+
+def _remarks(result: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The remarks on marked turns, by turn; a remark has the place of its mark, or else the mark's id."""
+    starts = {one.get("id"): one["value"]["start"] for one in result if "start" in one["value"]}
+    said: dict[int, list[str]] = {}
+    for one in result:
+        start = one["value"].get("start", starts.get(one.get("id")))
+        if one["from_name"] == "remark" and start is not None:
+            said.setdefault(int(start), []).extend(one["value"].get("text", []))
+    return [{"turn": turn, "comment": "\n".join(texts)} for turn, texts in sorted(said.items()) if "".join(texts).strip()]
+
+
+def _turn(mark: dict[str, Any], turns: list[dict[str, str]]) -> int:
+    return int(mark.get("start", len(turns)))
 
 
 def _tags(turns: list[dict[str, str]], marks: list[dict[str, Any]], *, checked: bool) -> list[dict[str, Any]]:
     """A mark says what a turn's strategy should be; a mark over several turns stands for its first."""
     found = []
     for mark in marks:
-        place, strategy = int(mark.get("start", len(turns))), mark.get("paragraphlabels", [""])[0]
-        same = place < len(turns) and turns[place]["speaker"].endswith(f" · {strategy}")
+        place, strategy = _turn(mark, turns), mark.get("paragraphlabels", [""])[0]
+        same = place < len(turns) and turns[place]["speaker"].endswith(f"{NAMED}{strategy}")
         found.append({"turn": place, "right": True} if same else {"turn": place, "right": False, "strategy": strategy})
     marked = {one["turn"] for one in found}
-    unmarked = (place for place, turn in enumerate(turns) if " · " in turn["speaker"] and place not in marked) if checked else ()
+    unmarked = (place for place, turn in enumerate(turns) if NAMED in turn["speaker"] and place not in marked) if checked else ()
     return sorted([*found, *({"turn": place, "right": True} for place in unmarked)], key=lambda one: int(one["turn"]))

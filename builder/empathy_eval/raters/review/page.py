@@ -8,10 +8,10 @@ import json
 from typing import Any
 
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.review.told import FOLDER, told
 
-FOLDER = "review"
 SCRIPTS = ("store.js", "item.js", "page.js")
 
 
@@ -26,26 +26,22 @@ def page(sheet: dict[str, Any]) -> str:
     Returns:
         HTML; equal sheets give equal pages.
     """
-    folder, told = data_folder(FOLDER) / "page", _told()
+    folder, texts = data_folder(FOLDER) / "page", told()
     templates = environment(folder)
     templates.filters["csp"] = _csp
     return templates.get_template("page.html.j2").render(
-        **told,
+        **texts,
         style=(folder / "page.css").read_text(encoding="utf-8"),
         script="\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
-        data=embedded_json({"sheet": sheet, "training": told["training"]}),
+        data=embedded_json({"sheet": sheet, "training": texts["training"]}),
     )
 
 
 def guidance() -> str:
-    """The guidance and the ten training replies as Markdown, for those who rate in a spreadsheet."""
-    told = _told()
-    return environment(data_folder(FOLDER)).get_template("guidance.md.j2").render(**told["guidance"], training=told["training"]["training"])
-
-
-def _told() -> dict[str, Any]:
-    """What a rater is told and trained with."""
-    return {name: read_yaml(data_folder(FOLDER) / f"{name}.yaml", name) for name in ("guidance", "training")}
+    """The guidance, the strategies, the columns and the ten training replies as Markdown, for those who rate in a spreadsheet."""
+    texts = told()
+    template = environment(data_folder(FOLDER)).get_template("guidance.md.j2")
+    return template.render(**texts["guidance"], training=texts["training"]["training"], strategies=load_taxonomy().strategies)
 
 
 def _csp(text: str) -> str:

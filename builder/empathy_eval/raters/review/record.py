@@ -88,16 +88,30 @@ def decisions(record: dict[str, Any]) -> list[Decision]:
 
 
 def corrections(record: dict[str, Any]) -> list[Correction]:
-    """The strategy tags that at least one rater found wrong, with the strategy each would be."""
+    """The strategy tags that at least one rater found wrong, with the strategy each would be; none where another tag was planted."""
     judged: dict[tuple[str, int, str], list[str | None]] = defaultdict(list)
-    for one in record["judgements"]:
-        for tag in one.get("tags", []):
+    for one, tag in _tags(record):
+        if "planted" not in tag:
             judged[one["dialogue_id"], tag["turn"], tag["tag"]].append(tag.get("strategy"))
     return [
         Correction(*place, strategy, said.count(strategy), len(said))
         for place, said in sorted(judged.items())
         for strategy in sorted({one for one in said if one})
     ]
+
+
+def planted_found(record: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    """Of the planted tags that each rater judged, how many they found wrong, and of how many."""
+    found: dict[str, list[bool]] = defaultdict(list)
+    for one, tag in _tags(record):
+        if "planted" in tag:
+            found[_rater(record, one)].append(not tag["right"])
+    return {rater: (sum(ones), len(ones)) for rater, ones in sorted(found.items())}
+
+
+def _tags(record: dict[str, Any]) -> Iterator[tuple[Judgement, dict[str, Any]]]:
+    """Every judgement of a tag, beside the judgement of its dialogue."""
+    yield from ((one, tag) for one in record["judgements"] for tag in one.get("tags", []))
 
 
 def rating_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -12,7 +12,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import files_of
+from empathy_eval.design.dataset import files_of, parts_of
 from empathy_eval.design.planning import apportion
 
 CANDIDATES = "candidates.parquet"
@@ -28,6 +28,7 @@ class Design:
     per_item: int = 3
     cells: int = 0
     rejected: int = 0
+    planted: int = 0
     seed: int = 0
 
 
@@ -53,6 +54,11 @@ class Unit:
     name: str
     kind: str
     cells: tuple[Cell, ...] = (Cell("dialogue"),)
+
+    @property
+    def dialogue(self) -> str:
+        """The dialogue that it is, or whose turn it is."""
+        return self.name if self.kind == "dialogue" else parts_of(self.name)[0]
 
 
 @dataclass(frozen=True)

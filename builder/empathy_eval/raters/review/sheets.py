@@ -16,6 +16,7 @@ from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.assignment import assign
+from empathy_eval.raters.review.planted import plant
 from empathy_eval.raters.review.record import content_hash
 from empathy_eval.raters.review.sample import CANDIDATES, Cell, Design, Sample, Unit, batches
 
@@ -51,9 +52,14 @@ def item_code(seal: str, seed: int, rater: str, name: str) -> str:
 
 
 def make_review(release_dir: Path, manifest: Mapping[str, Any], sample: Sample, design: Design) -> Review:
-    """Assigns the units of a sample, reads their texts and makes the key; sheets are made when they are asked for."""
+    """Assigns the units of a sample, reads their texts and makes the key; sheets are made when they are asked for.
+
+    Raises:
+        InputError: if there are too few raters, or too few turns for the planted tags.
+    """
     assigned = assign(sample.units, design)
     texts = _texts(release_dir, sample.units)
+    plant({unit.name: texts[unit.name]["turns"] for unit in sample.units if unit.kind == "dialogue"}, design.planted, design.seed)
     review = review_id(manifest, design)
     shown: dict[str, list[tuple[str, Item]]] = {}
     key: dict[str, Item] = {}
@@ -99,7 +105,7 @@ def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: i
     """The order a rater sees: replies before whole dialogues, flagged dialogues first, else a seeded order of the rater's own.
 
     Replies of one dialogue come by turn: a later one shows the references of the earlier ones, beside which an edited copy would be seen
-    for what it is. For the same reason whole dialogues come last.
+    for what it is. Whole dialogues are not those of the replies, and come last.
     """
     shuffled = sorted(seen, key=lambda one: derived_random(seed, "order", rater, one[0].name).random())
     group = {unit.name: (unit.kind, texts[unit.name]["dialogue_id"]) for unit, _ in seen}
@@ -116,7 +122,7 @@ def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> Item:
     about = {"item": code, "kind": unit.kind, "scenario": row["scenario"], "situation": row["description"], "flags": row["flags"]}
     if unit.kind == "variant":
         return {**about, "context": row["context"], "text": row[cell.name]}
-    turns = [{name: turn[name] for name in ("role", "text", "strategy")} for turn in row["turns"]]
+    turns = [{"role": turn["role"], "text": turn["text"], "strategy": turn.get("planted", turn["strategy"])} for turn in row["turns"]]
     return {**about, "turns": turns}
 
 
@@ -135,6 +141,7 @@ def _key_entry(unit: Unit, cell: Cell, row: TableRow) -> Item:
         }
     turns = {
         str(place): {"strategy": turn["strategy"], "text": text_hash(turn["text"])}
+        | ({"planted": turn["planted"]} if "planted" in turn else {})
         for place, turn in enumerate(row["turns"])
         if turn["role"] == "helper"
     }

@@ -13,13 +13,16 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.raters.review.record import CRITERIA
+from empathy_eval.raters.review.told import warning
 
-SHOWN = ("item", "kind", "turn", "scenario", "situation", "context", "role", "text", "strategy")
+WARNING = "warning"
+SHOWN = ("item", "kind", "turn", WARNING, "scenario", "situation", "context", "role", "text", "strategy")
 FILLED = (*CRITERIA, "decision", "reason", "tag", "right_strategy", "comment")
 # Hidden amid the columns to fill: sorted without those on the left, or they without these, it stands beside another item.
 TIE = "belongs_to"
 COLUMNS = (*SHOWN, *CRITERIA, TIE, *FILLED[len(CRITERIA) :], "rater", "review")
-WIDTHS = {"situation": 40, "context": 60, "text": 60, "strategy": 26, "reason": 30, "right_strategy": 26, "comment": 30}
+CHOICES: dict[str, Any] = {**dict.fromkeys(CRITERIA, ["1", "2", "3"]), "decision": ["keep", "remove"], "tag": ["right", "wrong"]}
+WIDTHS = {WARNING: 26, "situation": 40, "context": 60, "text": 60, "strategy": 26, "reason": 30, "right_strategy": 26, "comment": 30}
 HIDDEN = {TIE, "rater", "review"}
 # What a spreadsheet program takes for the start of a formula; some take the full-width forms too.
 FORMULA = tuple("=+-@'＝＋－＠")
@@ -50,7 +53,7 @@ def tie(row: Row) -> str:
 def _untied_rows(sheet: dict[str, Any]) -> Iterator[Row]:
     for item in sheet["items"]:
         about = dict.fromkeys(COLUMNS, "") | {name: item[name] for name in ("item", "kind", "scenario", "situation")}
-        about |= {"rater": sheet["rater"], "review": sheet["review"]}
+        about |= {WARNING: warning(item), "rater": sheet["rater"], "review": sheet["review"]}
         if item["kind"] == "variant":
             yield about | {"context": "\n\n".join(f"{one['role']}: {one['text']}" for one in item["context"]), "text": item["text"]}
             continue
@@ -149,8 +152,7 @@ def _write_workbook(sheet: dict[str, Any], stream: io.BytesIO, parts: Path) -> N
 
 def _add_choices(page: Any, strategies: int) -> None:
     """Lists to choose from in the columns to fill; the names of strategies stand on a page of their own."""
-    lists: dict[str, Any] = {**dict.fromkeys(CRITERIA, ["1", "2", "3"]), "decision": ["keep", "remove"], "tag": ["right", "wrong"]}
-    for name, source in {**lists, "right_strategy": f"=strategies!$A$2:$A${strategies + 1}"}.items():
+    for name, source in {**CHOICES, "right_strategy": f"=strategies!$A$2:$A${strategies + 1}"}.items():
         column, error = COLUMNS.index(name), "Choose one of the list, or leave the cell empty."
         page.data_validation(1, column, LAST_ROW, column, {"validate": "list", "source": source, "error_message": error})
 
@@ -163,7 +165,8 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     """
     table = _csv_table(path) if path.suffix.lower() == ".csv" else _xlsx_table(path)
     head = next(table, [])
-    missing = [name for name in COLUMNS if name not in head]
+    # Sheets that were sent before there was a warning come back without it.
+    missing = [name for name in COLUMNS if name not in head and name != WARNING]
     if missing:
         what = "misses the columns " + ", ".join(f'"{name}"' for name in missing)
         raise input_error(f"{path}: row 1", what, "leave the head of the table as it was sent")

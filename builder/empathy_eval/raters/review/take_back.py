@@ -13,7 +13,7 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import write_whole
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.design.dataset import read_manifest
-from empathy_eval.raters.review.answers import Answers, read_answers
+from empathy_eval.raters.review.answers import OF_TURNS, Answers, read_answers
 from empathy_eval.raters.review.export import KEY
 from empathy_eval.raters.review.record import read_record, write_tables
 from empathy_eval.raters.review.sheets import text_hash
@@ -98,8 +98,9 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
             what = f'"{one["item"]}" was sent to {known["rater"]}, not to "{value["rater"]}"'
             yield Problem(where, what, "ask who filled in the file; codes are each rater's own")
         else:
-            rows = [f"{path}: {row}" for row in answers.tag_rows.get(one["item"], [])]
-            yield from _tag_problems(rows or [where] * len(one.get("tags", [])), one, known)
+            rows = {part: [f"{path}: {row}" for row in answers.turn_rows.get((part, one["item"]), [])] for part in OF_TURNS}
+            yield from _tag_problems(rows["tags"] or [where] * len(one.get("tags", [])), one, known)
+            yield from _remark_problems(rows["remarks"] or [where] * len(one.get("remarks", [])), one)
     for (item, turn), (place, text) in answers.texts.items():
         known = key["items"].get(item, {})
         sent = known.get("turns", {}).get(turn, {}).get("text") if turn else known.get("text")
@@ -117,10 +118,19 @@ def _tag_problems(places: Sequence[str], one: Judgement, known: dict[str, Any]) 
             yield Problem(where, f"judges the strategy of turn {tag['turn']} twice", "keep one of the two")
         elif turn is None:
             yield Problem(where, f"turn {tag['turn']} is no helper turn of this dialogue", "judge the strategies of helper turns")
-        elif tag.get("strategy") == turn["strategy"]:
+        elif tag.get("strategy") == turn.get("planted", turn["strategy"]):
             what = f'turn {tag["turn"]} is said to be wrong, and to be "{tag["strategy"]}" as it is'
             yield Problem(where, what, "say that it is right, or choose another strategy")
         seen.add(tag["turn"])
+
+
+def _remark_problems(places: Sequence[str], one: Judgement) -> Iterable[Problem]:
+    """A turn is remarked on once: of two remarks nothing tells which counts."""
+    seen = set[int]()
+    for where, remark in zip(places, one.get("remarks", []), strict=False):
+        if remark["turn"] in seen:
+            yield Problem(where, f"comments on turn {remark['turn']} twice", "put the two comments into one")
+        seen.add(remark["turn"])
 
 
 def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *, replace: bool) -> tuple[Imported, list[Problem]]:
@@ -185,9 +195,17 @@ def _unblinded(answer: Judgement, answers: Answers, key: dict[str, Any]) -> Judg
     if answer["kind"] == "variant":
         return {**about, **{name: answer[name] for name in ("coherence", "helpfulness", "empathy")}, **end}
     turns = key["items"][answer["item"]]["turns"]
-    tags = [{"turn": one["turn"], "tag": turns[str(one["turn"])]["strategy"], **one} for one in answer.get("tags", [])]
+    tags = [_tag(one, turns[str(one["turn"])]) for one in answer.get("tags", [])]
     tags.sort(key=lambda one: int(one["turn"]))
-    return {**about, "decision": answer["decision"], "reason": answer.get("reason", ""), "tags": tags, **end}
+    # Only where there are any: a record of a time without them stays as it is when its files are imported again.
+    remarks = {"remarks": sorted(answer["remarks"], key=lambda one: int(one["turn"]))} if answer.get("remarks") else {}
+    return {**about, "decision": answer["decision"], "reason": answer.get("reason", ""), "tags": tags, **remarks, **end}
+
+
+def _tag(said: dict[str, Any], turn: dict[str, Any]) -> dict[str, Any]:
+    """What is said of a tag beside the tag itself and, if another was planted in its place, the one that was shown."""
+    planted = {"planted": turn["planted"]} if "planted" in turn else {}
+    return {"turn": said["turn"], "tag": turn["strategy"], **planted, **said}
 
 
 def _said(one: Judgement) -> Judgement:
