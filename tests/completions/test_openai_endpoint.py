@@ -235,7 +235,7 @@ def test_a_request_that_waits_for_its_turn_when_the_run_is_stopped_is_not_sent_a
 
 def test_a_server_that_is_gone_leaves_items_missing_when_patience_ends(bench: Bench) -> None:
     with running() as server:
-        config = bench.config(server, {"patience_seconds": 0.2})
+        config = bench.config(server, {"patience_seconds": 0.2, "timeout_seconds": 30})
     summary = bench.build("b", config, budget_tokens=10_000_000)
     assert summary.status["missing"] == DIALOGUES and "no answer: ClientConnectorError" in summary.missing[0]
     with Ledger(bench.folder / "b" / "ledger.sqlite", create=False) as ledger:
