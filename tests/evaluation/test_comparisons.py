@@ -18,7 +18,7 @@ from scipy import stats
 CHANCE = Chance(resamples=200, exchanges=199, seed=1)
 LONG = bool(os.environ.get("LONG"))
 # All 2,000 take minutes.
-SIMULATIONS = 2000 if LONG else 300
+SIMULATIONS = 2000 if LONG else 100
 
 
 def rated(*duels: tuple[Sequence[float], Sequence[float]]) -> Rated:
@@ -89,8 +89,8 @@ def test_intervals_cover_the_difference_of_two_metrics(dialogues: int) -> None:
     # What very many dialogues give is the truth.
     truth = simulated(10**6, 0.4, dialogues=200_000)
     found = [simulated(seed, 0.4, dialogues=dialogues) for seed in range(SIMULATIONS)]
-    # Of 300 simulations 95 % vary by 2.5 points.
-    least, most = (0.935, 0.965) if LONG else (0.91, 0.985)
+    # Of 100 simulations 95 % vary by 4.4 points.
+    least, most = (0.935, 0.965) if LONG else (0.88, 0.995)
     for gaps, true in (
         ([one.accuracy for one in found], truth.accuracy.value),
         ([one.effect for one in found if one.effect], truth.effect.value if truth.effect else 0.0),
