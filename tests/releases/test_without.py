@@ -21,7 +21,6 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.evaluation.report import report
 from empathy_eval.evaluation.score import score
-from empathy_eval.evaluation.shortcut_rows import lines_of
 from empathy_eval.generation.build import build
 from empathy_eval.releases.diff import diff
 from empathy_eval.releases.verify import verify
@@ -89,7 +88,7 @@ def test_the_audit_has_every_shortcut_but_the_embedding(left: Path, released: tu
     (ours, whole) = (json.loads((one / "report" / "tables.json").read_text())["shortcuts"] for one in (left, released[0]))
     for one, other in zip(ours["contrasts"], whole["contrasts"], strict=True):
         assert one["shortcuts"] == other["shortcuts"][:-1] and other["shortcuts"][-1]["name"] == "embedding"
-    assert lines_of({"shortcuts": ours}).keys() == {one["contrast"] for one in whole["contrasts"]} and lines_of({}) == {}
+    assert all(one["line"] for one in ours["contrasts"])
 
 
 def test_verify_report_and_score_miss_nothing(left: Path, tmp_path: Path) -> None:

@@ -108,11 +108,3 @@ class Audit:
             InputError: if pandas is not installed.
         """
         return data_frame(self.records(), COLUMNS, NUMBERS)
-
-
-def lines_of(tables: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """By contrast the shortcut line that the tables of a report tell: ``shortcut``, ``value``, ``low``, ``high``.
-
-    Contrasts without one are left out; a report of before there was an audit has none.
-    """
-    return {one["contrast"]: one["line"] for one in tables.get("shortcuts", {}).get("contrasts", ()) if one["line"]}
