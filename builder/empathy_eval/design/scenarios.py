@@ -28,14 +28,18 @@ class SeedTurn:
     device: str | None = None
     near_empathetic: str | None = None
     far_apathetic: str | None = None
+    apathetic_manner: str | None = None
+    far_apathetic_manner: str | None = None
 
 
 @dataclass(frozen=True)
 class Seed:
-    """A curated seed dialogue."""
+    """A curated seed dialogue; ``register`` is how its seeker writes, ``emblems`` nouns that no other seed has."""
 
     description: str
     turns: tuple[SeedTurn, ...]
+    register: str | None = None
+    emblems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -110,16 +114,22 @@ def load_catalogue(folder: Path | None = None) -> Catalogue:
 
 def _scenario(value: dict[str, Any]) -> Scenario:
     seed = value.get("seed")
-    parsed = Seed(seed["description"].strip(), tuple(map(_turn, seed["turns"]))) if seed else None
+    parsed = None
+    if seed:
+        turns = tuple(map(_turn, seed["turns"]))
+        parsed = Seed(seed["description"].strip(), turns, seed.get("register"), tuple(seed.get("emblems", ())))
     return Scenario(**{**value, "definition": value["definition"].strip(), "openings": tuple(value["openings"]), "seed": parsed})
 
 
 def _turn(value: dict[str, Any]) -> SeedTurn:
     far = value.get("empathetic")
-    own = {name: value[name].strip() for name in ("role", "text", "strategy", "apathetic") if name in value}
+    own = {name: value[name].strip() for name in ("role", "text", "strategy") if name in value}
     other = {"empathetic": far["text"].strip(), "empathetic_strategy": far["strategy"], "device": far["device"]} if far else {}
-    controls = {name: text.strip() for name, text in value.get("controls", {}).items()}
-    return SeedTurn(**own, **other, **controls)
+    variants = {**value.get("controls", {}), **({"apathetic": value["apathetic"]} if "apathetic" in value else {})}
+    # A cold text may stand with its manner.
+    texts = {name: (one["text"] if isinstance(one, dict) else one).strip() for name, one in variants.items()}
+    manners = {f"{name}_manner": one["manner"] for name, one in variants.items() if isinstance(one, dict)}
+    return SeedTurn(**own, **other, **texts, **manners)
 
 
 def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy) -> list[Problem]:
