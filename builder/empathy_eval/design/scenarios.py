@@ -16,7 +16,6 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 
-
 # Turns of seeds that a request shows.
 EXAMPLES = 3
 

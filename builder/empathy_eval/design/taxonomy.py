@@ -9,7 +9,6 @@ from pathlib import Path
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 
-
 # The variants that have a manner or a device.
 VARIANT_WAYS = ("apathetic", "far_apathetic", "empathetic")
 
