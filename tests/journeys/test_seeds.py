@@ -112,7 +112,7 @@ def test_far_variants_change_the_strategy_within_the_phase_and_name_their_device
     for place, turn in helper_turns(all_seeds):
         assert turn.strategy and turn.empathetic_strategy and turn.strategy != turn.empathetic_strategy, place
         assert all_seeds.taxonomy.phase_of(turn.strategy) == all_seeds.taxonomy.phase_of(turn.empathetic_strategy), place
-        assert turn.device, place
+        assert turn.ways["empathetic"], place
 
 
 def test_controls_match_their_counterparts_in_edit_ratio_and_length(all_seeds: Catalogue) -> None:

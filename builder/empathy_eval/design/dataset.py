@@ -19,6 +19,9 @@ TEXT, FLAGS = pa.string(), pa.list_(pa.string())
 
 # By how much words alone prefer the kind text of a pair: the one column that may be null, and that releases of before do not have.
 DIFFICULTY = "difficulty"
+# How the variants of a pair are made what they are; null where that was not planned.
+WAYS = ("apathetic_manner", "empathetic_device")
+FAR_WAY = "far_apathetic_manner"
 
 
 UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
@@ -33,7 +36,8 @@ _PAIR = [
     ("reference", TEXT), *((name, TEXT) for name in PAIR_VARIANTS), ("empathetic_strategy", TEXT), ("apathetic_method", TEXT),
     ("apathetic_edit_ratio", pa.float64()), ("empathetic_overlap", pa.float64()),
     ("toxicity", pa.struct([(name, pa.float64()) for name in ("reference", *PAIR_VARIANTS)])),
-    ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT), (DIFFICULTY, pa.float64()),
+    ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT), *((name, TEXT) for name in WAYS),
+    (DIFFICULTY, pa.float64()),
 ]  # fmt: skip
 
 
@@ -56,7 +60,7 @@ COLUMNS = {
     "preferences": pa.schema(
         [("pair_id", TEXT), ("scenario", TEXT), ("prompt", MESSAGES), ("chosen", MESSAGES), ("rejected", MESSAGES)]
     ),
-    "controls": pa.schema([*_PAIR, *_CONTROL]),
+    "controls": pa.schema([*_PAIR, *_CONTROL, (FAR_WAY, TEXT)]),
 }  # fmt: skip
 
 

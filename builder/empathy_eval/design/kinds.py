@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from empathy_eval.design.contrasts import CONTROLS
 
-REWRITING = frozenset({"taxonomy", "exemplar", "context", "strategy", "limits"})
+REWRITING = frozenset({"taxonomy", "exemplar", "context", "strategy", "limits", "way", "examples"})
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import TypeVar
 
@@ -16,7 +16,7 @@ from empathy_eval.base.hashing import derived_random
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.phases import PhaseRules, Role
 from empathy_eval.design.scenarios import Catalogue, Seed
-from empathy_eval.design.taxonomy import Taxonomy
+from empathy_eval.design.taxonomy import VARIANT_WAYS, Taxonomy
 
 # How often a role speaks twice running, and how often an early action turn changes places with a comforting one.
 DOUBLE_TURN = 0.07
@@ -127,7 +127,7 @@ def seed_plan(scenario_id: int, seed: Seed) -> Plan:
     turns = tuple(
         PlannedTurn("seeker")
         if turn.role == "seeker"
-        else PlannedTurn("helper", turn.strategy, turn.empathetic_strategy, turn.near_empathetic is not None)
+        else PlannedTurn("helper", turn.strategy, turn.empathetic_strategy, turn.near_empathetic is not None, turn.ways)
         for turn in seed.turns
     )
     return Plan(f"{scenario_id:03d}-seed", scenario_id, None, turns)
@@ -142,8 +142,17 @@ def drawn_plan(seed: int, scenario_id: int, index: int, taxonomy: Taxonomy, rule
     far = {place: _other(rng, strategies[place], taxonomy) for place in helper_places}
     # Controls come from a generator of their own: asking for more of them changes nothing else.
     chosen = derived_random(seed, "controls", scenario_id, index).sample(helper_places, len(helper_places))[:controls]
-    turns = tuple(PlannedTurn(role, strategies.get(place), far.get(place), place in chosen) for place, role in enumerate(roles))
+    ways = {place: _ways(taxonomy, scenario_id + index + number) for number, place in enumerate(helper_places)}
+    turns = tuple(
+        PlannedTurn(role, strategies.get(place), far.get(place), place in chosen, ways.get(place, {})) for place, role in enumerate(roles)
+    )
     return Plan(f"{scenario_id:03d}-{index:05d}", scenario_id, index, turns)
+
+
+def _ways(taxonomy: Taxonomy, step: int) -> dict[str, str]:
+    """By variant its manner or device, by rotation: each comes up equally often over turns, dialogues and scenarios."""
+    known = {variant: taxonomy.ways(variant) for variant in VARIANT_WAYS}
+    return {variant: ways[step % len(ways)].name for variant, ways in known.items() if ways}
 
 
 def _roles(rng: random.Random, rules: PhaseRules) -> list[Role]:
@@ -195,12 +204,16 @@ def _other(rng: random.Random, strategy: str, taxonomy: Taxonomy) -> str:
 
 @dataclass(frozen=True)
 class PlannedTurn:
-    """The role of one turn; for a helper its strategy, that of the empathetic variant, and whether controls are made."""
+    """The role of one turn; for a helper its strategy, that of the empathetic variant, and whether controls are made.
+
+    ``ways`` are by variant its manner or device.
+    """
 
     role: Role
     strategy: str | None = None
     empathetic_strategy: str | None = None
     controls: bool = False
+    ways: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
+
+# Turns of seeds that a request shows.
+EXAMPLES = 3
 
 
 @dataclass(frozen=True)
@@ -25,17 +30,20 @@ class SeedTurn:
     apathetic: str | None = None
     empathetic: str | None = None
     empathetic_strategy: str | None = None
-    device: str | None = None
     near_empathetic: str | None = None
     far_apathetic: str | None = None
+    # By variant its manner or device.
+    ways: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
 class Seed:
-    """A curated seed dialogue."""
+    """A curated seed dialogue; ``register`` is how its seeker writes, ``emblems`` nouns that no other seed has."""
 
     description: str
     turns: tuple[SeedTurn, ...]
+    register: str | None = None
+    emblems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -75,6 +83,31 @@ class Catalogue:
         others = [one.seed for one in self.scenarios if one.seed and one.number != number]
         return derived_random(seed, "exemplar", number).choice(others) if others else None
 
+    def examples(self, seed: int, number: int, variant: str, way: str | None) -> list[Example]:
+        """A few turns of seed dialogues of other scenarios with this variant, made in this way if there is one.
+
+        The same for all dialogues of a scenario, so that providers can reuse the prefix of its requests.
+        """
+        found = []
+        for scenario in self.scenarios:
+            turns = scenario.seed.turns if scenario.seed and scenario.number != number else ()
+            for before, turn in itertools.pairwise(turns):
+                text: str | None = getattr(turn, variant)
+                if text and turn.ways.get(variant) == way and before.role == "seeker":
+                    far = variant in ("empathetic", "far_apathetic")
+                    found.append(Example(before.text, turn.text, text, (turn.empathetic_strategy if far else turn.strategy) or ""))
+        return derived_random(seed, "examples", number, variant, way).sample(found, min(EXAMPLES, len(found)))
+
+
+@dataclass(frozen=True)
+class Example:
+    """A helper turn of a seed and what became of it: the seeker's words before, the reference, the text of the variant."""
+
+    before: str
+    reference: str
+    text: str
+    strategy: str
+
 
 def load_catalogue(folder: Path | None = None) -> Catalogue:
     """Reads a scenario folder (by default the project's own), with all problems of all files at once.
@@ -110,16 +143,22 @@ def load_catalogue(folder: Path | None = None) -> Catalogue:
 
 def _scenario(value: dict[str, Any]) -> Scenario:
     seed = value.get("seed")
-    parsed = Seed(seed["description"].strip(), tuple(map(_turn, seed["turns"]))) if seed else None
+    parsed = None
+    if seed:
+        turns = tuple(map(_turn, seed["turns"]))
+        parsed = Seed(seed["description"].strip(), turns, seed.get("register"), tuple(seed.get("emblems", ())))
     return Scenario(**{**value, "definition": value["definition"].strip(), "openings": tuple(value["openings"]), "seed": parsed})
 
 
 def _turn(value: dict[str, Any]) -> SeedTurn:
     far = value.get("empathetic")
-    own = {name: value[name].strip() for name in ("role", "text", "strategy", "apathetic") if name in value}
-    other = {"empathetic": far["text"].strip(), "empathetic_strategy": far["strategy"], "device": far["device"]} if far else {}
-    controls = {name: text.strip() for name, text in value.get("controls", {}).items()}
-    return SeedTurn(**own, **other, **controls)
+    own = {name: value[name].strip() for name in ("role", "text", "strategy") if name in value}
+    other = {"empathetic": far["text"].strip(), "empathetic_strategy": far["strategy"]} if far else {}
+    variants = {**value.get("controls", {}), **({"apathetic": value["apathetic"]} if "apathetic" in value else {})}
+    # A cold text may stand with its manner.
+    texts = {name: (one["text"] if isinstance(one, dict) else one).strip() for name, one in variants.items()}
+    ways = {name: one["manner"] for name, one in variants.items() if isinstance(one, dict)}
+    return SeedTurn(**own, **other, **texts, ways=ways | ({"empathetic": far["device"]} if far else {}))
 
 
 def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy) -> list[Problem]:
@@ -138,6 +177,10 @@ def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy) -> list[Proble
         if other not in allowed:
             what = f'empathetic strategy "{other}" for a turn with "{turn.strategy}"'
             found.append(Problem(f"{path}: turn {place}", what, f"use another one of its phase: {', '.join(allowed)}"))
+        for variant, way in turn.ways.items():
+            known = [one.name for one in taxonomy.ways(variant)]
+            if known and way not in known:
+                found.append(Problem(f"{path}: turn {place}: {variant}", f'"{way}" is not known', f"use one of these: {', '.join(known)}"))
     return found
 
 

@@ -1,4 +1,4 @@
-"""The 15 support strategies and their three phases, read from ``scenarios/taxonomy.yaml``."""
+"""The 15 support strategies and their three phases, and the ways of variants, read from ``scenarios/taxonomy.yaml``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from pathlib import Path
 
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
+
+# The variants that have a manner or a device.
+VARIANT_WAYS = ("apathetic", "far_apathetic", "empathetic")
 
 
 @dataclass(frozen=True)
@@ -21,11 +24,30 @@ class Strategy:
 
 
 @dataclass(frozen=True)
+class Way:
+    """How a variant is made what it is: the manner of an apathetic one, the device of an empathetic one.
+
+    ``near`` says whether an edit of few words can carry it.
+    """
+
+    name: str
+    definition: str
+    near: bool = False
+
+
+@dataclass(frozen=True)
 class Taxonomy:
-    """The phases in their order, and the strategies of each."""
+    """The phases in their order, the strategies of each, and the manners and devices of variants, if it has any."""
 
     phases: tuple[str, ...]
     strategies: tuple[Strategy, ...]
+    manners: tuple[Way, ...] = ()
+    devices: tuple[Way, ...] = ()
+
+    def ways(self, variant: str) -> tuple[Way, ...]:
+        """The manners or devices that a variant can have."""
+        near = tuple(one for one in self.manners if one.near)
+        return dict(zip(VARIANT_WAYS, (near, self.manners, self.devices), strict=True)).get(variant, ())
 
     @cached_property
     def _by_abbreviation(self) -> dict[str, Strategy]:
@@ -54,4 +76,5 @@ def load_taxonomy(folder: Path | None = None) -> Taxonomy:
     """
     content = read_yaml((folder or data_folder("scenarios")) / "taxonomy.yaml", "taxonomy")
     strategies = tuple(Strategy(phase=phase["name"], **one) for phase in content["phases"] for one in phase["strategies"])
-    return Taxonomy(tuple(phase["name"] for phase in content["phases"]), strategies)
+    manners, devices = (tuple(Way(**one) for one in content.get(name, ())) for name in ("manners", "devices"))
+    return Taxonomy(tuple(phase["name"] for phase in content["phases"]), strategies, manners, devices)

@@ -58,6 +58,10 @@ class Scene:
         """The strategy of a variant: near ones keep the reference's, far ones have the planned other one."""
         return (self.reference.strategy if kind.near else self.planned.empathetic_strategy) or ""
 
+    def way(self, kind: Kind) -> str | None:
+        """The manner or the device of a variant; None for one without."""
+        return self.planned.ways.get(kind.variant or "")
+
     def about(self, kind: Kind) -> About:
         """What a request of that kind is about."""
         return About(self.dialogue_id, kind.name, self.place)
@@ -75,6 +79,7 @@ class Variant:
     overlap: float
     toxicity: float
     request_key: str | None
+    way: str | None = None
 
 
 @dataclass(frozen=True)

@@ -33,8 +33,11 @@ def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...]) -> list[Scene]:
 
 def messages(recipe: Recipe, kind: Kind, scene: Scene) -> list[Message]:
     """The messages of a rewriting request; what a far one may not see is not given to its template."""
+    taxonomy, variant, way = recipe.catalogue.taxonomy, kind.variant or "", scene.way(kind)
     seen: dict[str, Any] = {
-        "taxonomy": recipe.catalogue.taxonomy,
+        "taxonomy": taxonomy,
+        "way": next((one for one in taxonomy.ways(variant) if one.name == way), None),
+        "examples": recipe.catalogue.examples(recipe.config.seed, scene.scenario_id, variant, way),
         "exemplar": recipe.catalogue.exemplar(recipe.config.seed, scene.scenario_id),
         "context": scene.context,
         "limits": recipe.config.checks,
@@ -123,4 +126,5 @@ class Rewriter:
 def _made(kind: Kind, scene: Scene, judged: tuple[str, float], how: tuple[str, str, str | None]) -> Variant:
     """The variant of a judged text; ``how`` is the method, the model and the key of the request."""
     (text, score), (method, model, key), reference = judged, how, scene.reference.text
-    return Variant(text, scene.strategy(kind), method, model, edit_ratio(reference, text), overlap(reference, text), score, key)
+    way = None if method == "rules" else scene.way(kind)
+    return Variant(text, scene.strategy(kind), method, model, edit_ratio(reference, text), overlap(reference, text), score, key, way)

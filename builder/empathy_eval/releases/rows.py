@@ -28,7 +28,8 @@ def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[
             yield "preferences", _preference_row(row)
         controls = {name: getattr(pair, name) for name in CONTROLS}
         if all(controls.values()):
-            yield "controls", row | {column: value for name, one in controls.items() for column, value in _control(name, one).items()}
+            more = {column: value for name, one in controls.items() for column, value in _control(name, one).items()}
+            yield "controls", row | more | {"far_apathetic_manner": pair.far_apathetic and pair.far_apathetic.way}
 
 
 def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> TableRow:
@@ -66,6 +67,8 @@ def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy)
         **{name: one.text for name, one in variants.items()},
         "empathetic_strategy": taxonomy[pair.empathetic.strategy].name,
         "apathetic_method": pair.apathetic.method,
+        "apathetic_manner": pair.apathetic.way,
+        "empathetic_device": pair.empathetic.way,
         "apathetic_edit_ratio": pair.apathetic.edit_ratio,
         "empathetic_overlap": pair.empathetic.overlap,
         "toxicity": {"reference": pair.reference_toxicity, **{name: one.toxicity for name, one in variants.items()}},
