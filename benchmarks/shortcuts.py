@@ -25,7 +25,7 @@ from empathy_eval.base.tabular import Writer
 from empathy_eval.base.text import WORD
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, pair_id, split_of
-from empathy_eval.design.planning import apportion
+from empathy_eval.design.quotas import apportion
 from empathy_eval.design.scenarios import Scenario, load_catalogue
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.shortcut_texts import Held

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.phases import PhaseRules, breaches
-from empathy_eval.design.planning import Plan, apportion, drawn_plan, planned, plans, quotas, sequence
+from empathy_eval.design.planning import Plan, drawn_plan, plans
+from empathy_eval.design.quotas import apportion, planned, quotas, sequence
 from empathy_eval.design.scenarios import Catalogue, Scenario, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy
 from hypothesis import given, settings

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from empathy_eval.design.contrasts import CONTROLS
 
-REWRITING = frozenset({"taxonomy", "exemplar", "context", "strategy", "limits", "way", "examples"})
+REWRITING = frozenset({"taxonomy", "exemplar", "context", "strategy", "limits", "way", "examples", "length", "telltale"})
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class Kind:
 
 
 SELF_CHAT = Kind(
-    "self_chat", "self_chat", "dialogue_answer", frozenset({"taxonomy", "scenario", "plan", "index", "exemplar", "rules", "limits"})
+    "self_chat", "self_chat", "dialogue_answer", frozenset({"taxonomy", "scenario", "plan", "persona", "index", "exemplar", "rules", "limits"})
 )
 NEAR_APATHETIC = Kind("near_apathetic", "near", "variant_answer", REWRITING | {"reference"}, "apathetic")
 FAR_EMPATHETIC = Kind("far_empathetic", "far", "variant_answer", REWRITING, "empathetic")

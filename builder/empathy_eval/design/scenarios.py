@@ -11,13 +11,16 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.hashing import derived_random, digest
+from empathy_eval.base.hashing import derived_random, digest, digest_file
 from empathy_eval.base.schemas import read_yaml
+from empathy_eval.design.personas import Personas, load_personas
 from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 
 # Turns of seeds that a request shows.
 EXAMPLES = 3
+# The files of a scenario folder that are no scenario.
+COMMON = ("taxonomy.yaml", "personas.yaml", "telltale.yaml")
 
 
 @dataclass(frozen=True)
@@ -66,11 +69,18 @@ class Scenario:
 
 @dataclass(frozen=True)
 class Catalogue:
-    """The taxonomy and all scenarios, by number; ``seed_hash`` names the content of all seed dialogues."""
+    """The taxonomy and all scenarios, by number; ``seed_hash`` names the content of all seed dialogues.
+
+    ``personas`` is what seekers and lengths are drawn from, ``telltale`` the words that rewriters are told to do without, and
+    ``files`` the SHA-256 of each file that is no scenario.
+    """
 
     taxonomy: Taxonomy
     scenarios: tuple[Scenario, ...]
     seed_hash: str
+    personas: Personas | None = None
+    telltale: tuple[str, ...] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, number: int) -> Scenario:
         return next(scenario for scenario in self.scenarios if scenario.number == number)
@@ -116,12 +126,14 @@ def load_catalogue(folder: Path | None = None) -> Catalogue:
         InputError: for files that are not valid, seeds that break a phase rule, numbers that repeat, or no scenario at all.
     """
     folder = folder or data_folder("scenarios")
-    taxonomy = load_taxonomy(folder)
+    taxonomy, personas = load_taxonomy(folder), load_personas(folder)
+    words = folder / "telltale.yaml"
+    telltale = tuple(read_yaml(words, "telltale")["words"]) if words.is_file() else ()
     scenarios: list[Scenario] = []
     problems: list[Problem] = []
     raw: dict[int, Any] = {}
     for path in sorted(folder.glob("*.yaml")):
-        if path.name == "taxonomy.yaml":
+        if path.name in COMMON:
             continue
         try:
             value = read_yaml(path, "scenario")
@@ -129,7 +141,7 @@ def load_catalogue(folder: Path | None = None) -> Catalogue:
             problems += error.problems
             continue
         scenario = _scenario(value)
-        problems += _problems(scenario, path, taxonomy)
+        problems += _problems(scenario, path, taxonomy, personas)
         scenarios.append(scenario)
         raw[scenario.number] = value.get("seed")
     problems += _repeated_numbers(scenarios, folder)
@@ -138,7 +150,8 @@ def load_catalogue(folder: Path | None = None) -> Catalogue:
     if not scenarios:
         raise input_error(folder, "holds no scenario file", "add NNN-<slug>.yaml files")
     ordered = tuple(sorted(scenarios, key=lambda scenario: scenario.number))
-    return Catalogue(taxonomy, ordered, digest([[number, raw[number]] for number in sorted(raw)]))
+    files = {name: digest_file(folder / name) for name in COMMON if (folder / name).is_file()}
+    return Catalogue(taxonomy, ordered, digest([[number, raw[number]] for number in sorted(raw)]), personas, telltale, files)
 
 
 def _scenario(value: dict[str, Any]) -> Scenario:
@@ -161,8 +174,12 @@ def _turn(value: dict[str, Any]) -> SeedTurn:
     return SeedTurn(**own, **other, **texts, ways=ways | ({"empathetic": far["device"]} if far else {}))
 
 
-def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy) -> list[Problem]:
+def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Personas | None) -> list[Problem]:
     found = []
+    register = scenario.seed.register if scenario.seed else None
+    if personas and register and not personas.register(register):
+        known = ", ".join(one.name for one in personas.registers)
+        found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {known}"))
     if path.name != scenario.file_name:
         found.append(Problem(str(path), f"is named otherwise than its content ({scenario.file_name})", "rename the file"))
     turns = scenario.seed.turns if scenario.seed else ()

@@ -15,12 +15,16 @@ VARIANT_WAYS = ("apathetic", "far_apathetic", "empathetic")
 
 @dataclass(frozen=True)
 class Strategy:
-    """One way to support: its abbreviation is used in files and requests, its name in releases."""
+    """One way to support: its abbreviation is used in files and requests, its name in releases.
+
+    One that ``asks`` waits for an answer: no other helper turn follows it in a drawn plan.
+    """
 
     abbreviation: str
     name: str
     phase: str
     definition: str
+    asks: bool = False
 
 
 @dataclass(frozen=True)

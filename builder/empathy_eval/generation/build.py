@@ -25,7 +25,8 @@ from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.pending import under_way
 from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.planning import part_of, planned, plans
+from empathy_eval.design.planning import part_of, plans
+from empathy_eval.design.quotas import planned
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, provenance
 from empathy_eval.generation.checks.own import own_checks

@@ -15,7 +15,7 @@ from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.design.configuration import Configuration, identity_of
 from empathy_eval.design.kinds import KINDS
-from empathy_eval.design.planning import quotas
+from empathy_eval.design.quotas import quotas
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.outcomes import Outcome
@@ -51,6 +51,7 @@ def provenance(recipe: Recipe, checks: Sequence[Check]) -> dict[str, Any]:
         "rules": {path.name: digest_file(path) for path in sorted(data_folder("rules").glob("*.yaml"))},
         "schemas": {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in KINDS.values())},
         "seeds": catalogue.seed_hash,
+        "scenario_files": dict(catalogue.files),
         "scenarios": {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in wanted.items()},
         "toxicity_weights": weights_of(config.checks.toxicity),
         **({"checks": {one.name: one.signature for one in checks}} if checks else {}),

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
+from empathy_eval.base.text import words
 from empathy_eval.completions.asker import Trail
 from empathy_eval.completions.requests import About, Failure, Flaw
 from empathy_eval.design.kinds import KINDS, Kind
@@ -61,6 +62,11 @@ class Scene:
     def way(self, kind: Kind) -> str | None:
         """The manner or the device of a variant; None for one without."""
         return self.planned.ways.get(kind.variant or "")
+
+    def length(self, kind: Kind) -> int | None:
+        """The planned number of words of a variant, None for one without; a near one's is reckoned from the reference."""
+        planned = self.planned.lengths.get(kind.variant or "")
+        return planned + len(words(self.reference.text)) if kind.near and planned is not None else planned
 
     def about(self, kind: Kind) -> About:
         """What a request of that kind is about."""

@@ -109,7 +109,7 @@ class Items:
             raise LookupError(scenario.file_name)
         turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
         dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, seed.description, turns, (), "seed", "", "")
-        return dialogue, seed_plan(scenario.number, seed).turns
+        return dialogue, seed_plan(scenario.number, seed, self.catalogue).turns
 
     def _self_chat(self, plan: Plan) -> Request:
         return self._request(SELF_CHAT, self_chat.messages(self.recipe, plan), About(plan.dialogue_id, SELF_CHAT.name))

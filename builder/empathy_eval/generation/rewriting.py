@@ -42,6 +42,8 @@ def messages(recipe: Recipe, kind: Kind, scene: Scene) -> list[Message]:
         "context": scene.context,
         "limits": recipe.config.checks,
         "strategy": scene.strategy(kind),
+        "length": scene.length(kind),
+        "telltale": recipe.catalogue.telltale,
     }
     return recipe.prompts.render(kind.name, **seen, **({"reference": scene.reference.text} if kind.near else {}))
 

@@ -28,6 +28,7 @@ def messages(recipe: Recipe, plan: Plan) -> list[Message]:
         taxonomy=catalogue.taxonomy,
         scenario=catalogue[plan.scenario_id],
         plan=plan.turns,
+        persona=plan.persona,
         index=0 if plan.index is None else plan.index,
         exemplar=_as_answer(catalogue.exemplar(config.seed, plan.scenario_id)),
         rules=config.rules,

@@ -13,7 +13,7 @@ from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import files_of, parts_of
-from empathy_eval.design.planning import apportion
+from empathy_eval.design.quotas import apportion
 
 CANDIDATES = "candidates.parquet"
 
