@@ -20,8 +20,8 @@ from empathy_eval.base.hashing import canonical_json, digest_file
 from empathy_eval.base.text import WORD, edit_ratio, overlap
 from empathy_eval.design.configuration import identity_of, load_configuration
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.quotas import apportion
 from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.quotas import apportion
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build

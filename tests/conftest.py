@@ -14,7 +14,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.scenarios import COMMON, Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.generation.build import build
 from empathy_eval.releases.write import Released, release
@@ -42,10 +42,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def copy_world(folder: Path) -> Path:
-    """Three of the project's scenarios and the taxonomy, in a folder of their own."""
+    """Three of the project's scenarios and the files that all share, in a folder of their own."""
     folder.mkdir(parents=True)
     for path in data_folder("scenarios").glob("*.yaml"):
-        if path.name[:3] in WORLD or path.name == "taxonomy.yaml":
+        if path.name[:3] in WORLD or path.name in COMMON:
             shutil.copy(path, folder / path.name)
     return folder
 

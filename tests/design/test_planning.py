@@ -8,12 +8,13 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from empathy_eval.base.text import words
 from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.contrasts import FAR, NEAR
 from empathy_eval.design.phases import PhaseRules, breaches
-from empathy_eval.design.planning import Plan, drawn_plan, plans
+from empathy_eval.design.planning import Plan, drawn_plan, plans, seed_plan
 from empathy_eval.design.quotas import apportion, planned, quotas, sequence
 from empathy_eval.design.scenarios import Catalogue, Scenario, load_catalogue
-from empathy_eval.design.taxonomy import Taxonomy
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -63,12 +64,12 @@ def test_quotas_add_up_and_are_within_one_of_the_exact_share(total: int, shares:
 
 
 @given(st.integers(0, 2**32), st.integers(1, 60), st.integers(0, 99_999), st.integers(8, 22), st.integers(0, 14), st.booleans())
-def test_every_drawn_plan_keeps_the_phase_rules(seed: int, scenario: int, index: int, least: int, spread: int, strict: bool) -> None:
-    from empathy_eval.design.taxonomy import load_taxonomy
-
-    taxonomy = load_taxonomy()
+def test_every_drawn_plan_keeps_the_phase_rules(
+    full: Catalogue, seed: int, scenario: int, index: int, least: int, spread: int, strict: bool
+) -> None:
+    taxonomy = full.taxonomy
     rules = PhaseRules(least, least + spread, "strict" if strict else "anchored")
-    plan = drawn_plan(seed, scenario, index, taxonomy, rules)
+    plan = drawn_plan(seed, scenario, index, full, rules)
     assert breaches(plan.turns, taxonomy, rules) == []
     for turn in plan.turns:
         if turn.role == "helper":
@@ -76,29 +77,86 @@ def test_every_drawn_plan_keeps_the_phase_rules(seed: int, scenario: int, index:
             assert taxonomy.phase_of(turn.empathetic_strategy or "") == taxonomy.phase_of(turn.strategy)
 
 
-def test_a_plan_is_a_function_of_seed_scenario_and_index(taxonomy: Taxonomy) -> None:
-    first = drawn_plan(1, 17, 4, taxonomy, PhaseRules())
-    drawn_plan(1, 17, 5, taxonomy, PhaseRules())
-    assert drawn_plan(1, 17, 4, taxonomy, PhaseRules()) == first
+def test_a_plan_is_a_function_of_seed_scenario_and_index(full: Catalogue) -> None:
+    first = drawn_plan(1, 17, 4, full, PhaseRules())
+    drawn_plan(1, 17, 5, full, PhaseRules())
+    assert drawn_plan(1, 17, 4, full, PhaseRules()) == first
     assert first.dialogue_id == "017-00004"
-    assert drawn_plan(2, 17, 4, taxonomy, PhaseRules()).turns != first.turns
+    assert drawn_plan(2, 17, 4, full, PhaseRules()).turns != first.turns
 
 
-def test_controls_change_nothing_else_in_a_plan(taxonomy: Taxonomy) -> None:
+def test_controls_change_nothing_else_in_a_plan(full: Catalogue) -> None:
     def bare(controls: int) -> list[object]:
-        return [dataclasses.replace(turn, controls=False) for turn in drawn_plan(1, 17, 4, taxonomy, PhaseRules(), controls).turns]
+        return [dataclasses.replace(turn, controls=False) for turn in drawn_plan(1, 17, 4, full, PhaseRules(), controls).turns]
 
     assert bare(0) == bare(3)
-    assert sum(turn.controls for turn in drawn_plan(1, 17, 4, taxonomy, PhaseRules(), 3).turns) == 3
+    assert sum(turn.controls for turn in drawn_plan(1, 17, 4, full, PhaseRules(), 3).turns) == 3
 
 
-def test_all_strategies_are_used_evenly_over_a_build(taxonomy: Taxonomy) -> None:
+def test_all_strategies_are_used_evenly_over_a_build(full: Catalogue) -> None:
     counts: Counter[str | None] = Counter()
     for index in range(3000):
-        counts.update(turn.strategy for turn in drawn_plan(7, 1, index, taxonomy, PhaseRules()).turns if turn.strategy)
+        counts.update(turn.strategy for turn in drawn_plan(7, 1, index, full, PhaseRules()).turns if turn.strategy)
     even = counts.total() / 15
     assert len(counts) == 15
     assert all(abs(count - even) < 0.12 * even for count in counts.values())
+
+
+def test_a_helper_turn_that_asks_is_answered_by_the_seeker(full: Catalogue) -> None:
+    doubled = 0
+    for index in range(500):
+        turns = drawn_plan(7, 1, index, full, PhaseRules()).turns
+        for turn, after in itertools.pairwise(turns):
+            doubled += turn.role == after.role == "helper"
+            assert not (turn.strategy == "Cla" and after.role == "helper")
+    assert doubled > 100, "other helper turns still come twice running"
+
+
+def test_manners_devices_and_registers_come_up_equally_often(full: Catalogue) -> None:
+    drawn_ones = [drawn_plan(7, 1 + number % 60, number // 60, full, PhaseRules()) for number in range(3000)]
+    registers = Counter(plan.persona.register.name for plan in drawn_ones if plan.persona)
+    assert registers.total() == 3000 and max(registers.values()) < 1.1 * min(registers.values())
+    for variant, count in (("apathetic", 6), ("far_apathetic", 10), ("empathetic", 12)):
+        ways = Counter(turn.ways[variant] for plan in drawn_ones for turn in plan.turns if turn.role == "helper")
+        assert len(ways) == count and max(ways.values()) < 1.1 * min(ways.values())
+
+
+def test_of_two_cells_at_equal_closeness_either_is_planned_longer_as_often(full: Catalogue) -> None:
+    turns = [turn for index in range(1000) for turn in drawn_plan(7, 1, index, full, PhaseRules()).turns if turn.role == "helper"]
+    for kind, cold in (NEAR, FAR):
+        longer, shorter = (sum(sign * (turn.lengths[kind] - turn.lengths[cold]) > 0 for turn in turns) for sign in (1, -1))
+        assert abs(longer - shorter) < 4 * math.sqrt(longer + shorter), "four standard deviations of a fair coin"
+    sooner = sum(turn.lengths["apathetic"] > 0 for turn in turns)
+    assert abs(2 * sooner - len(turns)) < 4 * math.sqrt(len(turns)), "nor does the length tell an edit from the reference"
+
+
+def test_planned_turns_are_short_and_long_as_those_of_people_are(full: Catalogue) -> None:
+    plans_ = [drawn_plan(7, 1 + number % 60, number // 60, full, PhaseRules()) for number in range(1200)]
+    for role, low, high in (("seeker", 6, 55), ("helper", 13, 60)):
+        lengths = sorted(turn.lengths["reference"] for plan in plans_ for turn in plan.turns if turn.role == role)
+        assert lengths[len(lengths) // 20] <= low and lengths[-len(lengths) // 20] >= high
+    every = [turn.lengths["reference"] for plan in plans_ for turn in plan.turns]
+    assert 26 <= sum(every) / len(every) <= 32, "words a turn, near the 28.7 of the reference corpus"
+
+
+def test_the_plan_of_a_seed_has_the_lengths_of_its_texts(full: Catalogue) -> None:
+    seed = full[17].seed
+    assert seed
+    plan = seed_plan(17, seed, full)
+    assert plan.persona and plan.persona.register.name == seed.register
+    for turn, planned_turn in zip(seed.turns, plan.turns, strict=True):
+        own = len(words(turn.text))
+        assert planned_turn.lengths["reference"] == own
+        if turn.far_apathetic and turn.near_empathetic:
+            assert planned_turn.lengths["far_apathetic"] == len(words(turn.far_apathetic))
+            assert own + planned_turn.lengths["near_empathetic"] == len(words(turn.near_empathetic))
+
+
+def test_without_personas_nothing_of_them_is_planned(full: Catalogue) -> None:
+    plan = drawn_plan(1, 17, 4, dataclasses.replace(full, personas=None), PhaseRules())
+    assert plan.persona is None and not any(turn.lengths for turn in plan.turns)
+    with_them = drawn_plan(1, 17, 4, full, PhaseRules())
+    assert [dataclasses.replace(turn, lengths={}) for turn in with_them.turns] == list(plan.turns)
 
 
 def test_the_sequence_by_hand() -> None:
@@ -250,6 +308,6 @@ def test_seed_plans_are_the_seeds_own(demo: Configuration, catalogue: Catalogue)
 
 
 @pytest.mark.parametrize("length", [8, 9])
-def test_short_dialogues_still_have_all_phases(length: int, taxonomy: Taxonomy) -> None:
+def test_short_dialogues_still_have_all_phases(length: int, full: Catalogue) -> None:
     rules = PhaseRules(length, length)
-    assert all(not breaches(drawn_plan(3, 1, index, taxonomy, rules).turns, taxonomy, rules) for index in range(200))
+    assert all(not breaches(drawn_plan(3, 1, index, full, rules).turns, full.taxonomy, rules) for index in range(200))

@@ -36,7 +36,7 @@ stone story street sugar summer sunday supper sweater table teapot thread ticket
 umbrella uncle valley village violin visit wagon wait walk wall water wednesday week wheel whistle window winter wool work yard year
 yellow yesterday zebra""".split()
 COLD = ("anyway", "merely", "presumably", "technically", "whatever", "simply")
-PLAN_LINE = re.compile(r"^\d+\. (seeker|helper)(?:: (\w+))?$", re.MULTILINE)
+PLAN_LINE = re.compile(r"^\d+\. (seeker|helper)(?:: (\w+))?(?:, (\d+) words?)?$", re.MULTILINE)
 
 
 @dataclass
@@ -194,7 +194,11 @@ def good_answer(body: dict[str, Any], name: str) -> dict[str, Any]:
     asked = body["messages"][1]["content"]
     if "# The conversation to write" in asked:
         plan = PLAN_LINE.findall(asked[asked.index("# The conversation to write") :])
-        turns = [{"role": role, "strategy": tag or None, "text": sentence(rng, 20, 36)} for role, tag in plan]
+        lengths = [(int(length), int(length)) if length else (20, 36) for _, _, length in plan]
+        turns = [
+            {"role": role, "strategy": tag or None, "text": sentence(rng, *length)}
+            for (role, tag, _), length in zip(plan, lengths, strict=True)
+        ]
         return {"description": f"The user lost a {' and a '.join(rng.sample(WORDS, 3))}.", "turns": turns}
     if "# The reply to edit" in asked:
         words = asked[asked.index("# The reply to edit") :].split("\n", 1)[1].split()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from empathy_eval.design.contrasts import CONTROLS
 
-REWRITING = frozenset({"taxonomy", "exemplar", "context", "strategy", "limits", "way", "examples", "length", "telltale"})
+REWRITING = frozenset({"taxonomy", "exemplar", "context", "strategy", "limits", "way", "gallery", "examples", "length", "telltale"})
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,8 @@ class Kind:
         return self.variant in CONTROLS
 
 
-SELF_CHAT = Kind(
-    "self_chat", "self_chat", "dialogue_answer", frozenset({"taxonomy", "scenario", "plan", "persona", "index", "exemplar", "rules", "limits"})
-)
+READ_BY_SELF_CHAT = frozenset({"taxonomy", "scenario", "plan", "persona", "index", "exemplar", "rules", "limits"})
+SELF_CHAT = Kind("self_chat", "self_chat", "dialogue_answer", READ_BY_SELF_CHAT)
 NEAR_APATHETIC = Kind("near_apathetic", "near", "variant_answer", REWRITING | {"reference"}, "apathetic")
 FAR_EMPATHETIC = Kind("far_empathetic", "far", "variant_answer", REWRITING, "empathetic")
 NEAR_EMPATHETIC = Kind("near_empathetic", "near", "variant_answer", REWRITING | {"reference"}, "near_empathetic")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import derived_random, digest, digest_file
 from empathy_eval.base.schemas import read_yaml
+from empathy_eval.design.contrasts import FAR
 from empathy_eval.design.personas import Personas, load_personas
 from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
@@ -93,30 +95,48 @@ class Catalogue:
         others = [one.seed for one in self.scenarios if one.seed and one.number != number]
         return derived_random(seed, "exemplar", number).choice(others) if others else None
 
+    @cached_property
+    def _drawn(self) -> dict[tuple[int, int, str, str | None], list[Example]]:
+        """The examples that were drawn before: each request wants some, and there are few different ones."""
+        return {}
+
     def examples(self, seed: int, number: int, variant: str, way: str | None) -> list[Example]:
         """A few turns of seed dialogues of other scenarios with this variant, made in this way if there is one.
 
         The same for all dialogues of a scenario, so that providers can reuse the prefix of its requests.
         """
-        found = []
-        for scenario in self.scenarios:
-            turns = scenario.seed.turns if scenario.seed and scenario.number != number else ()
-            for before, turn in itertools.pairwise(turns):
-                text: str | None = getattr(turn, variant)
-                if text and turn.ways.get(variant) == way and before.role == "seeker":
-                    far = variant in ("empathetic", "far_apathetic")
-                    found.append(Example(before.text, turn.text, text, (turn.empathetic_strategy if far else turn.strategy) or ""))
-        return derived_random(seed, "examples", number, variant, way).sample(found, min(EXAMPLES, len(found)))
+        key = seed, number, variant, way
+        if key not in self._drawn:
+            found = [one for scenario in self.scenarios if scenario.number != number for one in _examples(scenario, variant, way)]
+            self._drawn[key] = derived_random(seed, "examples", number, variant, way).sample(found, min(EXAMPLES, len(found)))
+        return self._drawn[key]
+
+    def gallery(self, seed: int, number: int, variant: str) -> list[Example]:
+        """One of the examples of each way of a variant, or all of a variant without ways."""
+        ways = [way.name for way in self.taxonomy.ways(variant)]
+        if not ways:
+            return self.examples(seed, number, variant, None)
+        return [one for way in ways for one in self.examples(seed, number, variant, way)[:1]]
 
 
 @dataclass(frozen=True)
 class Example:
-    """A helper turn of a seed and what became of it: the seeker's words before, the reference, the text of the variant."""
+    """A helper turn of a seed and what became of it: the seeker's words before, the reference, the text of the variant, how it was made."""
 
     before: str
     reference: str
     text: str
     strategy: str
+    way: str | None
+
+
+def _examples(scenario: Scenario, variant: str, way: str | None) -> Iterator[Example]:
+    """The turns of a scenario's seed with a variant that was made in this way, where the seeker has just spoken."""
+    for before, turn in itertools.pairwise(scenario.seed.turns if scenario.seed else ()):
+        text: str | None = getattr(turn, variant)
+        if text and turn.ways.get(variant) == way and before.role == "seeker":
+            strategy = turn.empathetic_strategy if variant in FAR else turn.strategy
+            yield Example(before.text, turn.text, text, strategy or "", way)
 
 
 def load_catalogue(folder: Path | None = None) -> Catalogue:

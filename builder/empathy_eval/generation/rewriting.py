@@ -37,7 +37,9 @@ def messages(recipe: Recipe, kind: Kind, scene: Scene) -> list[Message]:
     seen: dict[str, Any] = {
         "taxonomy": taxonomy,
         "way": next((one for one in taxonomy.ways(variant) if one.name == way), None),
-        "examples": recipe.catalogue.examples(recipe.config.seed, scene.scenario_id, variant, way),
+        # The first example of each way is the same for all turns, and stands before the conversation; the others of this way after it.
+        "gallery": recipe.catalogue.gallery(recipe.config.seed, scene.scenario_id, variant),
+        "examples": recipe.catalogue.examples(recipe.config.seed, scene.scenario_id, variant, way)[1:] if way else [],
         "exemplar": recipe.catalogue.exemplar(recipe.config.seed, scene.scenario_id),
         "context": scene.context,
         "limits": recipe.config.checks,
