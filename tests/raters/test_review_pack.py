@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_pack_has_sixty_turns_of_sixty_dialogues_and_thirty_of_them_in_all_cel
     assert len(whole) == 30 and all(len(unit.cells) == 2 for unit in drawn.units if unit not in whole)
     assert Counter(unit.name[:3] for unit in whole) == {f"{number:03d}": 3 for number in range(1, 11)}
     assert all("pairs" in cell.samples for unit in drawn.units for cell in unit.cells if cell.variant in PAIR_VARIANTS)
-    plain = sample(folder, Design(**{**SIZES, "pack": False}))
+    plain = sample(folder, replace(design_of({"pack": True}), pack=False))
     assert len({unit.dialogue for unit in plain.units}) < len(plain.units), "without a pack turns of one dialogue do meet"
 
 

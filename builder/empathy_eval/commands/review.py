@@ -22,7 +22,7 @@ examples:
 
 A pack is ready to be sent once you have filled in what CHECKLIST.md in it names. It has 60 pairs of 60 dialogues; of 30 of their turns all
 four cells are rated, the two controls too; 12 raters have 45 items each. Beside the folders lie papers/information.md (who asks, what is
-done with the ratings, stopping, help, consent) and papers/payment.md (the pay, and the minutes it is reckoned by). docs/auditors.md says more.
+done with the ratings, stopping, help, consent) and papers/payment.md (the pay, and the minutes it is reckoned by). See docs/auditors.md.
 """
 
 

@@ -36,9 +36,9 @@ class Exported:
 def export_review(
     release_dir: Path, out: Path, design: Design | None = None, progress: Callable[[str], None] = lambda rater: None
 ) -> Exported:
-    """Writes ``raters/<rater>/`` for each rater, ``key.json`` and a README into ``out``, and the papers of a pack, whole or not at all; the same
-    bytes every time.
+    """Writes ``raters/<rater>/`` for each rater, ``key.json``, a README and the papers of a pack into ``out``, whole or not at all.
 
+    The bytes are the same every time.
     ``progress`` is called with each rater that is done.
 
     Raises:

@@ -49,9 +49,10 @@ class Papers:
         return math.ceil((self.before.minutes + max(load.minutes for load in self.loads.values())) / 5) * 5
 
 
-def design_of(settings: Mapping[str, int]) -> Design:
+def design_of(settings: Mapping[str, Any]) -> Design:
     """The design that is asked for; in a pack, what is not said is as in :data:`SIZES`."""
-    return Design(**{**(SIZES if settings.get("pack") else {}), **settings})
+    chosen: dict[str, Any] = {**(SIZES if settings.get("pack") else {}), **settings}
+    return Design(**chosen)
 
 
 def write_papers(out: Path, raters: Path, key: Mapping[str, Any]) -> Papers:
