@@ -38,12 +38,12 @@ def drawn(released: tuple[Path, Released]) -> Path:
     return released[0]
 
 
-def many(folder: Path, pairs: dict[int, int], flagged: set[str]) -> Path:
-    """The parquet files of a release that has so many pairs by scenario; nothing else is read when a sample is drawn."""
+def many(folder: Path, pairs: dict[int, int], flagged: set[str], turns: int = 1) -> Path:
+    """The parquet files of a release that has so many dialogues by scenario, of so many pairs each: what a sample is drawn from."""
     rows = [
         {"pair_id": name, "dialogue_id": name[:9], "scenario_id": scenario, "flags": ["crisis"] if name in flagged else []}
         for scenario, count in pairs.items()
-        for name in (f"{scenario:03d}-{n:05d}-t01" for n in range(count))
+        for name in (f"{scenario:03d}-{n:05d}-t{2 * turn + 1:02d}" for n in range(count) for turn in range(turns))
     ]
     shape = pa.schema(
         [("pair_id", pa.string()), ("dialogue_id", pa.string()), ("scenario_id", pa.int64()), ("flags", pa.list_(pa.string()))]

@@ -12,24 +12,35 @@ from empathy_eval.commands.options import A_RELEASE
 
 if TYPE_CHECKING:
     from empathy_eval.raters.review.export import Exported
+    from empathy_eval.raters.review.pack import Papers
     from empathy_eval.raters.review.take_back import Imported
+
+EXAMPLES = """\
+examples:
+  empathy-eval review export build/demo/release --out build/review --pairs 200 --raters 9
+  empathy-eval review export build/demo/release --out build/pack --pack
+
+A pack is ready to be sent once you have filled in what CHECKLIST.md in it names. It has 60 pairs of 60 dialogues; of 30 of their turns all
+four cells are rated, the two controls too; 12 raters have 45 items each. Beside the folders lie papers/information.md (who asks, what is
+done with the ratings, stopping, help, consent) and papers/payment.md (the pay, and the minutes it is reckoned by). See docs/auditors.md.
+"""
 
 
 def review_export(release: str | Path, out: str | Path, *, progress: Callable[[str], None] = lambda rater: None, **design: int) -> Exported:
     """Writes a folder for each rater and the key into ``out``.
 
-    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``raters``, ``per_item`` and ``seed``, as on the
-    command line.
+    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``raters``, ``per_item``, ``seed`` and ``pack``, as
+    on the command line.
     ``progress`` is told of each rater whose folder is written.
 
     Raises:
         InputError: if the release is none, or the design cannot be had of it.
     """
     from empathy_eval.raters.review.export import export_review
-    from empathy_eval.raters.review.sample import Design
+    from empathy_eval.raters.review.pack import design_of
     from empathy_eval.releases.fetch import release_folder
 
-    return export_review(release_folder(release), Path(out), Design(**design), progress)
+    return export_review(release_folder(release), Path(out), design_of(design), progress)
 
 
 def review_import(
@@ -61,21 +72,31 @@ def _add_export(verbs: Any) -> None:
         description="Draws a seeded sample of dialogues and pairs, by scenario and flagged items first, and writes a folder for each rater "
         "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which stays with you. A rater sees at most one variant of a pair, "
         "behind a code. The same command writes the same bytes.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the folders and the key are written")
     counts = {
-        "pairs": (500, "pairs of which both variants are rated"),
-        "dialogues": (100, "dialogues to keep or remove, with their strategy tags; a release of up to 100 is reviewed whole by default"),
-        "cells": (0, "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
+        "pairs": ("500, with --pack 60", "pairs of which both variants are rated"),
+        "dialogues": (
+            "100, with --pack 0",
+            "dialogues to keep or remove, with their strategy tags; a release of up to 100 is reviewed whole by default",
+        ),
+        "cells": ("0, with --pack 30", "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
         "rejected": (0, "texts that the checks rejected, each beside the variant that was taken, to audit the checks"),
         "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to see who looks; the key alone says which"),
-        "raters": (10, "raters, named rater-01 and so on"),
+        "raters": ("10, with --pack 12", "raters, named rater-01 and so on"),
         "per-item": (3, "raters for every dialogue and every single text"),
         "seed": (0, "another seed draws another sample"),
     }
     for name, (default, what) in counts.items():
-        verb.add_argument(f"--{name}", type=int, default=default, metavar="N", help=f"{what} (default: {default})")
+        verb.add_argument(f"--{name}", type=int, metavar="N", help=f"{what} (default: {default})")
+    pack = (
+        "a pack for a real rating by people, ready to be sent: 60 pairs of 60 dialogues, all four cells of 30 of their turns, 12 raters, "
+    )
+    pack += "with papers on consent, payment and stopping, and a checklist for you; the counts above can still be given"
+    verb.add_argument("--pack", action="store_true", default=None, help=pack)
     verb.add_argument("--json", action="store_true", help="print what was written as JSON")
     verb.set_defaults(run=_export)
 
@@ -101,17 +122,20 @@ def _export(options: argparse.Namespace) -> int:
     from tqdm import tqdm
 
     from empathy_eval.raters.review.export import KEY
+    from empathy_eval.raters.review.pack import design_of
 
-    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "seed")
-    with tqdm(total=options.raters, unit="rater", desc="export", disable=None) as bar:
+    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "seed", "pack")
+    design = {name: value for name in names if (value := getattr(options, name)) is not None}
+    with tqdm(total=design_of(design).raters, unit="rater", desc="export", disable=None) as bar:
 
         def done(rater: str) -> None:
             bar.set_postfix_str(rater, refresh=False)
             bar.update()
 
-        made = review_export(options.release, options.out, progress=done, **{name: getattr(options, name) for name in names})
+        made = review_export(options.release, options.out, progress=done, **design)
     if options.json:
-        print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes}, indent=2))
+        papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
+        print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, indent=2))
         return 0
     for note in made.sample.notes:
         print(note)
@@ -119,7 +143,20 @@ def _export(options: argparse.Namespace) -> int:
     print(f"{made.sample.count('variant')} turns and {made.sample.count('dialogue')} dialogues for {len(made.loads)} raters")
     print(f"{least} to {most} items each" if least < most else f"{most} items each")
     print(f"send each folder of {options.out / 'raters'} to one person; {options.out / KEY} stays with you")
+    if made.papers:
+        print(_to_do(made.papers, options.out))
     return 0
+
+
+def _to_do(papers: Papers, out: Path) -> str:
+    """What has to be done before a pack is sent."""
+    from collections import Counter
+
+    from empathy_eval.raters.review.pack import CHECKLIST
+
+    open_in = ", ".join(f"{count} in {out / file}" for file, count in Counter(file for file, _ in papers.open).items())
+    told = f"about {papers.minutes} minutes each, with guidance and practice"
+    return f"{told}\nnot ready to be sent yet, {len(papers.open)} places are to be filled in: {open_in}\nbegin with {out / CHECKLIST}"
 
 
 def _import(options: argparse.Namespace) -> int:

@@ -14,6 +14,7 @@ from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.templates import environment
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.label_studio import write_projects
+from empathy_eval.raters.review.pack import Papers, write_papers
 from empathy_eval.raters.review.page import guidance, page
 from empathy_eval.raters.review.sample import Design, Sample, sample
 from empathy_eval.raters.review.sheets import make_review
@@ -24,18 +25,20 @@ KEY, RATERS = "key.json", "raters"
 
 @dataclass(frozen=True)
 class Exported:
-    """A review that was written: its key, what was drawn, and how many items each rater has."""
+    """A review that was written: its key, what was drawn, how many items each rater has, and of a pack the papers."""
 
     key: dict[str, Any]
     sample: Sample
     loads: dict[str, int]
+    papers: Papers | None = None
 
 
 def export_review(
     release_dir: Path, out: Path, design: Design | None = None, progress: Callable[[str], None] = lambda rater: None
 ) -> Exported:
-    """Writes ``raters/<rater>/`` for each rater, ``key.json`` and a README into ``out``, whole or not at all; the same bytes every time.
+    """Writes ``raters/<rater>/`` for each rater, ``key.json``, a README and the papers of a pack into ``out``, whole or not at all.
 
+    The bytes are the same every time.
     ``progress`` is called with each rater that is done.
 
     Raises:
@@ -66,8 +69,9 @@ def export_review(
         write_whole(folder / KEY, json.dumps(review.key, indent=1, ensure_ascii=False) + "\n")
         readme = environment(data_folder("review")).get_template("export.md.j2")
         write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")
+        papers = write_papers(folder, folder / RATERS, review.key) if design.pack else None
         _nothing_lost(out, folder)
-    return Exported(review.key, drawn, loads)
+    return Exported(review.key, drawn, loads, papers)
 
 
 def _nothing_lost(out: Path, anew: Path) -> None:

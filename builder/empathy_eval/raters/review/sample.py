@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ CANDIDATES = "candidates.parquet"
 
 @dataclass(frozen=True)
 class Design:
-    """How much is reviewed by how many: the settings of a review."""
+    """How much is reviewed by how many: the settings of a review. A ``pack`` draws one turn a dialogue, and papers go with it."""
 
     pairs: int = 500
     dialogues: int = 100
@@ -30,6 +30,12 @@ class Design:
     rejected: int = 0
     planted: int = 0
     seed: int = 0
+    pack: bool = False
+
+    @property
+    def settings(self) -> dict[str, int]:
+        """What a key says of it; of a pack only where it is one, so that every other review has the key that it had before."""
+        return {name: value for name, value in asdict(self).items() if name != "pack" or value}
 
 
 @dataclass(frozen=True, order=True)
@@ -63,7 +69,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class Sample:
-    """The units of a review in the order of the release, and what could not be had as asked, in words."""
+    """The units of a review, and what could not be had as asked, in words."""
 
     units: tuple[Unit, ...]
     notes: tuple[str, ...]
@@ -75,27 +81,35 @@ class Sample:
 
 @dataclass(frozen=True)
 class _Entry:
+    """A dialogue or a turn; the lowest rank of a scenario is drawn first."""
+
     name: str
     scenario: int
-    flagged: bool
+    rank: int
+
+
+OF_THE_CELLS, FLAGGED, OTHER = range(3)
 
 
 def sample(release_dir: Path, design: Design) -> Sample:
     """Draws the units of a review. Fewer than asked for: all are taken, and a note says so.
 
     Within the share of a scenario (largest remainder) flagged items come first, then a seeded order that depends on nothing but the
-    item's id.
+    item's id. A pack has one turn of each dialogue at most, and the turns of its cells are among its pairs.
 
     Raises:
         InputError: if rejected candidates are asked for and the release has none.
     """
-    entries = {name: list(_entries(release_dir, name)) for name in ("dialogues", "pairs", *(["controls"] if design.cells else []))}
     notes: list[str] = []
-    drawn = {
-        name: _drawn(entries[config], getattr(design, name), design.seed, name, notes)
-        for name, config in (("dialogues", "dialogues"), ("pairs", "pairs"), ("cells", "controls"))
-        if config in entries
-    }
+    drawn: dict[str, set[str]] = {}
+    entries: dict[str, list[_Entry]] = {}
+    for name, config in (("dialogues", "dialogues"), *([("cells", "controls")] if design.cells else []), ("pairs", "pairs")):
+        entries[config] = list(_entries(release_dir, config))
+        if design.pack and name != "dialogues":
+            entries[config] = _one_a_dialogue(entries[config], drawn.get("cells", set()), design.seed)
+        drawn[name] = _drawn(entries[config], getattr(design, name), design.seed, name, notes)
+    if design.pack and notes:
+        notes.append("a pack has one turn of each dialogue at most")
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
     _add(cells, drawn["pairs"], PAIR_VARIANTS, "pairs")
     _add(cells, drawn.get("cells", set()), (*PAIR_VARIANTS, *CONTROLS), "cells")
@@ -116,7 +130,20 @@ def _entries(release_dir: Path, config: str) -> Iterator[_Entry]:
     name = "dialogue_id" if config == "dialogues" else "pair_id"
     for batch in batches(release_dir, config, [name, "scenario_id", "flags"]):
         for row in batch.to_pylist():
-            yield _Entry(row[name], row["scenario_id"], bool(row["flags"]))
+            yield _Entry(row[name], row["scenario_id"], FLAGGED if row["flags"] else OTHER)
+
+
+def _one_a_dialogue(entries: list[_Entry], of_the_cells: set[str], seed: int) -> list[_Entry]:
+    """A turn of each dialogue, by rank and then by lot: the dialogue before a later turn would show the reference of an earlier one.
+
+    They come in that order, so that equal remainders of scenarios go by lot too.
+    """
+    ranked = [replace(entry, rank=OF_THE_CELLS) if entry.name in of_the_cells else entry for entry in entries]
+    ranked.sort(key=lambda entry: (entry.rank, derived_random(seed, "turn", entry.name).random(), entry.name))
+    chosen: dict[str, _Entry] = {}
+    for entry in ranked:
+        chosen.setdefault(parts_of(entry.name)[0], entry)
+    return list(chosen.values())
 
 
 def _drawn(entries: list[_Entry], wanted: int, seed: int, what: str, notes: list[str]) -> set[str]:
@@ -130,7 +157,7 @@ def _drawn(entries: list[_Entry], wanted: int, seed: int, what: str, notes: list
     if not total:
         return chosen
     for stratum, share in zip(strata.values(), apportion(total, [len(one) for one in strata.values()]), strict=True):
-        order = sorted(stratum, key=lambda entry: (not entry.flagged, derived_random(seed, what, entry.name).random(), entry.name))
+        order = sorted(stratum, key=lambda entry: (entry.rank, derived_random(seed, what, entry.name).random(), entry.name))
         chosen.update(entry.name for entry in order[:share])
     return chosen
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +34,7 @@ class Review:
 
 def review_id(manifest: Mapping[str, Any], design: Design) -> str:
     """The hash that all raters of an export share: the release's seal and the settings."""
-    return digest([manifest["seal"], asdict(design)])
+    return digest([manifest["seal"], design.settings])
 
 
 def text_hash(text: str) -> str:
@@ -74,7 +74,7 @@ def make_review(release_dir: Path, manifest: Mapping[str, Any], sample: Sample, 
     head = {"format": 1, "review": review, "release": release}
     strategies = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
     sheets = ({**head, "rater": rater, "items": [item for _, item in items], "strategies": strategies} for rater, items in shown.items())
-    return Review({**head, "release": {**release, "seal": manifest["seal"]}, "settings": asdict(design), "items": key}, sheets)
+    return Review({**head, "release": {**release, "seal": manifest["seal"]}, "settings": design.settings, "items": key}, sheets)
 
 
 def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:

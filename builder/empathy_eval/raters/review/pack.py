@@ -1,0 +1,93 @@
+"""A pack: a review of a size for a real rating by people, with the papers that they and the one who sends it need."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.files import data_folder, write_whole
+from empathy_eval.base.templates import environment
+from empathy_eval.base.text import WORD
+from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.spreadsheets import read_rows
+from empathy_eval.raters.review.told import FOLDER, told
+
+SIZES: dict[str, int] = {"pairs": 60, "dialogues": 0, "cells": 30, "raters": 12}
+# Most adults read English prose at 175 to 300 words a minute (Brysbaert 2019). The slow end, so that nobody is paid too little.
+WORDS_A_MINUTE = 175
+# To decide, after reading: on a reply, on a dialogue, and on a strategy.
+SECONDS = {"variant": 30, "dialogue": 30, "turn": 10}
+CHECKLIST, PAPERS = "CHECKLIST.md", ("papers/information.md", "papers/payment.md")
+PLACEHOLDER = re.compile(r"\[\[FILL IN: ([^\]]+)\]\]")
+
+
+@dataclass(frozen=True)
+class Load:
+    """What a rater has to do: items, how many of them carry a warning, words to read, and minutes by the paces above."""
+
+    items: int
+    warned: int
+    words: int
+    minutes: float
+
+
+@dataclass(frozen=True)
+class Papers:
+    """The papers of a pack: what each rater has to do, the guidance and practice before it, and (file, what) for each place to fill in."""
+
+    loads: dict[str, Load]
+    before: Load
+    open: tuple[tuple[str, str], ...]
+
+    @property
+    def minutes(self) -> int:
+        """What the longest of the raters' folders takes with guidance and practice, rounded up to five minutes."""
+        return math.ceil((self.before.minutes + max(load.minutes for load in self.loads.values())) / 5) * 5
+
+
+def design_of(settings: Mapping[str, Any]) -> Design:
+    """The design that is asked for; in a pack, what is not said is as in :data:`SIZES`."""
+    chosen: dict[str, Any] = {**(SIZES if settings.get("pack") else {}), **settings}
+    return Design(**chosen)
+
+
+def write_papers(out: Path, raters: Path, key: Mapping[str, Any]) -> Papers:
+    """Writes the papers and the checklist into ``out``, beside ``raters``, whose files are what the words are counted in."""
+    loads = {folder.name: _load(folder / "review.csv") for folder in sorted(raters.iterdir())}
+    before = _before(next(raters.iterdir()) / "guidance.md")
+    papers = Papers(loads, before, ())
+    templates = environment(data_folder(FOLDER) / "pack")
+    about = {"key": key, "loads": loads, "before": before, "minutes": papers.minutes, "words_a_minute": WORDS_A_MINUTE, "seconds": SECONDS}
+    found: list[tuple[str, str]] = []
+    (out / "papers").mkdir()
+    for name in PAPERS:
+        text = templates.get_template(f"{Path(name).name}.j2").render(**about) + "\n"
+        write_whole(out / name, text)
+        found += [(name, what) for what in PLACEHOLDER.findall(text)]
+    write_whole(out / CHECKLIST, templates.get_template("checklist.md.j2").render(**about, open=found) + "\n")
+    return Papers(loads, before, tuple(found))
+
+
+def _load(sheet: Path) -> Load:
+    """Counted in the rater's CSV, which has the same texts as the other forms."""
+    items = warned = words = 0
+    seconds = 0.0
+    for _, row in read_rows(sheet):
+        items += row["kind"] != "turn"
+        warned += row["kind"] != "turn" and bool(row["warning"])
+        words += sum(len(WORD.findall(row[name])) for name in ("situation", "context", "text"))
+        seconds += SECONDS[row["kind"]] if row["kind"] != "turn" or row["strategy"] else 0
+    return Load(items, warned, words, words / WORDS_A_MINUTE + seconds / 60)
+
+
+def _before(guidance: Path) -> Load:
+    """The guidance with its replies to practise on, and the test, which is on the page alone."""
+    training = told()["training"]
+    test = [text for one in training["test"] for text in (one["situation"], *(turn["text"] for turn in one["context"]), one["text"])]
+    words = sum(len(WORD.findall(text)) for text in (guidance.read_text(encoding="utf-8"), *test))
+    replies = len(training["training"]) + len(training["test"])
+    return Load(replies, 0, words, words / WORDS_A_MINUTE + replies * SECONDS["variant"] / 60)
