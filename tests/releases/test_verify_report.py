@@ -17,6 +17,7 @@ ALL = {
     "groups",
     "balance",
     "lengths",
+    "ways",
     "course",
     "examples",
     "making",
