@@ -48,7 +48,7 @@ def ways(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
     """How many texts have each manner, near and far, and each device; empty where none is known."""
     near, device = (Counter(pairs.groups.get(name, ())) for name in WAYS)
     far = Counter(controls.groups.get(FAR_WAY, ()))
-    if APART.issuperset(near | far | device):
+    if APART.issuperset({*near, *far, *device}):
         return {}
     taxonomy = load_taxonomy()
     manners, devices = ([one.name for one in some] for some in (taxonomy.manners, taxonomy.devices))
