@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus import Corpus
-from empathy_eval.evaluation.descriptives import changes, course, examples, lengths
+from empathy_eval.evaluation.descriptives import changes, course, examples, lengths, ways
 from empathy_eval.releases.write import Released
 
 
@@ -25,6 +26,19 @@ def test_lengths_are_counted_in_bins() -> None:
     assert (found["reference"]["counts"], found["reference"]["mean"], found["reference"]["median"]) == ([1, 1], 3.0, 3.0)
     assert (found["apathetic"]["low"], found["apathetic"]["high"], found["apathetic"]["peak"]) == (4, 5, 0)
     assert (found["empathetic"]["counts"], told["bin"]) == ([2], 5)
+
+
+def test_manners_and_devices_are_counted_near_and_far() -> None:
+    near = {"apathetic_manner": ["hurrying", "made by rules", "hurrying"], "empathetic_device": ["small step", "small step", "kept detail"]}
+    pairs, controls = corpus(reference=["", "", ""]), corpus(reference=[""])
+    told = ways(replace(pairs, groups=near), replace(controls, groups={"far_apathetic_manner": ["advising"]}))
+    assert told["manners"] == [
+        {"name": "hurrying", "near": 2, "far": 0},
+        {"name": "advising", "near": 0, "far": 1},
+        {"name": "made by rules", "near": 1, "far": 0},
+    ]
+    assert told["devices"] == [{"name": "kept detail", "texts": 1}, {"name": "small step", "texts": 2}]
+    assert ways(pairs, controls) == {} == ways(replace(pairs, groups={"apathetic_manner": ["made by rules"] * 3}), controls)
 
 
 def write(folder: Path, config: str, rows: list[dict[str, object]]) -> None:

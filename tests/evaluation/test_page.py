@@ -239,6 +239,19 @@ def test_scores_that_are_all_equal_are_drawn() -> None:
     assert "M0" in a_page(Measured(*flat, groups={"scenario": {"one": flat[0]}}))
 
 
+def test_manners_are_told_with_the_accuracy_of_each_metric_and_how_many_there_are() -> None:
+    right = [a_row("M0", 0, 0.1), a_row("M1", 0, -0.2, accuracy=Estimate(0.125))]
+    groups = {"manner": {"hurrying": right[:1], "cheering": [], "made by rules": right}}
+    counts = {"manners": [{"name": "hurrying", "near": 1234, "far": 5}], "devices": [{"name": "small step", "texts": 77}]}
+    said = read(a_page(a_measured([-0.5], [0.1], groups=groups), {**told(), "ways": counts})).said
+    assert "Which coldness is a metric blind to?" in said and "By manner, at equal closeness, near and far" in said
+    assert "hurrying4025.0 %[20.0 %, 30.0 %]+0.1000[+0.0900, +0.1100]–" in said
+    assert "cheering0––" in said and "made by rules40" in said and "12.5 %−0.2000" in said
+    assert "hurrying1,2345" in said and "small step77" in said
+    without = read(a_page(a_measured([-0.5], [0.1]))).said
+    assert "Which coldness" not in without and "By manner" not in without and "manner and device" not in without
+
+
 def test_candidates_and_faults_are_told() -> None:
     plain = read(a_page(a_measured([-0.5], [0.1]))).said
     assert "No pair was refused by a contrast check alone" in plain and "Metrics that failed" not in plain

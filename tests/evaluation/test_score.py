@@ -22,8 +22,9 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import CANDIDATES
+from empathy_eval.design.dataset import CANDIDATES, GROUPINGS
 from empathy_eval.evaluation.corpus import before_contrast, read_corpus
+from empathy_eval.evaluation.groupings import MANNERS
 from empathy_eval.evaluation.long_form import rows as rows_of
 from empathy_eval.evaluation.results import MetricRow
 from empathy_eval.evaluation.score import score
@@ -114,7 +115,7 @@ def test_a_metric_by_module_and_name_is_measured_like_any_other(released: tuple[
     won = [(len(b) > len(a)) + (len(b) == len(a)) / 2 for a, b in zip(*(corpus.variants[name] for name in PAIR_VARIANTS), strict=True)]
     assert one.accuracy and one.accuracy.value == pytest.approx(sum(won) / len(won), abs=1e-6) and not one.forced
     assert row_of(measured.inversion, "ROUGE-L").differences["empathetic - apathetic"].forced
-    assert set(measured.groups) == {"scenario", "phase", "strategy"}
+    assert set(measured.groups) == {"scenario", "phase", "strategy", *MANNERS.values()}
     assert sum(rows[0].pairs for rows in measured.groups["phase"].values()) == len(corpus)
 
 
@@ -329,9 +330,10 @@ def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
         coverage = {row["metric"]: row["coverage"] for row in found["inversion"]}
         assert coverage["judge"] == {"pairs": 10, "of": every, "left_out": every - 10}
         assert not metric or coverage["length"] == {"pairs": every, "of": every, "left_out": 0}
-        for groups in found["groups"].values():
+        for name, groups in found["groups"].items():
             judged = [row["coverage"] for rows in groups.values() for row in rows if row["metric"] == "judge"]
-            assert sum(one["pairs"] for one in judged) == 10
+            # It has no score of a control.
+            assert sum(one["pairs"] for one in judged) == (10 if name in (*GROUPINGS, "manner, as released") else 0)
     assert main(["score", str(released[0]), "--scores", str(write_scores(strange / "judge.csv", rows))]) == 0
     assert "left out" not in capsys.readouterr().out
 

@@ -56,6 +56,8 @@ TWO_BY_TWO = (
     Contrast(CLOSENESS, {name: sign / 2 for name, sign in _CLOSENESS.items()}, _OTHER_CLOSENESS, forced=True),
     Contrast(INTERACTION, {name: _STANCE[name] * _CLOSENESS[name] for name in CELLS}, _OTHER_CLOSENESS),
 )
+# The comparisons of stance one by one, near and far ones together: a kind text against a cold one, equally close.
+SIDES = _between(STANCE, EMPATHETIC, APATHETIC)
 
 
 # The reasons of this family that a text can be refused for: what they refuse is what closeness is made of.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
 
 
-# By how much words alone prefer the kind text of a pair: the one column that may be null, and that releases of before do not have.
+# By how much words alone prefer the kind text of a pair: it may be null, and releases of before do not have it.
 DIFFICULTY = "difficulty"
-# How the variants of a pair are made what they are; null where that was not planned.
+# How the variants of a pair are made what they are; null where that was not planned, and releases of before do not have them.
 WAYS = ("apathetic_manner", "empathetic_device")
 FAR_WAY = "far_apathetic_manner"
+NULLABLE = {DIFFICULTY, *WAYS, FAR_WAY}
 
 
 UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
@@ -62,6 +63,11 @@ COLUMNS = {
     ),
     "controls": pa.schema([*_PAIR, *_CONTROL, (FAR_WAY, TEXT)]),
 }  # fmt: skip
+
+
+def contract(config: str, names: Collection[str]) -> pa.Schema:
+    """The columns of a config whose file has these: releases of before need not have what they could not plan."""
+    return pa.schema([one for one in COLUMNS[config] if one.name in names or one.name not in (*WAYS, FAR_WAY)])
 
 
 PROVENANCE = pa.schema([("dialogue_id", TEXT), ("pair_id", TEXT), ("what", TEXT), ("method", TEXT), ("model", TEXT), ("request_key", TEXT)])
@@ -110,7 +116,7 @@ def files_of(release_dir: Path, config: str, splits: Sequence[str] = SPLITS) -> 
 GROUPINGS = ("scenario", "phase", "strategy")
 
 
-REPEATED = {"dialogue_id", "scenario_id", "source", *GROUPINGS}
+REPEATED = {"dialogue_id", "scenario_id", "source", "apathetic_method", *WAYS, FAR_WAY, *GROUPINGS}
 
 
 def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> list[Any]:
@@ -121,10 +127,10 @@ def column(release_dir: Path, config: str, name: str, splits: Sequence[str] = SP
 
 
 def cells(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPLITS) -> Iterator[Any]:
-    """The values of a column over splits, a part of them in memory at a time; only a difficulty may be None."""
+    """The values of a column over splits, a part of them in memory at a time; None only where the contract allows it."""
     for path in files_of(release_dir, config, splits):
         for batch in table_batches(path, [name]):
-            nulls = batch.column(0).null_count and name != DIFFICULTY
+            nulls = batch.column(0).null_count and name not in NULLABLE
             if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or nulls:
                 raise input_error(path, f'the column "{name}" does not hold what the data contract says', WHOLE)
             yield from batch.column(0).to_pylist()

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check
-from empathy_eval.base.tabular import WHOLE, table_batches
+from empathy_eval.base.tabular import WHOLE, schema_of, table_batches
 from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
-from empathy_eval.design.dataset import CANDIDATES, COLUMNS, GROUPINGS, SPLITS, column, files_of, parts_of
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, FAR_WAY, GROUPINGS, SPLITS, WAYS, column, files_of, parts_of
 from empathy_eval.design.dataset import pair_id as id_of
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.metrics.protocol import Context
@@ -26,6 +26,9 @@ from empathy_eval.metrics.scoring import Pairs
 
 # The share of its words that the longer of two texts of equal length has more, at most.
 LENGTH_WITHIN = 0.1
+# What stands in the place of a manner or device where a text has none.
+BY_RULES, UNPLANNED = "made by rules", "none planned"
+APART = {BY_RULES, UNPLANNED}
 PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})-t[0-9]{2,4}")
 
 
@@ -75,9 +78,21 @@ def read_corpus(
         table["scenario_id"],
         table["reference"],
         {name: table[name] for name in variants},
-        {name: table[name] for name in GROUPINGS},
+        {**{name: table[name] for name in GROUPINGS}, **_ways(release_dir, config, splits)},
         column(release_dir, config, "context", splits) if contexts else (),
     )
+
+
+def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
+    """The manners and devices of a config by column, with a word for those that have none; releases of before have no such column."""
+    there = [schema_of(path).names for path in files_of(release_dir, config, splits)]
+    found = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY) if all(name in names for names in there)}
+    manner = WAYS[0]
+    if manner in found:
+        methods = column(release_dir, config, "apathetic_method", splits)
+        # Rules have no manner, whatever the column says.
+        found[manner] = [BY_RULES if method == "rules" else one for one, method in zip(found[manner], methods, strict=True)]
+    return {name: [UNPLANNED if one is None else one for one in values] for name, values in found.items()}
 
 
 def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:

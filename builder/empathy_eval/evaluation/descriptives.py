@@ -1,4 +1,4 @@
-"""What a report tells of the texts themselves: their lengths, strategies over a dialogue, examples, and what was left out."""
+"""What a report tells of the texts themselves: their lengths, ways, strategies over a dialogue, examples, and what was left out."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from rapidfuzz.distance import Levenshtein
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.base.text import WORD, edit_ratio, overlap
 from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
-from empathy_eval.design.dataset import column, files_of
+from empathy_eval.design.dataset import FAR_WAY, WAYS, column, files_of
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.corpus import Corpus
+from empathy_eval.evaluation.corpus import APART, Corpus
+from empathy_eval.evaluation.groupings import in_order
 from empathy_eval.metrics.length import Length
 
 # Lengths are counted in bins of so many words, a dialogue is cut into so many equal parts.
@@ -41,6 +42,20 @@ def _lengths(name: str, texts: Sequence[str]) -> dict[str, Any]:
     median = float(np.median(found))
     figures = {"mean": round(float(found.mean()), 4), "low": low, "median": median, "high": high, "peak": int(counts.argmax()) * BIN}
     return {"variant": name, "texts": len(texts), **figures, "counts": counts.tolist()}
+
+
+def ways(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
+    """How many texts have each manner, near and far, and each device; empty where none is known."""
+    near, device = (Counter(pairs.groups.get(name, ())) for name in WAYS)
+    far = Counter(controls.groups.get(FAR_WAY, ()))
+    if APART.issuperset({*near, *far, *device}):
+        return {}
+    taxonomy = load_taxonomy()
+    manners, devices = ([one.name for one in some] for some in (taxonomy.manners, taxonomy.devices))
+    return {
+        "manners": [{"name": name, "near": near[name], "far": far[name]} for name in in_order({*near, *far}, manners)],
+        "devices": [{"name": name, "texts": device[name]} for name in in_order(device, devices)],
+    }
 
 
 def course(release_dir: Path) -> dict[str, Any]:

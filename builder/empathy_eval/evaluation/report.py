@@ -16,7 +16,7 @@ from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.model_families import shared_families
 from empathy_eval.evaluation.charts import charts_of
 from empathy_eval.evaluation.corpus import LENGTH_WITHIN, refuse_odd_rows
-from empathy_eval.evaluation.descriptives import course, examples, lengths, making
+from empathy_eval.evaluation.descriptives import course, examples, lengths, making, ways
 from empathy_eval.evaluation.embedding import Embedding, embedding_of
 from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_lengths
 from empathy_eval.evaluation.inversion import Chance
@@ -173,6 +173,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], found: Measures, s
     }
     told = {
         "lengths": lengths(stand.pairs, stand.controls),
+        **({"ways": counts} if (counts := ways(stand.pairs, stand.controls)) else {}),
         "course": course(release_dir),
         "examples": examples(release_dir),
         "making": making(facts),

@@ -126,8 +126,8 @@ class Comparison:
 class Measured:
     """All tables of a release.
 
-    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy; ``smallest`` by contrast what so many
-    pairs could have shown; ``audit`` what shortcuts reach.
+    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner; ``smallest`` by contrast what
+    so many pairs could have shown; ``audit`` what shortcuts reach.
     """
 
     inversion: list[MetricRow]

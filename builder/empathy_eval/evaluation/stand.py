@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.tabular import WHOLE
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
-from empathy_eval.design.dataset import GROUPINGS, SPLITS
+from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.comparisons import Rated, compared
 from empathy_eval.evaluation.corpus import Candidates, Corpus, before_contrast, read_corpus
+from empathy_eval.evaluation.groupings import Grouping, groupings
 from empathy_eval.evaluation.inversion import (
     Chance,
     Made,
@@ -82,7 +83,7 @@ class Stand:
             inversion + dist,
             controls + dist_of_cells,
             self._matched(sound, pairs, cells),
-            {name: self._grouped(name, sound, pairs) for name in GROUPINGS},
+            {one.name: self._grouped(one, sound) for one in groupings(self.pairs, pairs, self.controls, cells)},
             self._before(before, sound, pairs, texts["candidates"]) if before else [],
             self._balance(),
             [*faults.values(), *more],
@@ -210,13 +211,13 @@ class Stand:
                     found[contrast.name] = self._table(corpus, scored, statistics, (contrast,), chosen)
         return found
 
-    def _grouped(self, name: str, metrics: Sequence[Metric], statistics: Mapping[str, Statistics]) -> dict[str, list[MetricRow]]:
+    def _grouped(self, by: Grouping, metrics: Sequence[Metric]) -> dict[str, list[MetricRow]]:
         """By group the row of each metric; p-values are corrected over groups and metrics."""
-        column = np.array(self.pairs.groups[name])
+        column, scored = np.array(by.labels), [one for one in metrics if one.name in by.statistics]
         found: dict[str, list[MetricRow]] = {}
-        for group in sorted(set(self.pairs.groups[name])):
-            found[group] = self._table(self.pairs, metrics, statistics, PAIRS, column == group)
-        rows = iter(self._corrected([row for group in found.values() for row in group]))
+        for group in by.groups:
+            found[group] = self._table(by.corpus, scored, by.statistics, (by.contrast,), column == group)
+        rows = iter(self._corrected([by.told(row) for group in found.values() for row in group]))
         return {group: [next(rows) for _ in made] for group, made in found.items()}
 
     def _before(

@@ -17,7 +17,7 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import refuse_absurd
-from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, TABLES, file_of, read_tables
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, TABLES, contract, file_of, read_tables
 from empathy_eval.evaluation.report import measure_release, metrics_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.releases.difficulty import difficulty_faults
@@ -85,13 +85,14 @@ def _files(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """Every parquet file has its columns and as many rows as the manifest says."""
-    for config, columns in COLUMNS.items():
+    for config in COLUMNS:
         for split in SPLITS:
             path = file_of(folder, config, split)
             table = _parquet(path)
             if isinstance(table, Problem):
                 yield table
                 continue
+            columns = contract(config, table.schema_arrow.names)
             if not table.schema_arrow.equals(columns):
                 names, wanted = set(table.schema_arrow.names), set(columns.names)
                 differ = ", ".join(f'"{name}"' for name in sorted(names ^ wanted)) or "their types or order"

@@ -64,7 +64,7 @@ def _disagreements(config: str, row: TableRow, dialogues: Rows, pairs: Rows) -> 
         ):  # fmt: skip
             yield "is not the preference of its pair"
         return
-    if config == "controls" and {name: row[name] for name in COLUMNS["pairs"].names} != pairs.get(row["pair_id"]):
+    if config == "controls" and {name: row[name] for name in COLUMNS["pairs"].names if name in row} != pairs.get(row["pair_id"]):
         yield "is not the pair of that id"
     yield from _against_dialogue(row, dialogues.get(row["dialogue_id"]))
     measures = {

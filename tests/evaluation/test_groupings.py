@@ -1,0 +1,141 @@
+"""Breakdowns by manner: fractions by hand, what is made by rules apart, and nothing where no manner is known."""
+
+from __future__ import annotations
+
+import csv
+import io
+import shutil
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from empathy_eval.cli import main
+from empathy_eval.design.contrasts import CELLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, WAYS
+from empathy_eval.evaluation.corpus import read_corpus
+from empathy_eval.evaluation.groupings import MANNERS, in_order
+from empathy_eval.evaluation.report import report
+from empathy_eval.evaluation.results import Measured
+from empathy_eval.evaluation.score import score
+from empathy_eval.releases.verify import verify
+
+from tests.releases.test_difficulty import rewritten
+from tests.releases.test_verify import rehash
+
+# Near manner, far manner, and the scores of near-empathetic, apathetic, empathetic and far-apathetic.
+FOUR = (
+    ("hurrying", "advising", (2, 1, 2, 1)),
+    ("hurrying", "hurrying", (1, 2, 3, 3)),
+    (None, "hurrying", (2, 1, 0, 1)),
+    ("analysing", "zeal", (0, 1, 1, 0)),
+)
+
+
+def with_ways(folder: Path, copy: Path, near: Mapping[str, str | None], far: Mapping[str, str | None], rest: str | None) -> Path:
+    """A copy of a release whose pairs have these manners by their id, and ``rest`` where there is none; no manner: by rules."""
+
+    def changed(table: Any) -> Any:
+        ids = table.column("pair_id").to_pylist()
+        new = {WAYS[0]: [near.get(one, rest) for one in ids], FAR_WAY: [far.get(one, rest) for one in ids]}
+        new["apathetic_method"] = ["rules" if one in near and near[one] is None else "model" for one in ids]
+        for name in new.keys() & set(table.column_names):
+            table = table.set_column(table.column_names.index(name), name, pa.array(new[name], pa.string()))
+        return table
+
+    return rewritten(folder, copy, changed)
+
+
+@pytest.fixture(scope="module")
+def judged(light: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A release whose first four pairs with controls are ``FOUR``, and the file of a judge of these."""
+    folder = tmp_path_factory.mktemp("manners")
+    ids = read_corpus(light, "controls", CELLS).pair_ids[:4]
+    near = {pair: one[0] for pair, one in zip(ids, FOUR, strict=True)}
+    far = {pair: one[1] for pair, one in zip(ids, FOUR, strict=True)}
+    lines = [f"{pair},{name},{value}" for pair, one in zip(ids, FOUR, strict=True) for name, value in zip(CELLS, one[2], strict=True)]
+    (folder / "judge.csv").write_text("\n".join(["pair_id,variant,score", *lines]) + "\n")
+    return with_ways(light, folder / "release", near, far, "criticising"), folder / "judge.csv"
+
+
+@pytest.fixture(scope="module")
+def measured(judged: tuple[Path, Path]) -> Measured:
+    return score(judged[0], (), [judged[1]], shortcuts=False)
+
+
+def told(measured: Measured, contrast: str) -> dict[str, tuple[int, Fraction]]:
+    """By manner the number of comparisons and the accuracy."""
+    found = {}
+    for name, rows in measured.groups[MANNERS[contrast]].items():
+        for row in rows:
+            accuracy = row.differences[contrast].accuracy
+            assert accuracy and list(row.differences) == [contrast]
+            found[name] = (row.pairs, Fraction(accuracy.value).limit_denominator(16))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("contrast", "wanted"),
+    [
+        # Of hurrying: near won and lost, far tied and lost.
+        (STANCE, {"analysing": (1, 0), "hurrying": (4, Fraction(3, 8)), "advising": (1, 1), "zeal": (1, 1), "made by rules": (1, 1)}),
+        (STANCE_NEAR, {"analysing": (1, 0), "hurrying": (2, Fraction(1, 2)), "made by rules": (1, 1)}),
+        (STANCE_FAR, {"hurrying": (2, Fraction(1, 4)), "advising": (1, 1), "zeal": (1, 1)}),
+        (RAW, {"analysing": (1, Fraction(1, 2)), "hurrying": (2, 1), "made by rules": (1, 0)}),
+    ],
+)
+def test_each_comparison_stands_in_the_row_of_its_apathetic_text(
+    contrast: str, wanted: Mapping[str, tuple[int, Fraction | int]], measured: Measured
+) -> None:
+    found = told(measured, contrast)
+    assert found == wanted and list(found) == list(wanted)
+
+
+def test_the_rows_by_manner_make_up_the_accuracy_at_equal_closeness(measured: Measured) -> None:
+    headline = measured.equal_closeness["judge"]
+    parts = told(measured, STANCE).values()
+    assert headline.accuracy and sum(count * share for count, share in parts) / 8 == Fraction(headline.accuracy.value) == Fraction(9, 16)
+    rows = [rows[0] for rows in measured.groups["manner"].values() if rows]
+    assert sum(row.pairs * row.differences[STANCE].value for row in rows) / 8 == headline.value
+
+
+def test_near_and_far_texts_of_a_manner_have_no_spread_and_no_curve_in_common(measured: Measured) -> None:
+    both, near = (measured.groups[MANNERS[name]]["hurrying"][0].differences[name] for name in (STANCE, STANCE_NEAR))
+    assert both.value == -0.25 and both.auc is None and both.effect is None and near.auc and near.effect
+
+
+def test_manners_stand_in_the_order_of_the_taxonomy_and_texts_without_one_last(measured: Measured) -> None:
+    # Of the first no pair is scored.
+    assert list(measured.groups["manner"]) == ["criticising", "analysing", "hurrying", "advising", "zeal", "made by rules"]
+    assert in_order(["none planned", "made by rules", "b", "a", "z"], ["z"]) == ["z", "a", "b", "made by rules", "none planned"]
+
+
+def test_the_long_form_has_a_line_a_manner(judged: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", str(judged[0]), "--scores", str(judged[1]), "--no-shortcuts", "--csv"]) == 0
+    lines = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    found = {(one["table"], one["group"], one["contrast"]): (one["pairs"], one["accuracy"]) for one in lines}
+    assert found["manner", "hurrying", STANCE] == ("4", "0.375")
+    assert found["manner, far", "hurrying", STANCE_FAR] == ("2", "0.25")
+
+
+def test_where_nothing_but_rules_made_a_text_there_is_no_breakdown(light: Path, tmp_path: Path) -> None:
+    every = dict.fromkeys(read_corpus(light, "pairs", ()).pair_ids)
+    rules = score(with_ways(light, tmp_path / "rules", every, {}, "advising"), ["length"], shortcuts=False)
+    # The far ones have a manner still, and the near ones stand beside them.
+    assert set(rules.groups) == {*GROUPINGS, "manner", "manner, far"} and list(rules.groups["manner"]) == ["advising", "made by rules"]
+    assert set(score(with_ways(light, tmp_path / "none", {}, {}, None), ["length"], shortcuts=False).groups) == set(GROUPINGS)
+
+
+def test_a_release_of_before_there_were_manners_loads_scores_and_verifies(light: Path, tmp_path: Path) -> None:
+    names = (*WAYS, FAR_WAY)
+    old = rewritten(light, tmp_path / "old", lambda table: table.drop_columns([one for one in names if one in table.column_names]))
+    assert set(score(old, ["length"], shortcuts=False).groups) == set(GROUPINGS)
+    assert any("groups: manner: is not in the data" in str(one) for one in verify(old))
+    made = report(old, tmp_path / "report")
+    assert "ways" not in made.told
+    for name in ("index.html", "tables.json"):
+        shutil.copy(tmp_path / "report" / name, old / "report" / name)
+    rehash(old)
+    assert verify(old) == [] and "Which coldness" not in (old / "report" / "index.html").read_text()
