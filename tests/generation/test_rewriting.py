@@ -27,6 +27,11 @@ def text_of(request: Request) -> str:
     return "\n".join(message["content"] for message in request.body["messages"])
 
 
+def conversation(shown: str) -> list[str]:
+    """The lines of the conversation so far."""
+    return shown.partition("# The conversation so far\n")[2].partition("\n\n")[0].splitlines()
+
+
 def seed_of(catalogue: Catalogue, request: Request) -> Seed:
     seed = catalogue[int(request.about.dialogue_id[:3])].seed
     assert seed is not None
@@ -40,8 +45,9 @@ def test_a_far_request_sees_the_turns_before_and_nothing_else(
     assert len(far) > 20
     for request in far:
         seed, place, shown = seed_of(catalogue, request), request.about.turn or 0, text_of(request)
-        assert all(turn.text in shown for turn in seed.turns[:place])
-        assert not any(turn.text in shown for turn in seed.turns[place:])
+        assert conversation(shown) == [f"{turn.role}: {turn.text}" for turn in seed.turns[:place]]
+        assert seed.turns[place].text not in shown
+        assert not any(turn.text in shown for turn in seed.turns[place + 1 :] if len(turn.text) > 40)
         assert seed.description not in shown
         turn = seed.turns[place]
         for hidden in (turn.apathetic, turn.empathetic, turn.near_empathetic, turn.far_apathetic):
@@ -55,8 +61,9 @@ def test_a_near_request_sees_the_turns_before_and_the_reference_and_nothing_else
     assert len(near) > 20
     for request in near:
         seed, place, shown = seed_of(catalogue, request), request.about.turn or 0, text_of(request)
-        assert all(turn.text in shown for turn in seed.turns[: place + 1])
-        assert not any(turn.text in shown for turn in seed.turns[place + 1 :])
+        assert conversation(shown) == [f"{turn.role}: {turn.text}" for turn in seed.turns[:place]]
+        assert seed.turns[place].text in shown
+        assert not any(turn.text in shown for turn in seed.turns[place + 1 :] if len(turn.text) > 40)
         assert seed.description not in shown
         turn = seed.turns[place]
         for hidden in (turn.apathetic, turn.empathetic, turn.near_empathetic, turn.far_apathetic):
