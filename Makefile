@@ -26,8 +26,8 @@ test: .venv/installed
 check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(TESTS)
+	@# The types are checked while the first tests run, which leave a core idle here and there.
+	$(BIN)/mypy & types=$$!; $(TESTS); tests=$$?; wait $$types && exit $$tests
 
 check-long: .venv/installed
 	KILLS=100 STOPS=40 LONG=1 $(BIN)/pytest tests/completions/test_openai_endpoint.py tests/generation/test_on_ray.py tests/journeys/test_strangers.py tests/evaluation/test_comparisons.py -k "kills or stop or interrupt or whatever_comes or two_metrics"
