@@ -3,8 +3,9 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
-# Two at a time, then those that measure time, alone.
-TESTS = $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not quiet" && $(BIN)/pytest -m quiet
+# Two at a time, each on one core; then those that measure time, alone.
+TESTS = OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not quiet" && \
+	$(BIN)/pytest -m quiet `grep -rl --include='test_*.py' 'mark\.quiet' tests`
 
 .PHONY: install demo test check check-long format clean
 
@@ -12,7 +13,7 @@ install: .venv/installed
 
 .venv/installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --disable-pip-version-check --quiet --progress-bar off --constraint constraints.txt --editable '.[all,dev]'
+	$(BIN)/pip install --disable-pip-version-check --quiet --progress-bar off --no-compile --constraint constraints.txt --editable '.[all,dev]'
 	touch $@
 
 demo: .venv/installed
@@ -25,8 +26,8 @@ test: .venv/installed
 check: .venv/installed
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(TESTS)
+	@# The types are checked while the first tests run, which leave a core idle here and there.
+	$(BIN)/mypy & types=$$!; $(TESTS); tests=$$?; wait $$types && exit $$tests
 
 check-long: .venv/installed
 	KILLS=100 STOPS=40 LONG=1 $(BIN)/pytest tests/completions/test_openai_endpoint.py tests/generation/test_on_ray.py tests/journeys/test_strangers.py tests/evaluation/test_comparisons.py -k "kills or stop or interrupt or whatever_comes or two_metrics"

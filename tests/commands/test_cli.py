@@ -18,6 +18,7 @@ def arguments(tmp_path: Path) -> list[str]:
 
 
 def test_build_and_release_print_what_a_user_needs(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10})
     assert main(arguments) == 0
     said = capsys.readouterr().out
     assert "3 planned: 3 accepted, 0 rejected, 0 missing" in said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -34,6 +33,7 @@ from empathy_eval.generation.rewriting import messages, scenes
 from empathy_eval.generation.summary import Summary
 
 from tests.conftest import copy_world
+from tests.doubles.forked import forkserver
 from tests.doubles.server import BAD_ANSWER, NO_ANSWER, Behaviour, Server, running
 
 DIALOGUES = 60
@@ -268,8 +268,7 @@ def _build(world: Path, config: Path, out: Path) -> None:
 
 def test_a_hundred_kills_pay_for_nothing_twice_but_what_was_in_flight(tmp_path: Path, plain: tuple[bytes, int]) -> None:
     world = copy_world(tmp_path / "scenarios")
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.doubles.preload"])
+    context = forkserver()
     rng, in_flight = random.Random(4), 0
     with running(Behaviour(latency=0.04)) as server:
         config = config_file(tmp_path, server.url)

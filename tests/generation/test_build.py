@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import multiprocessing
 import os
 import random
 import signal
@@ -23,6 +22,7 @@ from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import CONFIGURATION
 
 from tests.conftest import copy_world, demo_file
+from tests.doubles.forked import forkserver
 from tests.doubles.models import Slow, asked_twice
 
 KILLS = 20
@@ -125,8 +125,7 @@ def _slow_build(world: Path, out: Path, log: Path) -> None:
 
 def test_twenty_kills_lose_nothing_and_ask_again_only_for_what_was_in_flight(built: Path, tmp_path: Path) -> None:
     world, out, log = copy_world(tmp_path / "scenarios"), tmp_path / "b", tmp_path / "log"
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["tests.generation.test_build"])
+    context = forkserver()
     rng, killed = random.Random(1), 0
     log.touch()
     for number in range(KILLS + 1):

@@ -211,18 +211,6 @@ STOPS = int(os.environ.get("STOPS", "4"))
 
 
 @contextmanager
-def busy_loops(number: int) -> Iterator[None]:
-    """So many processes that do nothing but keep a core busy."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for one in loops:
-            one.kill()
-            one.wait()
-
-
-@contextmanager
 def after(server: Server, requests: int, act: Callable[[], None]) -> Iterator[None]:
     """Acts once, when the server has seen so many requests."""
 
@@ -235,6 +223,24 @@ def after(server: Server, requests: int, act: Callable[[], None]) -> Iterator[No
     thread.start()
     yield
     thread.join(1)
+
+
+@contextmanager
+def busy_loops(number: int, server: Server) -> Iterator[None]:
+    """From its first request on a server has so many processes beside it that do nothing but keep a core busy."""
+    loops = list[subprocess.Popen[bytes]]()
+
+    def begin() -> None:
+        loops.extend(subprocess.Popen([sys.executable, "-S", "-c", "while True: pass"]) for _ in range(number))
+
+    try:
+        # What Ray's workers load before they ask for anything takes a minute under load.
+        with after(server, 1, begin):
+            yield
+    finally:
+        for one in loops:
+            one.kill()
+            one.wait()
 
 
 def interrupt() -> None:
@@ -261,7 +267,7 @@ def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
     with running(server=server):
         configuration = load_configuration(config(tmp_path, server))
         with (
-            busy_loops(2 * loaded),
+            busy_loops(2 * loaded, server),
             after(server, moment, interrupt if by_hand else lambda: None),
             pytest.raises(JobError, match="stopped by Ctrl-C" if by_hand else "the quota is used up"),
         ):

@@ -58,8 +58,7 @@ def test_it_works_beside_the_other_distribution_named_builder(way: str, tmp_path
         what = list(tmp_path.glob("empathy_eval-*.whl"))
     else:
         what = [Path("--editable"), ROOT]
-    run(away, *pip, "install", *QUIETLY, "--no-build-isolation", "--ignore-installed", *what)
-    run(away, *pip, "install", *QUIETLY, "--ignore-installed", other_builder(tmp_path))
+    run(away, *pip, "install", *QUIETLY, "--no-build-isolation", "--ignore-installed", *what, other_builder(tmp_path))
     assert "the other builder" in run(away, programs / "python", "-c", "try: import builder\nexcept ImportError as error: print(error)")
 
     program = programs / "empathy-eval"
