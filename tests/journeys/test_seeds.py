@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import itertools
 import re
 from collections import Counter
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 import pytest
 from empathy_eval.base.text import edit_ratio, overlap, shingles, words
 from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE_OF
 from empathy_eval.design.phases import breaches
 from empathy_eval.design.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
 from empathy_eval.generation.checks import safety
@@ -21,6 +23,12 @@ OVERLAP_AT_MOST = 0.30
 STOCK = ("it sounds like", "sounds like you", "so sorry", "completely understandable", "completely normal", "that sounds really",
          "that must be", "i hear you", "it's okay to", "your feelings are valid", "not alone", "thank you for sharing",
          "it makes sense that", "i can only imagine", "i can imagine", "my heart goes out", "every right to")  # fmt: skip
+
+NUMBERS = {"two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
+LARGE = {"thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty", "fifty", "sixty",
+         "seventy", "eighty", "ninety", "hundred", "thousand", "million"}  # fmt: skip
+# Capitalised words that any dialogue may have.
+ALLOWED = {"I", "OK", "God", "English", "Christmas", "Easter", "Ramadan", *calendar.day_name, *calendar.month_name}
 
 
 @pytest.fixture(scope="module")
@@ -68,10 +76,75 @@ def test_all_phase_constraints_hold_strategies_are_spread_and_descriptions_are_i
 def test_the_counts_are_pinned(all_seeds: Catalogue) -> None:
     turns = [turn for _, turn in helper_turns(all_seeds)]
     controls = [turn for turn in turns if turn.near_empathetic]
-    assert (len(turns), len(controls)) == (494, 154)
+    assert (len(turns), len(controls)) == (465, 416)
     assert all((turn.near_empathetic is None) == (turn.far_apathetic is None) for turn in turns)
+    assert min(len(words(text)) for turn in controls for text in variants(turn).values()) >= 14
     for _, seed in seeds(all_seeds):
-        assert sum(turn.near_empathetic is not None for turn in seed.turns) >= 2
+        assert sum(turn.near_empathetic is not None for turn in seed.turns) >= 5
+
+
+def test_every_manner_and_device_is_shown_often_enough_to_be_measured(all_seeds: Catalogue) -> None:
+    for variant, least in (("apathetic", 20), ("far_apathetic", 20), ("empathetic", 20)):
+        counts = Counter(turn.ways.get(variant) for _, turn in helper_turns(all_seeds) if variant in variants(turn))
+        assert set(counts) == {way.name for way in all_seeds.taxonomy.ways(variant)}
+        assert min(counts.values()) >= least, counts
+
+
+def test_no_telltale_word_is_twice_as_frequent_in_one_stance_as_in_the_other(all_seeds: Catalogue) -> None:
+    stances = {stance: Counter[str]() for stance in (EMPATHETIC, APATHETIC)}
+    for _, turn in helper_turns(all_seeds):
+        for name, text in variants(turn).items():
+            stances[STANCE_OF[name]].update(words(text))
+    assert len(all_seeds.telltale) >= 30
+    for word in all_seeds.telltale:
+        low, high = sorted(counts[word] / counts.total() for counts in stances.values())
+        assert high <= 2 * low, word
+
+
+def test_few_seekers_are_wits_and_they_write_short_and_long(all_seeds: Catalogue) -> None:
+    registers = Counter(seed.register for _, seed in seeds(all_seeds))
+    assert sum(registers[name] for name in ("plain", "flat", "rambling", "clumsy", "hostile", "stuck")) >= 20
+    assert registers["witty"] <= 10
+    lengths = sorted(len(words(turn.text)) for _, seed in seeds(all_seeds) for turn in seed.turns if turn.role == "seeker")
+    assert lengths[0] >= 1 and lengths[-1] <= 90
+    assert lengths[len(lengths) // 20] <= 6 and lengths[-len(lengths) // 20] >= 55
+    helper = [len(words(turn.text)) for _, turn in helper_turns(all_seeds)]
+    assert min(helper) >= 8 and max(helper) <= 70
+
+
+def test_numbers_are_rare_in_what_seekers_say(all_seeds: Catalogue) -> None:
+    said = [turn.text for _, seed in seeds(all_seeds) for turn in seed.turns if turn.role == "seeker"]
+    assert sum(bool(re.search(r"\d", text) or NUMBERS.intersection(words(text))) for text in said) <= len(said) / 4
+
+
+def test_no_large_number_name_or_emblem_is_in_two_dialogues(all_seeds: Catalogue) -> None:
+    owners: dict[str, int] = {}
+    texts = {scenario.number: list(texts_of(seed)) for scenario, seed in seeds(all_seeds)}
+    for number, found in texts.items():
+        for one in {mark for text in found for mark in (*large_numbers(text), *names(text))}:
+            assert owners.setdefault(one, number) == number, (one, number, owners[one])
+    every = {number: {word for text in found for word in words(text)} for number, found in texts.items()}
+    for scenario, seed in seeds(all_seeds):
+        assert 1 <= len(seed.emblems) <= 5
+        for emblem in seed.emblems:
+            assert not [number for number, found in every.items() if emblem in found and number != scenario.number], emblem
+
+
+def texts_of(seed: Seed) -> Iterator[str]:
+    for turn in seed.turns:
+        yield from (turn.text, *variants(turn).values())
+
+
+def large_numbers(text: str) -> set[str]:
+    """The numbers above twelve, in digits or words."""
+    spelled = {word for word in re.findall(r"[a-z]+(?:-[a-z]+)?", text.casefold()) if LARGE.intersection(word.split("-"))}
+    return spelled | {one for one in re.findall(r"\d+", text) if int(one) > 12}
+
+
+def names(text: str) -> set[str]:
+    """The capitalised words inside a sentence that are not of everybody."""
+    found = re.findall(r"(?<=[a-z,;:'\"’”] )([A-Z][\w'’-]*)", text)
+    return {re.sub(r"['’]s$", "", word) for word in found} - ALLOWED - {word for word in found if re.match(r"I['’]", word)}
 
 
 def test_helper_turns_do_not_open_alike(all_seeds: Catalogue) -> None:
