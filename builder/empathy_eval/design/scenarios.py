@@ -198,8 +198,8 @@ def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Pers
     found = []
     register = scenario.seed.register if scenario.seed else None
     if personas and register and not personas.register(register):
-        known = ", ".join(one.name for one in personas.registers)
-        found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {known}"))
+        names = ", ".join(one.name for one in personas.registers)
+        found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {names}"))
     if path.name != scenario.file_name:
         found.append(Problem(str(path), f"is named otherwise than its content ({scenario.file_name})", "rename the file"))
     turns = scenario.seed.turns if scenario.seed else ()
