@@ -88,7 +88,8 @@ def helper_turns(value: dict[str, Any]) -> list[dict[str, Any]]:
         (lambda value: [value["seed"]["turns"].insert(0, value["seed"]["turns"][0]) for _ in range(2)], "a third turn of the seeker"),
         (lambda value: helper_turns(value)[0].update(strategy="EV"), "explore first"),
         (lambda value: helper_turns(value)[-1].update(strategy="EV"), "use an action strategy there"),
-        (lambda value: helper_turns(value)[-3].update(strategy="Cla"), "strategy \"Cla\" (exploration) after the first action strategy"),
+        (lambda value: [turn.update(strategy=name) for turn, name in zip(helper_turns(value)[-4:-2], ("SO", "Cla"), strict=True)],
+         "strategy \"Cla\" (exploration) after the first action strategy"),
         (lambda value: [turn.update(strategy="SO") for turn in helper_turns(value)[1:]], 'no helper turn of the phase "comforting"'),
     ],
 )  # fmt: skip
@@ -101,3 +102,23 @@ def test_the_problems_of_all_files_come_at_once(world: Path) -> None:
     for path in world.glob("0*.yaml"):
         edit(path, lambda value: value.pop("openings"))
     assert len(problems(world)) == 3
+
+
+def test_a_register_that_is_not_among_the_personas_is_named(world: Path) -> None:
+    edit(world / PET, lambda value: value["seed"].update(register="droll"))
+    (problem,) = problems(world)
+    assert f'{PET}: register "droll" is not known' in problem and "use one of these: plain, rambling" in problem
+
+
+def test_personas_and_telltale_words_are_checked_and_may_be_left_out(world: Path) -> None:
+    edit(world / "personas.yaml", lambda value: (value.update(ages=["old"]), value["registers"][0].pop("words")))
+    assert [said.split(": ", 1)[1].split("\n")[0] for said in problems(world)] == [
+        'ages[0]: "old" is not of type integer',
+        'registers[0]: misses "words"',
+    ]
+    (world / "personas.yaml").unlink()
+    edit(world / "telltale.yaml", lambda value: value.update(words=[]))
+    assert "telltale.yaml: words" in problems(world)[0]
+    (world / "telltale.yaml").unlink()
+    found = load_catalogue(world)
+    assert found.personas is None and found.telltale == () and list(found.files) == ["taxonomy.yaml"]

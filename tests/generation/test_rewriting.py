@@ -1,16 +1,24 @@
 """Rewriting: what each request may see, and that no item hangs on another."""
 
 import json
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
+from empathy_eval.base.text import words
 from empathy_eval.completions.requests import Completion, Request
 from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.kinds import Kind, rewritings
+from empathy_eval.design.planning import seed_plan
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Catalogue, Seed
+from empathy_eval.design.scenarios import Catalogue, Seed, SeedTurn, load_catalogue
 from empathy_eval.generation.build import build
+from empathy_eval.generation.outcomes import Dialogue, Scene, Turn
+from empathy_eval.generation.rewriting import messages, scenes
 
 from tests.doubles.models import Recorder
 
@@ -68,6 +76,62 @@ def test_a_near_request_sees_the_turns_before_and_the_reference_and_nothing_else
         turn = seed.turns[place]
         for hidden in (turn.apathetic, turn.empathetic, turn.near_empathetic, turn.far_apathetic):
             assert hidden is None or hidden not in shown
+
+
+def test_a_request_names_one_manner_or_device_and_shows_more_examples_of_it_alone(recipe: Recipe) -> None:
+    taxonomy = recipe.catalogue.taxonomy
+    for kind, scene, shown in rendered(recipe, "017"):
+        ways = taxonomy.ways(kind.variant or "")
+        named = [way.name for way in ways if f"{way.name}: {way.definition}" in shown]
+        assert named == ([scene.way(kind)] if ways else [])
+        more = shown.partition("# More examples of this very")[2].partition("\n# ")[0]
+        variant = kind.variant or ""
+        made_so = {getattr(turn, variant) for turn in seed_turns(recipe, but="017") if turn.ways.get(variant) == scene.way(kind)}
+        texts = [line.partition(": ")[2] for line in more.splitlines() if line.startswith(("Edited: ", "Reply ("))]
+        assert set(texts) <= made_so and (len(texts) == 2 if ways else not texts)
+
+
+def test_a_request_tells_the_length_and_of_an_edit_how_many_words_to_change(recipe: Recipe) -> None:
+    for kind, scene, shown in rendered(recipe, "017"):
+        own, planned = len(words(scene.reference.text)), scene.planned.lengths[kind.variant or ""]
+        assert f"bout {own + planned if kind.near else planned} words" in shown
+        if kind.near:
+            # Fewer than 30 % of the words; an eighth of them or so at least.
+            assert f"has {own} words: change at least {math.ceil(0.12 * own)} and at most {math.ceil(0.3 * own) - 1} of them" in shown
+
+
+def test_the_second_of_two_helper_turns_is_told_that_nobody_has_answered(recipe: Recipe) -> None:
+    for kind, scene, shown in rendered(recipe, "017"):
+        after_another = replace(scene, context=(*scene.context, Turn("helper", "I am still here.", "RS")))
+        told = "The seeker has not answered the helper's last message"
+        assert told not in shown and told in "".join(message["content"] for message in messages(recipe, kind, after_another))
+
+
+def test_rewriters_are_told_the_words_to_do_without(recipe: Recipe) -> None:
+    assert all(", ".join(recipe.catalogue.telltale) in shown for _, _, shown in rendered(recipe, "017"))
+    without = replace(recipe, catalogue=replace(recipe.catalogue, telltale=()))
+    assert not any("Do without these words" in shown for _, _, shown in rendered(without, "017"))
+
+
+@pytest.fixture(scope="module")
+def recipe(demo: Configuration, prompts: Prompts) -> Recipe:
+    return Recipe(demo, load_catalogue(), prompts)
+
+
+def rendered(recipe: Recipe, number: str) -> Iterator[tuple[Kind, Scene, str]]:
+    """All rewriting requests of a seed dialogue, with kind and scene."""
+    seed = recipe.catalogue[int(number)].seed
+    assert seed
+    plan = seed_plan(int(number), seed, recipe.catalogue)
+    turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
+    for scene in scenes(Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "seed", "", ""), plan.turns):
+        for kind in rewritings(scene.planned.controls):
+            yield kind, scene, "\n".join(message["content"] for message in messages(recipe, kind, scene))
+
+
+def seed_turns(recipe: Recipe, but: str) -> Iterator[SeedTurn]:
+    for scenario in recipe.catalogue.scenarios:
+        yield from scenario.seed.turns if scenario.seed and scenario.number != int(but) else ()
 
 
 def test_the_requests_of_an_item_do_not_change_when_anothers_answers_do(

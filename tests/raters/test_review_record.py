@@ -181,8 +181,8 @@ Said = dict[tuple[str, str, str], int]
 def trip(builds: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Said]:
     """The record of ten raters in four forms, and what each of them meant by (item, rater, criterion)."""
     folder, said, votes = tmp_path_factory.mktemp("trip"), Said(), defaultdict[str, int](int)
-    made = export_review(builds[1], folder / "review", Design(pairs=480, dialogues=60, seed=3))
-    assert (made.sample.count("variant"), made.sample.count("dialogue")) == (480, 60)
+    made = export_review(builds[1], folder / "review", Design(pairs=465, dialogues=60, seed=3))
+    assert (made.sample.count("variant"), made.sample.count("dialogue")) == (465, 60)
 
     def judge(code: str, entry: dict[str, Any]) -> dict[str, Any]:
         answer = kind_and_cold(code, entry)
@@ -217,7 +217,7 @@ def test_the_ratings_of_a_round_trip_are_what_the_raters_meant(trip: tuple[Path,
     with record.with_name("reviews.ratings.csv").open() as stream:
         found = {(row["item"], row["rater"], row["criterion"]): int(row["rating"]) for row in csv.DictReader(stream)}
     assert found == said
-    assert len(found) == 480 * 2 * 3 * 3
+    assert len(found) == 465 * 2 * 3 * 3
     for criterion in CRITERIA:
         assert agreement(found, criterion) == agreement(said, criterion)
         # Two raters agree if both err or neither does; 2,880 pairs of raters leave about 0.01 to chance.
@@ -243,7 +243,7 @@ def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(
 
     reviews = made.manifest["reviews"]
     assert [(one["dialogue_id"], one["remove"], one["keep"]) for one in reviews["removed"]] == [("017-seed", 3, 0), ("025-seed", 2, 1)]
-    assert (reviews["raters"], reviews["judgements"]) == (10, 480 * 2 * 3 + 60 * 3)
+    assert (reviews["raters"], reviews["judgements"]) == (10, 465 * 2 * 3 + 60 * 3)
     for row in reviews["ratings"]:
         values = [
             value
@@ -252,14 +252,14 @@ def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(
         ]
         assert row["mean"] == pytest.approx(sum(values) / len(values), abs=5e-5)
         assert row["low"] < row["mean"] < row["high"]
-        assert (row["raters"], row["items"], row["ratings"]) == (10, 480, 1440)
+        assert (row["raters"], row["items"], row["ratings"]) == (10, 465, 1395)
         assert row["paper"] == PAPER[row["variant"]][row["criterion"]]
     card, changelog = ((later / name).read_text() for name in ("README.md", "CHANGELOG.md"))
     assert "Removed by review: dialogue `025-seed` (2 of 3 raters; `it 'wanders' off`; `it 'wanders' off`)" in changelog
     assert "`017-seed` (3 of 3; " in card
     assert "said so: 2 (`017-seed`" in card
     empathy = next(row for row in reviews["ratings"] if (row["variant"], row["criterion"]) == ("apathetic", "empathy"))
-    assert f"| apathetic | empathy | {empathy['mean']:.2f} [{empathy['low']:.2f}, {empathy['high']:.2f}] | 10 | 480 | 1440 | 1.08 |" in card
+    assert f"| apathetic | empathy | {empathy['mean']:.2f} [{empathy['low']:.2f}, {empathy['high']:.2f}] | 10 | 465 | 1395 | 1.08 |" in card
     assert reviews["signature"] in card
 
 
