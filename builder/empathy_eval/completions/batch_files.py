@@ -21,7 +21,7 @@ from empathy_eval.completions.models.chat_completion import NoCompletion, comple
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL
 from empathy_eval.completions.pending import ANSWERED, Noted, wanted
 from empathy_eval.completions.requests import Usage
-from empathy_eval.design.configuration import Configuration, ModelConfig
+from empathy_eval.design.configuration import Asks, ModelConfig
 
 # What is stored in one commit: answers, and the bytes of the lines they came in.
 TOGETHER, WEIGHT = 500, 64 * 2**20
@@ -187,7 +187,7 @@ class RequestFile:
     requests: tuple[Noted, ...]
 
 
-def request_files(noted: Iterable[Noted], config: Configuration, name: Callable[[int], Path]) -> Iterator[RequestFile]:
+def request_files(noted: Iterable[Noted], config: Asks, name: Callable[[int], Path]) -> Iterator[RequestFile]:
     """Writes requests into files, each for one model and within the limits of its endpoint.
 
     A file has its final name only when the next one is asked for: what must be noted before is noted in between.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from empathy_eval.base.errors import InputError, JobError, Problem, job_error
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Usage
-from empathy_eval.design.configuration import Configuration, Prices
+from empathy_eval.design.configuration import Asks, Prices
 
 MILLION = 1_000_000
 
@@ -119,7 +119,7 @@ class Budget:
         return job_error("--budget", what, "run the same command with a larger budget to go on; every answer is in the ledger")
 
 
-def make_budget(config: Configuration, ledger: Ledger, dollars: float | None, tokens: int | None) -> Budget:
+def make_budget(config: Asks, ledger: Ledger, dollars: float | None, tokens: int | None) -> Budget:
     """The budget of a configuration's models over a ledger.
 
     Raises:

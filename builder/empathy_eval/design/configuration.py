@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from empathy_eval.base.errors import InputError, Problem
@@ -94,6 +94,24 @@ class Limits:
     edit_ratio_below: float
     overlap_at_most: float
     toxicity: ToxicityConfig
+
+
+class Asks(Protocol):
+    """What anything that asks models is configured by: the models by what they are for, and how often each request is tried.
+
+    ``identity`` is what its folder belongs to, ``published`` what is shown of it.
+    """
+
+    @property
+    def models(self) -> Mapping[str, ModelConfig]: ...  # noqa: D102
+    @property
+    def samples(self) -> int: ...  # noqa: D102
+    @property
+    def repairs(self) -> int: ...  # noqa: D102
+    @property
+    def identity(self) -> str: ...  # noqa: D102
+    @property
+    def published(self) -> dict[str, Any]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)

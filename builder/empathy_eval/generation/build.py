@@ -6,31 +6,26 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
+from empathy_eval.base.errors import JobError, input_error, job_error
 from empathy_eval.base.files import whole_file, write_whole
 from empathy_eval.base.hashing import canonical_json, digest_file
 from empathy_eval.base.stopping import stopped_by_signals
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, make_budget
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models import make_models
-from empathy_eval.completions.models.own import own_models
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.recorder import Notes
-from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.pending import under_way
-from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.planning import part_of, plans
-from empathy_eval.design.quotas import planned
+from empathy_eval.design.configuration import Asks
+from empathy_eval.design.planning import part_of
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, provenance
-from empathy_eval.generation.checks.own import own_checks
-from empathy_eval.generation.items import WINDOW, Workshop, outcomes
+from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder
+from empathy_eval.generation.items import WINDOW, outcomes
+from empathy_eval.generation.job import Job, job_of
 from empathy_eval.generation.summary import Summary
 
 
@@ -56,8 +51,8 @@ class _OnlyFilled(Exception):
     """The ledger was filled, and the outcomes are not all of the build's: they are not kept."""
 
 
-def build(recipe: Recipe, out: Path, run: Run | None = None) -> Summary:
-    """Builds into a folder: asks for what the ledger does not have, and writes the outcomes whole or not at all.
+def build(what: Recipe | Job, out: Path, run: Run | None = None) -> Summary:
+    """Builds into a folder, or does another job there: asks for what the ledger does not have, and writes the outcomes whole or not at all.
 
     With a ``part`` of the plan only the ledger is filled: no outcomes are written. With ``notes`` nothing is sent.
 
@@ -66,31 +61,13 @@ def build(recipe: Recipe, out: Path, run: Run | None = None) -> Summary:
         JobError: if the ledger is damaged or full, an offline build lacks an answer, the endpoint refuses everything, or the
             budget is used up.
     """
-    run, recipe = run or Run(), found(recipe)
-    with opened(recipe.config, out, run) as (ledger, budget):
-        return asyncio.run(work_through(recipe, out, run, ledger, budget))
-
-
-def found(recipe: Recipe) -> Recipe:
-    """The recipe with all that it names beside files: a name that is wrong claims no folder.
-
-    Raises:
-        InputError: if a scorer, a model or a check cannot be had, with all problems at once.
-    """
-    made, problems = list[Any](), list[Problem]()
-    for find in (own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity)):
-        try:
-            made.append(find(recipe))
-        except InputError as error:
-            problems += error.problems
-    if problems:
-        raise InputError(problems)
-    models, checks, _ = made
-    return replace(recipe, models=models, checks=dict(zip(recipe.config.own_checks, checks, strict=True)))
+    run, job = run or Run(), job_of(what).found()
+    with opened(job.config, out, run) as (ledger, budget):
+        return asyncio.run(work_through(job, out, run, ledger, budget))
 
 
 @contextlib.contextmanager
-def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]:
+def opened(config: Asks, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]:
     """The ledger of a build in a folder that belongs to it, and what may be spent.
 
     Raises:
@@ -111,23 +88,23 @@ def opened(config: Configuration, out: Path, run: Run) -> Iterator[tuple[Ledger,
 
 
 async def work_through(
-    recipe: Recipe, out: Path, run: Run, ledger: Ledger, budget: Budget,
+    job: Job, out: Path, run: Run, ledger: Ledger, budget: Budget,
     stopping: Callable[[Asker], contextlib.AbstractContextManager[None]] | None = None,
 ) -> Summary:  # fmt: skip
     """Works on all items of a run over an open ledger: :func:`build` without the claim on the folder.
 
     Within ``stopping`` the asker is stopped from outside; by default by Ctrl-C.
     """
-    config, checks = recipe.config, own_checks(recipe)
-    models = run.instead(make_models(recipe, budget, lambda: asker.stopped))
+    config = job.config
+    models = run.instead(job.models(budget, lambda: asker.stopped))
     models = run.notes.stand_ins(models, config) if run.notes is not None else models
-    asker = Asker(ledger, models, recipe.prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
+    asker = Asker(ledger, models, job.prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
     part = run.part or (1, 1)
-    items = part_of(plans(config, recipe.catalogue), *part)
-    summary = Summary(len(list(part_of(range(planned(config, recipe.catalogue)), *part))), budget)
+    items = part_of(job.items(), *part)
+    summary = job.summary(len(list(part_of(range(job.planned()), *part))), budget)
     try:
         with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_signals)(asker), whole_file(out / OUTCOMES) as partial:
-            made = outcomes(Workshop(recipe, asker, checks), items, run.window)
+            made = outcomes(asker, job.work(asker), items, run.window)
             async with contextlib.aclosing(made):
                 with partial.open("wb") as stream:
                     async for outcome in made:
@@ -144,7 +121,7 @@ async def work_through(
             await model.close()
     if run.part or run.notes:
         return summary
-    header = {**provenance(recipe, checks), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
+    header = {**job.header(), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
     write_whole(out / BUILD, json.dumps(header, indent=2, ensure_ascii=False) + "\n")
     return summary
 

@@ -13,7 +13,7 @@ from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
-from empathy_eval.design.configuration import Configuration, identity_of
+from empathy_eval.design.configuration import Asks, identity_of
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.quotas import quotas
 from empathy_eval.design.recipe import Recipe
@@ -23,7 +23,7 @@ from empathy_eval.generation.outcomes import Outcome
 OUTCOMES, BUILD, CONFIGURATION, LEDGER = "outcomes.jsonl", "build.json", "configuration.json", "ledger.sqlite"
 
 
-def claim_folder(out: Path, config: Configuration) -> None:
+def claim_folder(out: Path, config: Asks) -> None:
     """Sees to it that a build folder belongs to one configuration.
 
     Raises:

@@ -22,10 +22,11 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.batch_api import Batches, State
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.pending import Batch, ended, named, next_round, note, still_counted, taken_ids, under_way
-from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.configuration import Asks
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.build import Run, build, found
+from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import LEDGER
+from empathy_eval.generation.job import Job, job_of
 from empathy_eval.generation.summary import Handed
 
 # Seconds between two looks at batches that take hours.
@@ -38,7 +39,7 @@ SHOWN = 10
 class Rounds:
     """The rounds of one build. ``brought`` counts the answers, ``reasons`` what came back without one."""
 
-    config: Configuration
+    config: Asks
     ledger: Path
     run: Run
     poll: float = POLL
@@ -138,7 +139,7 @@ class Rounds:
 
 
 def build_by_batch(
-    recipe: Recipe,
+    what: Recipe | Job,
     out: Path,
     run: Run | None = None,
     *,
@@ -153,15 +154,15 @@ def build_by_batch(
     Raises:
         InputError, JobError: as :func:`empathy_eval.generation.build.build` does; and a JobError for a round that brought no answer.
     """
-    run, recipe = run or Run(), found(recipe)
-    rounds = Rounds(recipe.config, run.ledger or out / LEDGER, run, poll, watch)
+    run, job = run or Run(), job_of(what).found()
+    rounds = Rounds(job.config, run.ledger or out / LEDGER, run, poll, watch)
     before = None
     while True:
         open_ones = rounds.settle(wait) if rounds.ledger.exists() else {}
         if open_ones:
             return Handed(None, open_ones, rounds.reasons)
         notes = Notes(rounds.refused)
-        summary = build(recipe, out, replace(run, notes=notes))
+        summary = build(job, out, replace(run, notes=notes))
         if not notes:
             return Handed(summary, {}, rounds.reasons)
         progress = (rounds.brought, len(rounds.refused))

@@ -14,10 +14,11 @@ from empathy_eval.completions.pending import note
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import LEDGER
+from empathy_eval.generation.job import Job, job_of
 from empathy_eval.generation.summary import Handed
 
 
-def hand_out(recipe: Recipe, out: Path, path: Path, run: Run | None = None) -> Handed:
+def hand_out(what: Recipe | Job, out: Path, path: Path, run: Run | None = None) -> Handed:
     """Replays, and writes the requests that can be known now and are not answered yet in the providers' batch form.
 
     More than one file is needed for more than one model and above a provider's limits: ``FILE``, ``FILE-2`` and so on.
@@ -26,7 +27,7 @@ def hand_out(recipe: Recipe, out: Path, path: Path, run: Run | None = None) -> H
         InputError: if there are such files already, for a budget, and for what :func:`empathy_eval.generation.build.build` refuses.
         JobError: if the disk is full, or the ledger is damaged.
     """
-    run = run or Run()
+    run, job = run or Run(), job_of(what)
     if run.budget_dollars is not None or run.budget_tokens is not None:
         raise input_error("--requests-to", "a budget cannot hold what is sent by hand", "leave the budget out")
     there = {path, *path.parent.glob(glob.escape(f"{path.stem}-") + "[0-9]*" + glob.escape(path.suffix))}
@@ -35,10 +36,10 @@ def hand_out(recipe: Recipe, out: Path, path: Path, run: Run | None = None) -> H
     if problems:
         raise InputError(problems)
     notes = Notes()
-    summary = build(recipe, out, replace(run, notes=notes))
+    summary = build(job, out, replace(run, notes=notes))
     written = {}
     with Ledger(run.ledger or out / LEDGER, create=False) as ledger:
-        for number, file in enumerate(request_files(notes, recipe.config, lambda number: numbered(path, number)), 1):
+        for number, file in enumerate(request_files(notes, job.config, lambda number: numbered(path, number)), 1):
             note(ledger, file.digest, file.requests)
             written[str(numbered(path, number))] = len(file.requests)
     return Handed(summary, written)

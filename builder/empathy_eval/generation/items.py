@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from empathy_eval.base.errors import job_error
 from empathy_eval.completions.asker import Asker
@@ -17,6 +18,8 @@ from empathy_eval.generation.outcomes import ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
 
+T = TypeVar("T")
+R = TypeVar("R")
 # Items that are worked on at once. An item rewrites all its turns at once, so this many keep any endpoint busy.
 WINDOW = 256
 
@@ -46,19 +49,21 @@ class Workshop:
         )
 
 
-async def outcomes(workshop: Workshop, items: Iterable[Plan], window: int = WINDOW) -> AsyncGenerator[Outcome, None]:
-    """The outcomes in plan order, at most ``window`` items at work. After an error nothing more is sent, and what is under way ends."""
-    running: deque[asyncio.Task[Outcome]] = deque()
+async def outcomes(
+    asker: Asker, work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T], window: int = WINDOW
+) -> AsyncGenerator[R, None]:
+    """The results of items in their order, at most ``window`` at work. After an error nothing more is sent, and what is under way ends."""
+    running: deque[asyncio.Task[R]] = deque()
     try:
-        for plan in items:
-            if workshop.asker.stopped:  # what is in the ledger is heard of at once, so a replay would not notice
-                raise workshop.asker.stopped
-            running.append(asyncio.create_task(workshop.item(plan)))
+        for item in items:
+            if asker.stopped:  # what is in the ledger is heard of at once, so a replay would not notice
+                raise asker.stopped
+            running.append(asyncio.create_task(work(item)))
             if len(running) >= window:
                 yield await running.popleft()
         while running:
             yield await running.popleft()
     finally:
         if running:
-            workshop.asker.stopped = workshop.asker.stopped or job_error("build", "stopped by an error", "run the same command to go on")
+            asker.stopped = asker.stopped or job_error("build", "stopped by an error", "run the same command to go on")
         await asyncio.gather(*running, return_exceptions=True)

@@ -12,7 +12,7 @@ from typing import Any
 from empathy_eval.base.errors import JobError, job_error
 from empathy_eval.completions.ledger import INSERT
 from empathy_eval.completions.requests import Usage
-from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.configuration import Asks
 from empathy_eval.generation.build import Run, opened
 
 Rows = list[tuple[Any, ...]]
@@ -29,7 +29,7 @@ class Keeper:
         self._changed = asyncio.Event()
         self._stop = False
 
-    async def open(self, config: Configuration, out: Path, run: Run) -> bool:
+    async def open(self, config: Asks, out: Path, run: Run) -> bool:
         """Opens the ledger; returns whether a budget is to be kept. Raises as :func:`empathy_eval.generation.build.build`."""
         self._ledger, self._budget = self._stack.enter_context(opened(config, out, run))
         return self._budget.limited

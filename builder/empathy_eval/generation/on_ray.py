@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, input_error
 from empathy_eval.base.ray_cluster import AGAIN, heard, joined, plain_errors, workers_of
@@ -19,14 +19,16 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import INSERT, Ledger
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import Completion, Request, Usage
-from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.planning import part_of, plans
+from empathy_eval.design.configuration import Asks
+from empathy_eval.design.planning import part_of
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.build import Run, build, found, work_through
+from empathy_eval.generation.build import Run, build, work_through
 from empathy_eval.generation.build_folder import LEDGER
+from empathy_eval.generation.job import Job, job_of
 from empathy_eval.generation.keeper import Keeper, stopped
 from empathy_eval.generation.summary import Summary
 
+A = TypeVar("A", bound=Asks)
 # Slices a lane works on, one after the other: a lost worker loses less, and none waits long for the last.
 SLICES_A_LANE = 4
 # Stores that a slice has sent and has not yet heard of; while there are so many it sends no request, for they are lost with its worker.
@@ -35,9 +37,9 @@ SENT = 16
 
 @dataclass(frozen=True)
 class Work:
-    """What all slices have in common: the recipe has their share of the pace, ``slices`` is their number."""
+    """What all slices have in common: the job has their share of the pace, ``slices`` is their number."""
 
-    recipe: Recipe
+    job: Job
     slices: int
     limited: bool = False
 
@@ -120,9 +122,9 @@ def fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
 async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
     import ray
 
-    part, config = (number, work.slices), work.recipe.config
-    dialogues = [plan.dialogue_id for plan in part_of(plans(config, work.recipe.catalogue), *part)]
-    if any(one.requests_per_minute or one.tokens_per_minute for one in config.models.values()):
+    part, job = (number, work.slices), work.job
+    dialogues = list(dict.fromkeys(item.dialogue_id for item in part_of(job.items(), *part)))
+    if any(one.requests_per_minute or one.tokens_per_minute for one in job.config.models.values()):
         # The slice before may have used a second's worth at once, as a pace allows: this one begins when that is over.
         await asyncio.sleep(1)
     with tempfile.TemporaryDirectory() as folder, closing(_SliceLedger(Path(folder) / LEDGER, ray, keeper)) as ledger:
@@ -130,28 +132,28 @@ async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
         run = Run(part=part, progress=lambda summary: keeper.tell.remote(number, summary.status))
         budget = _SliceBudget(ledger, number, work.limited)
         try:
-            summary = await work_through(work.recipe, Path(folder), run, ledger, budget, ledger.stopping)
+            summary = await work_through(job, Path(folder), run, ledger, budget, ledger.stopping)
         finally:
             await heard(ray, keeper.end.remote(number))
     return dict(one.split(": ", 1) for one in summary.missing)
 
 
-def build_on_ray(recipe: Recipe, out: Path, run: Run | None = None, *, address: str | None = None) -> Summary:
+def build_on_ray(what: Recipe | Job, out: Path, run: Run | None = None, *, address: str | None = None) -> Summary:
     """:func:`empathy_eval.generation.build.build`, with the asking and the checks done by Ray tasks; it gives the same bytes.
 
     Raises:
         InputError: if Ray is not installed or no cluster answers, for a part or an offline run, and as ``build``.
         JobError: as ``build``, and if workers are lost again and again.
     """
-    run = run or Run()
+    run, job = run or Run(), job_of(what)
     if run.offline or run.part or run.notes:
         raise only_whole()
-    found(recipe)  # the tasks find for themselves what it names
+    job.found()  # the tasks find for themselves what it names
     with joined(address, deaf=True) as ray, plain_errors(ray):
-        _refuse_unsendable(ray, recipe)
-        left = asyncio.run(_filled(ray, recipe, out.absolute(), run))
+        _refuse_unsendable(ray, job)
+        left = asyncio.run(_filled(ray, job, out.absolute(), run))
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
-    return build(recipe, out, replace(run, instead=lambda models: _left(models, left)))
+    return build(job, out, replace(run, instead=lambda models: _left(models, left)))
 
 
 def _left(models: dict[str, Model], left: Mapping[str, str]) -> dict[str, Model]:
@@ -159,10 +161,10 @@ def _left(models: dict[str, Model], left: Mapping[str, str]) -> dict[str, Model]
     return {role: made[id(model)] for role, model in models.items()}
 
 
-def _refuse_unsendable(ray: Any, recipe: Recipe) -> None:
+def _refuse_unsendable(ray: Any, job: Job) -> None:
     """Raises an :class:`InputError` for objects of one's own that no other process can have."""
     problems = []
-    for what, one in [*((f"models: {role}", model) for role, model in recipe.models.items()), *recipe.checks.items()]:
+    for what, one in job.objects.items():
         try:
             ray.cloudpickle.dumps(one)
         except Exception as error:  # an object's own pickling may raise anything
@@ -190,20 +192,21 @@ def only_whole() -> InputError:
     return input_error("--engine ray", "only builds a whole plan live", "leave out --offline, --slice, --batch and --requests-to")
 
 
-async def _filled(ray: Any, recipe: Recipe, out: Path, run: Run) -> dict[str, str]:
+async def _filled(ray: Any, job: Job, out: Path, run: Run) -> dict[str, str]:
     """Fills the ledger; returns by dialogue why items are missing."""
-    config = recipe.config
-    items = sum(1 for _ in plans(config, recipe.catalogue))
+    config, items = job.config, job.planned()
     lanes = min(workers_of(ray), items, *(one.in_flight for one in config.models.values()))
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     keeper = ray.remote(Keeper).options(num_cpus=0, max_concurrency=100_000, scheduling_strategy=here).remote()
     kept = Run(run.ledger and run.ledger.absolute(), False, run.budget_dollars, run.budget_tokens)
     limited = await heard(ray, keeper.open.remote(config, out, kept))
     try:
-        work = Work(replace(recipe, config=divided(config, lanes)), min(items, SLICES_A_LANE * lanes), limited)
+        work = Work(job.configured(divided(config, lanes)), min(items, SLICES_A_LANE * lanes), limited)
 
         async def watch() -> None:
-            run.progress(Summary(items, None, await heard(ray, keeper.told.remote())))
+            summary = job.summary(items, None)
+            summary.status = await heard(ray, keeper.told.remote())
+            run.progress(summary)
 
         return await _all_slices(ray, work, keeper, lanes, watch)
     finally:
@@ -235,7 +238,7 @@ async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, watch: Call
     return left
 
 
-def divided(config: Configuration, lanes: int) -> Configuration:
+def divided(config: A, lanes: int) -> A:
     """A configuration with one lane's share of what an endpoint may be asked at once, and a minute."""
     models = {
         role: replace(
@@ -246,4 +249,4 @@ def divided(config: Configuration, lanes: int) -> Configuration:
         )
         for role, one in config.models.items()
     }
-    return replace(config, models=models)
+    return replace(config, models=models)  # type: ignore[type-var]

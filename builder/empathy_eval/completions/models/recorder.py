@@ -13,7 +13,7 @@ from empathy_eval.base.errors import job_error
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.pending import Noted
 from empathy_eval.completions.requests import About, Completion, Request, Usage
-from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.configuration import Asks
 from empathy_eval.design.prompts import Message
 
 TABLE = "CREATE TABLE noted (key PRIMARY KEY, endpoint, model, dialogue_id, kind, turn, sample, body, input, output)"
@@ -59,7 +59,7 @@ class Notes:
             for key, dialogue_id, kind, turn, endpoint, model, body, read, written in self._file.execute(IN_ORDER):
                 yield Noted(key, About(dialogue_id, kind, turn), endpoint, model, zlib.decompress(body), Usage(read, 0, written))
 
-    def stand_ins(self, models: Mapping[str, Model], config: Configuration) -> dict[str, Model]:
+    def stand_ins(self, models: Mapping[str, Model], config: Asks) -> dict[str, Model]:
         """Models that only note, in the place of those that a request is sent to."""
         tokens = {role: one.max_tokens for role, one in config.models.items() if one.kind == "openai"}
         return {role: Noting(model, self, tokens[role]) if role in tokens else model for role, model in models.items()}
