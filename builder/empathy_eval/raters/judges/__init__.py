@@ -1,0 +1,1 @@
+"""Judges: models that rate replies by a rubric."""
