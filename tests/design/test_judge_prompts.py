@@ -173,6 +173,9 @@ def test_a_number_only_style_asks_for_no_reason_and_a_reasoned_one_for_it_first(
 def test_examples_are_shown_with_their_texts_and_an_answer_that_would_be_taken(world: Catalogue) -> None:
     judge = judge_prompts(load_rubric("epitome"), world)
     assert len(judge.shown) == len(judge.rubric.examples) == 4
+    for named, example in zip(judge.rubric.examples, judge.shown, strict=True):
+        number, place = int(named.pair_id[:3]), int(named.pair_id[-2:])
+        assert [one["text"] for one in example.context] == [one["text"] for one in turns(world, number)][:place]
     for criteria in judge.rubric.requests:
         said = judge.rating(criteria, turns(world)[:1], "Yes.")[0]["content"]
         answers = [json.loads(line.removeprefix("The answer: ")) for line in said.splitlines() if line.startswith("The answer: ")]
@@ -212,6 +215,16 @@ def test_a_judges_template_that_asks_for_more_than_it_gets_is_refused(tmp_path: 
     (folder / "named.md.j2").write_text("{% block user %}{{ variant }}{% endblock %}")
     with pytest.raises(InputError, match=r'named\.md\.j2: line 1: variable "variant" is not given to this template'):
         judge_prompts(load_rubric("strategies"), world, folder)
+
+
+def test_a_template_of_ones_own_is_given_of_a_turn_its_role_and_its_text_alone(tmp_path: Path, world: Catalogue) -> None:
+    folder = Path(shutil.copytree(data_folder("prompt_templates") / "judges", tmp_path / "judges"))
+    source = "{% block user %}{{ context[0] | tojson }}{% for one in examples %}{{ one.context[0] | tojson }}{% endfor %}{% endblock %}"
+    (folder / "rating.md.j2").write_text(source)
+    judge = judge_prompts(load_rubric("epitome"), world, folder)
+    (message,) = judge.rating(judge.rubric.criteria, [{"role": "seeker", "text": "Oh.", "strategy": "SO", "phase": "action"}], "Yes.")
+    given = [json.loads(one) for one in message["content"].replace("}{", "}\n{").splitlines()]
+    assert len(given) == 5 and given[0] == {"role": "seeker", "text": "Oh."} and all(set(one) == {"role", "text"} for one in given)
 
 
 @pytest.mark.parametrize("name", [f"{name}_answer" for name in VARIABLES_OF_JUDGES])

@@ -39,7 +39,7 @@ def test_a_packaged_rubric_has_the_criteria_and_the_scale_of_its_framework(name:
     kind, unit, criteria, bounds, whole = SHIPPED[name]
     rubric = load_rubric(name)
     assert (rubric.name, rubric.kind, rubric.unit, len(rubric.criteria)) == (name, kind, unit, criteria)
-    assert {one.scale for one in rubric.criteria} <= ({Scale(*bounds, whole)} if bounds else {None})
+    assert {one.scale for one in rubric.criteria} <= ({Scale(*bounds, bool(whole))} if bounds else {None})
     assert len({one.name for one in rubric.criteria}) == criteria and rubric.title and rubric.source
 
 

@@ -111,7 +111,7 @@ def _of_seed(example: Example, catalogue: Catalogue) -> Shown | None:
         return None
     turn = seed.turns[place]
     text: str | None = turn.text if example.variant == "reference" else getattr(turn, example.variant)
-    before = [_bare({"role": one.role, "text": one.text}) for one in seed.turns[:place]]
+    before = [{"role": one.role, "text": one.text} for one in seed.turns[:place]]
     return Shown(before, text, example.values, example.reason) if text else None
 
 

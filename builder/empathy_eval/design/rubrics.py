@@ -117,13 +117,10 @@ def load_rubric(name: str | Path) -> Rubric:
     if problems:
         raise InputError(problems)
     value |= _guidance() if value.pop("from", None) else {}
-    texts = {key: one.strip() for key, one in value.items() if isinstance(one, str)}
-    lists = {key: tuple(one.strip() for one in value.get(key, ())) for key in ("steps", "lessons")}
-    examples = tuple(
-        Example(one["pair_id"], one["variant"], _floats(one["values"]), one["reason"].strip()) for one in value.get("examples", ())
-    )
-    criteria = tuple(map(_criterion, value.get("criteria", ())))
-    return Rubric(**{**texts, **lists}, together=value.get("together", False), criteria=criteria, examples=examples)
+    own: dict[str, Any] = {key: one.strip() for key, one in value.items() if isinstance(one, str)}
+    own |= {key: tuple(one.strip() for one in value.get(key, ())) for key in ("steps", "lessons")}
+    own |= {"criteria": tuple(map(_criterion, value.get("criteria", ()))), "examples": tuple(map(_example, value.get("examples", ())))}
+    return Rubric(**own, together=value.get("together", False))
 
 
 def _file(name: str | Path) -> Path:
@@ -156,8 +153,9 @@ def _guidance() -> dict[str, Any]:
     return {"criteria": criteria, "lessons": [*told["variants"][1:], *told["borderline"]]}
 
 
-def _floats(values: Mapping[str, float]) -> dict[str, float]:
-    return {name: float(value) for name, value in values.items()}
+def _example(value: dict[str, Any]) -> Example:
+    values = {name: float(one) for name, one in value["values"].items()}
+    return Example(value["pair_id"], value["variant"], values, value["reason"].strip())
 
 
 def _criterion(value: dict[str, Any]) -> Criterion:
