@@ -9,7 +9,7 @@ from empathy_eval.base.files import data_folder, room_for, whole_file, whole_fol
 
 
 def test_the_data_folders_are_found() -> None:
-    for name in ("scenarios", "prompt_templates", "rules", "schemas", "release"):
+    for name in ("scenarios", "prompt_templates", "rubrics", "rules", "schemas", "release"):
         assert any(data_folder(name).iterdir()), name
 
 

@@ -34,8 +34,8 @@ from tests.doubles.models import Recorder
 from tests.doubles.server import Behaviour, Server, running
 
 REPLY = "Would it help to sit with this for a while and tell me more of it?"
-# Requests to the model for far variants: 25 pairs, 8 of them with controls.
-FAR = 33
+# Requests to the model for far variants: 20 pairs, all of them with controls.
+FAR = 40
 MINE = """
 import json
 
@@ -138,7 +138,7 @@ def stopped_with(recipe: Recipe, folder: Path, model: Any, **how: Any) -> str:
 def test_a_model_that_is_handed_in_answers_beside_the_seed_bank(recipe: Recipe, tmp_path: Path) -> None:
     model = Far()
     summary = build(recipe, tmp_path / "b", models={"far": model}).summary
-    assert summary is not None and summary.status == {"accepted": 3} and summary.pairs == 25
+    assert summary is not None and summary.status == {"accepted": 3} and summary.pairs == 20
     assert len(model.asked) == FAR == len(set(model.asked)) and model.closed == 1
     assert {(one["text"], one["method"], one["model"]) for one in far_variants(tmp_path / "b")} == {(REPLY, "model", "blind")}
     header = json.loads((tmp_path / "b" / "build.json").read_text())
@@ -155,7 +155,7 @@ def test_a_model_is_named_in_a_configuration_with_its_settings(
     own = {"kind": "my_models:Mine", "parameters": {"reply": REPLY, "name": "small"}}
     config = demo_file(tmp_path, models={"self_chat": bank, "near": bank, "far": own})
     assert cli.main(["build", str(config), "--out", str(tmp_path / "b"), "--scenarios", str(world)]) == 0
-    assert "25 pairs" in capsys.readouterr().out
+    assert "20 pairs" in capsys.readouterr().out
     assert {one["model"] for one in far_variants(tmp_path / "b")} == {"small"}
     estimates = preview(load_recipe(config, scenarios=world)).estimates
     assert {one.kind: one.model for one in estimates}["far_empathetic"] == "my_models:Mine", "an estimate calls it by its kind"
@@ -236,7 +236,7 @@ def test_what_no_ledger_can_hold_is_not_put_into_it(found: Any, recipe: Recipe, 
 
 def test_half_a_surrogate_pair_is_an_answer_that_is_kept_and_refused_as_one_of_an_endpoint_is(recipe: Recipe, tmp_path: Path) -> None:
     summary = build(recipe, tmp_path / "b", models={"far": Whole(Completion('{"text": "\ud800"}', "stop", "whole"))}).summary
-    assert summary is not None and summary.failed["far_empathetic: surrogate"] == 25 and far_rows(tmp_path / "b") == FAR
+    assert summary is not None and summary.failed["far_empathetic: surrogate"] == 20 and far_rows(tmp_path / "b") == FAR
 
 
 @pytest.mark.parametrize(

@@ -67,6 +67,8 @@ def test_it_works_beside_the_other_distribution_named_builder(way: str, tmp_path
     home = tmp_path / "venv" if way == "wheel" else ROOT / "builder"
     assert place.is_relative_to(home)
     data = place.parent / "data" if way == "wheel" else ROOT
+    told = "from empathy_eval.design.rubrics import *; print([load_rubric(name).name for name in packaged_rubrics()])"
+    assert "'rating-guide', 'reward', 'strategies', 'teacher'" in run(away, programs / "python", "-c", told)
     demo = yaml.safe_load((data / "release" / "demo.yaml").read_text(encoding="utf-8"))
     # Without BERTScore, whose packages are of an extra.
     (away / "demo.yaml").write_text(yaml.safe_dump({**demo, "report": {"bootstrap": 100}}))

@@ -32,6 +32,8 @@ PAIR_COLUMNS = {
     "apathetic_edit_ratio": "float64", "empathetic_overlap": "float64",
     "toxicity": {"reference": "float64", "apathetic": "float64", "empathetic": "float64"},
     "flags": ["string"], "source": "string", "model": "string", "near_model": "string", "far_model": "string",
+    "apathetic_manner": "string",
+    "empathetic_device": "string",
     "difficulty": "float64",
 }  # fmt: skip
 MESSAGES = [{"role": "string", "content": "string"}]
@@ -48,7 +50,8 @@ CONTRACT: dict[str, dict[str, Any]] = {
         f"{control}{suffix}": kind
         for control in ("near_empathetic", "far_apathetic")
         for suffix, kind in {"": "string", "_edit_ratio": "float64", "_overlap": "float64", "_toxicity": "float64"}.items()
-    },
+    }
+    | {"far_apathetic_manner": "string"},
 }  # fmt: skip
 
 
@@ -193,7 +196,7 @@ def test_a_near_duplicate_is_left_out_and_counted(catalogue: Catalogue, prompts:
 
     seed = catalogue[17].seed
     assert seed
-    opening = dataclasses.replace(seed.turns[0], text=seed.turns[0].text.replace("Fifty-two", "Fifty-three"))
+    opening = dataclasses.replace(seed.turns[0], text=seed.turns[0].text.replace("dog", "cat"))
     assert opening != seed.turns[0]
     other = dataclasses.replace(seed, turns=(opening, *seed.turns[1:]))
     copy = dataclasses.replace(catalogue[17], number=19, slug="other", seed=other)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,8 +47,8 @@ class Prompts:
         ]
 
 
-def load_prompts(folder: Path | None = None) -> Prompts:
-    """Reads and checks all templates of a folder (by default the project's own).
+def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[str]] = VARIABLES) -> Prompts:
+    """Reads and checks all templates of a folder (by default the project's own): a file a kind, with the ``variables`` it may use.
 
     Raises:
         InputError: for a template that is missing, is not Jinja, has no ``user`` block, asks for a variable it does not get, or for
@@ -56,7 +57,7 @@ def load_prompts(folder: Path | None = None) -> Prompts:
     folder = folder or data_folder("prompt_templates")
     compiler = environment(None)
     templates, sources, problems = {}, {}, []
-    for kind, allowed in VARIABLES.items():
+    for kind, allowed in variables.items():
         path = folder / f"{kind}.md.j2"
         try:
             source = path.read_text(encoding="utf-8")

@@ -1,0 +1,247 @@
+"""Rubrics: what a judge rates by, a framework a file in ``rubrics/``."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest
+from empathy_eval.base.schemas import read_yaml
+
+# By kind the keys that a rubric of it has beside those that all have, and those of them that it cannot do without.
+OWN = {
+    "rating": ({"style", "together", "steps", "from", "criteria", "examples"}, ("style", "together", "criteria")),
+    "preference": ({"criteria"}, ("criteria",)),
+    "strategies": (set[str](), ()),
+    "reward": (set[str](), ()),
+}
+SPECIFIC = {key for keys, _ in OWN.values() for key in keys}
+# What a criterion has where a number is asked for, and nowhere else.
+OF_NUMBERS = ("scale", "anchors", "better")
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The numbers a criterion is rated with, both ends included; ``whole`` if there are none between two whole ones."""
+
+    low: float
+    high: float
+    whole: bool
+
+    def fault(self, value: float) -> str:
+        """Why a value is none of the scale; empty for one that is."""
+        if not self.low <= value <= self.high:  # NaN is not either
+            return f"is not between {self.low:g} and {self.high:g}"
+        return "is not a whole number" if self.whole and not float(value).is_integer() else ""
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """One question of a rubric: what its values mean (``anchors``), which end is ``better``, which criterion contradicts it (``opposite``).
+
+    That of a preference has neither scale nor anchors.
+    """
+
+    name: str
+    question: str
+    scale: Scale | None = None
+    anchors: Mapping[float, str] = field(default_factory=dict)
+    better: str | None = None
+    opposite: str | None = None
+
+
+@dataclass(frozen=True)
+class Example:
+    """A reply of a curated seed with its values by criterion and the reason for them. It is shown to judges and never judged."""
+
+    pair_id: str
+    variant: str
+    values: Mapping[str, float]
+    reason: str
+
+
+@dataclass(frozen=True)
+class Rubric:
+    """A framework: what is asked (``kind``) of what (``unit``), in which ``style``, and whether all criteria go ``together``.
+
+    Style and criteria are those of ratings; a preference has one criterion, its question.
+    """
+
+    name: str
+    title: str
+    source: str
+    kind: str
+    unit: str
+    style: str = "plain"
+    together: bool = False
+    persona: str = ""
+    steps: tuple[str, ...] = ()
+    lessons: tuple[str, ...] = ()
+    criteria: tuple[Criterion, ...] = ()
+    examples: tuple[Example, ...] = ()
+
+    @cached_property
+    def hash(self) -> str:
+        """The digest of all that the rubric says: what stands beside a figure that was made with it."""
+        return digest(asdict(self))
+
+    def __getitem__(self, name: str) -> Criterion:
+        return next(one for one in self.criteria if one.name == name)
+
+    @property
+    def requests(self) -> tuple[tuple[Criterion, ...], ...]:
+        """The criteria of each request about one text."""
+        return (self.criteria,) if self.together else tuple((one,) for one in self.criteria)
+
+
+def packaged_rubrics() -> tuple[str, ...]:
+    """The names of the project's own rubrics, sorted."""
+    return tuple(sorted(path.stem for path in data_folder("rubrics").glob("*.yaml")))
+
+
+def load_rubric(name: str | Path) -> Rubric:
+    """Reads a rubric: a YAML file by its path, or a packaged one by its name, such as ``teacher``.
+
+    Raises:
+        InputError: for a name that is neither, or a file that is not valid; all its problems at once.
+    """
+    path = _file(name)
+    value = read_yaml(path, "rubric")
+    problems = [Problem(f"{path}: {place}" if place else str(path), what, fix) for place, what, fix in _problems(value)]
+    if problems:
+        raise InputError(problems)
+    value |= _guidance() if value.pop("from", None) else {}
+    own: dict[str, Any] = {key: one.strip() for key, one in value.items() if isinstance(one, str)}
+    own |= {key: tuple(one.strip() for one in value.get(key, ())) for key in ("steps", "lessons")}
+    own |= {"criteria": tuple(map(_criterion, value.get("criteria", ()))), "examples": tuple(map(_example, value.get("examples", ())))}
+    return Rubric(**own, together=value.get("together", False))
+
+
+def _file(name: str | Path) -> Path:
+    """The file of a rubric: a path stays what it is, a bare name that is no file stands for a packaged one."""
+    path = Path(name)
+    if path.is_file() or path.suffix or path.name != str(name):
+        return path
+    if path.name in packaged_rubrics():
+        return data_folder("rubrics") / f"{path.name}.yaml"
+    fix = f"name a YAML file, or one of {', '.join(packaged_rubrics())}"
+    raise input_error(f'rubric "{name}"', "is no file, and none of that name is packaged", fix)
+
+
+def _guidance() -> dict[str, Any]:
+    """Criteria and lessons in the very words that people rate by.
+
+    The first of the paragraphs on replies is left out: it says what a rater's page shows.
+    """
+    told = read_yaml(data_folder("review") / "guidance.yaml", "guidance")
+    criteria = [
+        {
+            "name": one["name"],
+            "question": one["question"],
+            "scale": {"from": 1, "to": len(one["anchors"]), "whole": True},
+            "anchors": [{"value": value, "text": text} for value, text in enumerate(one["anchors"], 1)],
+            "better": "high",
+        }
+        for one in told["scales"]
+    ]
+    return {"criteria": criteria, "lessons": [*told["variants"][1:], *told["borderline"]]}
+
+
+def _example(value: dict[str, Any]) -> Example:
+    values = {name: float(one) for name, one in value["values"].items()}
+    return Example(value["pair_id"], value["variant"], values, value["reason"].strip())
+
+
+def _criterion(value: dict[str, Any]) -> Criterion:
+    bounds = value.get("scale")
+    scale = Scale(float(bounds["from"]), float(bounds["to"]), bounds["whole"]) if bounds else None
+    anchors = {float(one["value"]): one["text"].strip() for one in value.get("anchors", ())}
+    return Criterion(value["name"], value["question"].strip(), scale, anchors, value.get("better"), value.get("opposite"))
+
+
+def _problems(value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """(place, what, fix) for all that a schema cannot say of a rubric."""
+    yield from _misfits(value)
+    criteria = value.get("criteria", [])
+    names = [one["name"] for one in criteria]
+    for name, times in Counter(names).items():
+        if times > 1:
+            yield "criteria", f'"{name}" is there {times} times', "give each criterion a name of its own"
+    for one in criteria:
+        place, opposite = f"criteria: {one['name']}", one.get("opposite")
+        if opposite is not None and (opposite not in names or opposite == one["name"]):
+            others = ", ".join(name for name in names if name != one["name"])
+            yield (
+                f"{place}: opposite",
+                f'"{opposite}" is no other criterion of this rubric',
+                f"use one of {others}" if others else "leave it out",
+            )
+        if value["kind"] == "rating" and "scale" in one:
+            yield from ((f"{place}: {inside}", what, fix) for inside, what, fix in _odd_scale(one))
+    for number, example in enumerate(value.get("examples", ())):
+        yield from ((f"examples[{number}]{inside}", what, fix) for inside, what, fix in _odd_example(example, criteria))
+
+
+def _misfits(value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    """What does not go with the kind of a rubric, its unit or its style."""
+    kind, style, own = value["kind"], value.get("style"), "from" in value
+    keys, needed = OWN[kind]
+    for key in sorted(value.keys() & (SPECIFIC - keys)):
+        yield key, f'is not for a rubric of kind "{kind}"', "leave it out"
+    for key in needed:
+        if key not in value and not (key == "criteria" and own):
+            yield "", f'misses "{key}", which a rubric of kind "{kind}" has', "add it"
+    for key in sorted(value.keys() & {"criteria", "lessons", "examples"}) if own else ():
+        yield key, f'does not go with "from: {value["from"]}", where they are taken from', "leave out the one or the other"
+    if value["unit"] == "dialogue" and (kind != "rating" or "examples" in value):
+        yield "unit", '"dialogue" is for ratings without examples: all else is about a reply', 'say "reply"'
+    if kind == "rating" and "steps" in value and style != "reasoned":
+        yield "steps", f'are not thought about in style "{style}"', 'leave them out, or say "reasoned"'
+    if kind == "rating" and ((style == "shots") != ("examples" in value)) and style != "reasoned":
+        yield (
+            "examples",
+            f'{"are shown" if style == "plain" else "are missing"} in style "{style}"',
+            'have them with "shots", not with "plain"',
+        )
+    if kind == "preference" and len(value.get("criteria", ())) > 1:
+        yield "criteria", f"{len(value['criteria'])} in a preference, which asks one question", "keep one"
+    for one in value.get("criteria", ()) if kind in ("rating", "preference") else ():
+        for key in OF_NUMBERS:
+            if (key in one) != (kind == "rating"):
+                what = f'misses "{key}"' if kind == "rating" else f'has "{key}", and a preference has no numbers'
+                yield f"criteria: {one['name']}", what, "add it" if kind == "rating" else "leave it out"
+
+
+def _odd_scale(criterion: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
+    low, high, whole = (criterion["scale"][key] for key in ("from", "to", "whole"))
+    if low >= high:
+        yield "scale", f"from {low} to {high} is turned round or empty", "put the lower bound into from, the higher one into to"
+        return
+    scale, values = Scale(low, high, whole), [one["value"] for one in criterion.get("anchors", ())]
+    if fault := scale.fault(low) or scale.fault(high):
+        yield "scale", f"from {low} to {high} {fault}", "use whole bounds, or say whole: false"
+    for value in dict.fromkeys(values):
+        if fault := scale.fault(value):
+            yield "anchors", f"{value} {fault}", "anchor values of the scale"
+        if values.count(value) > 1:
+            yield "anchors", f"{value} is there {values.count(value)} times", "say once what a value means"
+    if missing := [str(end) for end in (low, high) if values and end not in values]:
+        yield "anchors", f"do not say what {' and '.join(missing)} means", "anchor both ends of the scale"
+
+
+def _odd_example(example: dict[str, Any], criteria: list[dict[str, Any]]) -> Iterator[tuple[str, str, str]]:
+    known = {one["name"]: one.get("scale") for one in criteria}
+    for name in sorted(known.keys() - example["values"].keys()):
+        yield "", f'has no value for "{name}"', "add it"
+    for name, value in example["values"].items():
+        bounds = known.get(name)
+        if name not in known:
+            yield "", f'rates "{name}", which is no criterion of this rubric', f"use {', '.join(known)}"
+        elif bounds and (fault := Scale(bounds["from"], bounds["to"], bounds["whole"]).fault(value)):
+            yield f": {name}", f"{value} {fault}", "give a value of the scale"

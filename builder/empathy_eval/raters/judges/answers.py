@@ -1,0 +1,69 @@
+"""What judges answer, against what they were asked: taken as it is, or refused with what to mend; never bent into shape."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from empathy_eval.completions.requests import Flaw
+from empathy_eval.design.rubrics import Criterion
+from empathy_eval.design.taxonomy import Taxonomy
+
+# How far from 1 probabilities may add up, so that they are still brought to it.
+ROUNDED = 0.01
+
+
+def ratings_of(value: dict[str, Any], criteria: Iterable[Criterion]) -> dict[str, float] | list[Flaw]:
+    """By criterion, in the order asked, the numbers of an answer that is valid under ``rating_answer``; or all that is wrong with it."""
+    asked = {one.name: one for one in criteria}
+    given = [(one["criterion"], one["value"]) for one in value["ratings"]]
+    flaws = list(_once("criterion", [name for name, _ in given], asked))
+    for name, number in given:
+        scale = asked[name].scale if name in asked else None
+        if scale and (fault := scale.fault(number)):
+            reason = "not_whole" if scale.low <= number <= scale.high else "out_of_bounds"
+            flaws.append(Flaw(f"rating_{reason}", f'the value {number} for "{name}" {fault}; give one that is'))
+    values = dict(given)
+    return flaws or {name: float(values[name]) for name in asked}
+
+
+def ideal_of(value: dict[str, Any], taxonomy: Taxonomy) -> dict[str, float] | list[Flaw]:
+    """By strategy, in the taxonomy's order, probabilities that add up to 1, of an answer valid under ``ideal_answer``; or its flaws."""
+    known = [one.abbreviation for one in taxonomy.strategies]
+    given = [(one["strategy"], one["probability"]) for one in value["strategies"]]
+    flaws = list(_once("strategy", [name for name, _ in given], known))
+    for name, number in given:
+        if not 0 <= number <= 1:
+            flaws.append(
+                Flaw("probability_out_of_bounds", f'the probability {number} of "{name}" is not between 0 and 1; give one that is')
+            )
+    total = math.fsum(number for _, number in given)
+    if not flaws and not abs(total - 1) <= ROUNDED + 1e-9:
+        flaws.append(Flaw("probabilities_sum", f"the probabilities add up to {total:g}; let them add up to 1"))
+    values = dict(given)
+    return flaws or {name: values[name] / total for name in known}
+
+
+def named_of(value: dict[str, Any], taxonomy: Taxonomy) -> str | list[Flaw]:
+    """The strategy that an answer names which is valid under ``named_answer``, by its abbreviation; or what is wrong with it."""
+    name: str = value["strategy"]
+    return name if name in taxonomy else [_unknown("strategy", name, [one.abbreviation for one in taxonomy.strategies])]
+
+
+def _once(what: str, given: list[str], asked: Iterable[str]) -> Iterator[Flaw]:
+    """Flaws of an answer that has not each of what was asked for exactly once."""
+    counts, asked = Counter(given), list(asked)
+    for name in asked:
+        if not counts[name]:
+            yield Flaw(f"{what}_missing", f'"{name}" is missing; answer for each {what} that was asked for')
+    for name, times in counts.items():
+        if name not in asked:
+            yield _unknown(what, name, asked)
+        elif times > 1:
+            yield Flaw(f"{what}_repeated", f'"{name}" is there {times} times; answer for each {what} once')
+
+
+def _unknown(what: str, name: str, asked: Iterable[str]) -> Flaw:
+    return Flaw(f"{what}_unknown", f'"{name[:80]}" is no {what} that was asked for; use {", ".join(asked)}')
