@@ -15,7 +15,7 @@ from empathy_eval.completions.answer_text import value_of
 from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import About, Completion, Failure, Flaw, Request
-from empathy_eval.design.kinds import KINDS
+from empathy_eval.design.kinds import ALL_KINDS
 from empathy_eval.design.prompts import Message, Prompts
 
 T = TypeVar("T")
@@ -81,17 +81,19 @@ class Asker:
         # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
         self.stopped: EmpathyEvalError | None = None
 
-    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail) -> Answer[T] | None:
+    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, again: int = 0) -> Answer[T] | None:
         """The first good sample of the model for that kind, or None when samples are used up; every sample not taken is in the trail.
+
+        To ask ``again`` for what was asked for before, so many times, is to ask for samples of its own.
 
         Raises:
             NoAnswer: if a request was not answered, or is not in the ledger of an offline build.
         """
-        kind = KINDS[about.kind]
+        kind = ALL_KINDS[about.kind]
         model = self.models[kind.role]
         attempts = self.samples * (1 + self.repairs)
         attempt = 0
-        for sample in range(self.samples):
+        for sample in range(again * self.samples, (again + 1) * self.samples):
             said = messages
             for _ in range(1 + self.repairs):
                 request = Request(model.body(said, kind.answer), model.endpoint, about, sample)
@@ -117,7 +119,7 @@ class Asker:
         start = time.monotonic()
         try:
             completion = await model.complete(request)
-            delivery = KINDS[request.about.kind].delivery
+            delivery = ALL_KINDS[request.about.kind].delivery
             await self.ledger.store(Entry(request.key, request.about, completion, delivery, time.monotonic() - start))
         except EmpathyEvalError as error:
             self.stopped = self.stopped or error

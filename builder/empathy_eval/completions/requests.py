@@ -11,7 +11,7 @@ from empathy_eval.base.hashing import SCHEME, canonical_json, digest_bytes
 
 @dataclass(frozen=True)
 class About:
-    """What a request is about; ``kind`` names a row of :data:`empathy_eval.design.kinds.KINDS`. Unsent, and outside the request's key."""
+    """What a request is about; ``kind`` names a row of :data:`empathy_eval.design.kinds.ALL_KINDS`. Unsent, and outside the key."""
 
     dialogue_id: str
     kind: str

@@ -99,7 +99,7 @@ class Limits:
 class Asks(Protocol):
     """What anything that asks models is configured by: the models by what they are for, and how often each request is tried.
 
-    ``identity`` is what its folder belongs to, ``published`` what is shown of it.
+    ``identity`` names all that can change what is asked for, ``published`` is what is shown of it.
     """
 
     @property
@@ -112,6 +112,10 @@ class Asks(Protocol):
     def identity(self) -> str: ...  # noqa: D102
     @property
     def published(self) -> dict[str, Any]: ...  # noqa: D102
+
+    def owns(self, published: dict[str, Any]) -> bool:
+        """Whether a folder of that configuration is a folder of this one."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,10 @@ class Configuration:
     def identity(self) -> str:
         """The hash of everything that can change what a build asks for."""
         return identity_of(self.published)
+
+    def owns(self, published: dict[str, Any]) -> bool:
+        """Whether a folder of that configuration is one of this one: what only a release reads may differ."""
+        return identity_of(published) == self.identity
 
     @property
     def published(self) -> dict[str, Any]:
@@ -193,14 +201,15 @@ def _configuration(raw: dict[str, Any]) -> Configuration:
     return Configuration(
         **{name: raw[name] for name in plain if name in raw},
         rules=PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),
-        models={role: _model(raw["models"][role]) for role in ROLES},
+        models={role: model_of(raw["models"][role]) for role in ROLES},
         checks=Limits(**checks),
         raw=raw,
         own_checks={name: settings or {} for name, settings in own.items()},
     )
 
 
-def _model(raw: dict[str, Any]) -> ModelConfig:
+def model_of(raw: Mapping[str, Any]) -> ModelConfig:
+    """A model of raw values that are valid."""
     prices = Prices(**raw["prices"]) if "prices" in raw else None
     return ModelConfig(**{"model": raw["kind"], "endpoint": raw["kind"], **raw, "prices": prices})
 

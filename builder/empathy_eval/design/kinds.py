@@ -43,7 +43,16 @@ NEAR_EMPATHETIC = Kind("near_empathetic", "near", "variant_answer", REWRITING | 
 FAR_APATHETIC = Kind("far_apathetic", "far", "variant_answer", REWRITING, "far_apathetic")
 SCORE = Kind("score", "toxicity", "score_answer", delivery="computed")
 
+# What a judge is asked; ``design/judge_prompts`` has their templates.
+JUDGE = "judge"
+RATING, PREFERENCE, IDEAL, NAMED = JUDGING = tuple(
+    Kind(name, JUDGE, f"{name}_answer") for name in ("rating", "preference", "ideal", "named")
+)
+
+# Those of a build.
 KINDS = {one.name: one for one in (SELF_CHAT, NEAR_APATHETIC, FAR_EMPATHETIC, NEAR_EMPATHETIC, FAR_APATHETIC, SCORE)}
+
+ALL_KINDS = {**KINDS, **{one.name: one for one in JUDGING}}
 
 
 def rewritings(controls: bool) -> tuple[Kind, ...]:

@@ -13,7 +13,7 @@ from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
-from empathy_eval.design.configuration import Asks, identity_of
+from empathy_eval.design.configuration import Asks
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.quotas import quotas
 from empathy_eval.design.recipe import Recipe
@@ -33,7 +33,7 @@ def claim_folder(out: Path, config: Asks) -> None:
         raise input_error(out, "is a file", "name a folder with --out")
     written = out / CONFIGURATION
     fix = "name another folder with --out; a ledger can be shared with --ledger"
-    if written.is_file() and identity_of(read_json(written, None, fix)) != config.identity:
+    if written.is_file() and not config.owns(read_json(written, None, fix)):
         raise input_error(out, "holds the build of another configuration", fix)
     # A ledger alone is no obstacle: it was put there, or the disk was full before anything else could be written.
     if out.is_dir() and not written.is_file() and not all(path.name.startswith(LEDGER) for path in out.iterdir()):

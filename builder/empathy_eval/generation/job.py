@@ -116,7 +116,7 @@ class Dialogues:
     def found(self) -> Dialogues:
         """With scorer, models and checks, so that a name that is wrong claims no folder."""
         made, problems = list[Any](), list[Problem]()
-        for find in (own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity)):
+        for find in (_own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity)):
             try:
                 made.append(find(self.recipe))
             except InputError as error:
@@ -149,6 +149,10 @@ class Dialogues:
     def header(self) -> dict[str, Any]:
         """Configuration, templates, rules, schemas, seeds and weights."""
         return provenance(self.recipe, own_checks(self.recipe))
+
+
+def _own_models(recipe: Recipe) -> dict[str, Any]:
+    return own_models(recipe.config.models, recipe.models)
 
 
 def job_of(what: Recipe | Job) -> Job:

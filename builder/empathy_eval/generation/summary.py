@@ -66,7 +66,12 @@ class Summary:
     def __str__(self) -> str:
         lines = [f"{self.total} planned: " + ", ".join(f"{self.status[name]} {name}" for name in STATUSES)]
         lines.append(f"{self.pairs} pairs, {self.controls} with controls")
-        for title, counter in (("rejected because of", self.reasons), ("failed for good", self.failed)):
+        return "\n".join(lines + self.closing_lines("failed for good"))
+
+    def closing_lines(self, failed: str) -> list[str]:
+        """What was refused and why, what was spent, and what is missing."""
+        lines = []
+        for title, counter in (("rejected because of", self.reasons), (failed, self.failed)):
             if counter:
                 lines.append(f"{title}: " + ", ".join(f"{reason} ({count})" for reason, count in sorted(counter.items())))
         if self.budget and self.budget.spent.tokens:
@@ -74,7 +79,7 @@ class Summary:
             lines.append(f"spent so far: {self.budget.spent.tokens:,} tokens{dollars}")
         if self.missing:
             lines.append(f"missing, asked for again by the same command; the first: {self.missing[0]}")
-        return "\n".join(lines)
+        return lines
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.completions.budget import Budget
@@ -10,26 +11,41 @@ from empathy_eval.completions.models.own import OwnModel, own_models
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.seed_bank import SeedBank
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
+from empathy_eval.design.configuration import ModelConfig
 from empathy_eval.design.kinds import SCORE
 from empathy_eval.design.recipe import Recipe
 
+Stopped = Callable[[], EmpathyEvalError | None]
 
-def make_models(recipe: Recipe, budget: Budget, stopped: Callable[[], EmpathyEvalError | None] = lambda: None) -> dict[str, Model]:
+
+def make_models(recipe: Recipe, budget: Budget, stopped: Stopped = lambda: None) -> dict[str, Model]:
     """The models of a recipe by what they are for: ``self_chat``, ``near``, ``far``, and ``toxicity``, which scores texts.
-
-    Once ``stopped`` gives an error, a request that still waits for its turn raises it instead of being sent.
 
     Raises:
         InputError: if a model of one's own or the scorer cannot be had.
     """
     config, bank = recipe.config, SeedBank(recipe.catalogue)
-    own = own_models(recipe)
+    made: dict[str, Model] = {role: bank for role, one in config.models.items() if one.kind == "seed-bank" and role not in recipe.models}
+    made[SCORE.role] = ToxicityScorer(config.checks.toxicity)
+    others = {role: one for role, one in config.models.items() if role not in made}
+    return made | asked_models(others, recipe.models, budget, stopped)
+
+
+def asked_models(
+    configured: Mapping[str, ModelConfig], given: Mapping[str, Any], budget: Budget, stopped: Stopped = lambda: None
+) -> dict[str, Model]:
+    """Endpoints and models of one's own by what they are for.
+
+    Once ``stopped`` gives an error, a request that still waits for its turn raises it instead of being sent.
+
+    Raises:
+        InputError: if a model of one's own cannot be had.
+    """
+    own = own_models(configured, given)
     # A model that is there for several things has one bound of what it is asked at once.
     guarded = {id(model): OwnModel(model, stopped) for model in own.values()}
     made: dict[str, Model] = {role: guarded[id(model)] for role, model in own.items()}
-    made |= {role: bank for role, one in config.models.items() if role not in made and one.kind == "seed-bank"}
-    made[SCORE.role] = ToxicityScorer(config.checks.toxicity)
-    if sent := {role: one for role, one in config.models.items() if role not in made}:
+    if sent := {role: one for role, one in configured.items() if role not in made}:
         # openai takes half a second to import, which an offline build does not need.
         from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
 

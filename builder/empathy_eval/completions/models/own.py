@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import replace
 from typing import Any
@@ -19,7 +19,6 @@ from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import Completion, Request, Usage
 from empathy_eval.design.configuration import ModelConfig
 from empathy_eval.design.prompts import Message
-from empathy_eval.design.recipe import Recipe
 
 GROUP = "empathy_eval.models"
 TEXTS, METHODS = ("name", "endpoint"), ("body", "complete", "close")
@@ -146,18 +145,18 @@ def _storable(found: Any) -> bool:
     return not any(violations(row, "ledger_row")) and not SURROGATE.search(found.finish + found.model) and len(found.text) <= LARGEST // 4
 
 
-def own_models(recipe: Recipe) -> dict[str, Any]:
-    """By what they are for, the models of one's own that a recipe holds or names; what is named alike is made once.
+def own_models(configured: Mapping[str, ModelConfig], given: Mapping[str, Any]) -> dict[str, Any]:
+    """By what they are for, the models of one's own that were given or are named by a configuration; what is named alike is made once.
 
     Raises:
         InputError: if one was not handed in, cannot be made, or is no model.
     """
     made, found = dict[bytes, Any](), dict[str, Any]()
-    for role, one in recipe.config.models.items():
-        if role in recipe.models or one.kind not in ("seed-bank", "openai"):
+    for role, one in configured.items():
+        if role in given or one.kind not in ("seed-bank", "openai"):
             named = canonical_json([one.kind, one.parameters])
-            found[role] = _found(role, one, recipe.models.get(role, made.get(named)))
-            if role not in recipe.models:
+            found[role] = _found(role, one, given.get(role, made.get(named)))
+            if role not in given:
                 made[named] = found[role]
     return found
 

@@ -11,9 +11,8 @@ from typing import Any
 
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.tabular import table_batches
-from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import WAYS, column, files_of, parts_of
-from empathy_eval.evaluation.corpus import PAIR
 
 REFERENCE = "reference"
 TEXTS = (REFERENCE, *PAIR_VARIANTS, *CONTROLS)
@@ -51,9 +50,7 @@ def spread_out(names: dict[str, Stratum]) -> list[str]:
     strata: dict[Stratum, list[tuple[str, str]]] = defaultdict(list)
     for name, stratum in names.items():
         strata[stratum].append((digest_bytes(name.encode()), name))
-    placed = [
-        (Fraction(2 * rank + 1, 2 * len(found)), *one) for found in strata.values() for rank, one in enumerate(sorted(found))
-    ]
+    placed = [(Fraction(2 * rank + 1, 2 * len(found)), *one) for found in strata.values() for rank, one in enumerate(sorted(found))]
     return [name for _, _, name in sorted(placed)]
 
 

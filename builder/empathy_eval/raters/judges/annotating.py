@@ -1,0 +1,203 @@
+"""Annotating: a rubric, a judge and the cases of a release as one job, worked through as a build is."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import EmpathyEvalError, input_error
+from empathy_eval.base.hashing import canonical_json, digest
+from empathy_eval.base.schemas import check, read_yaml, schema
+from empathy_eval.base.version import __version__
+from empathy_eval.completions.asker import Asker
+from empathy_eval.completions.budget import Budget
+from empathy_eval.completions.models import asked_models
+from empathy_eval.completions.models.own import own_models
+from empathy_eval.completions.models.protocol import Model
+from empathy_eval.design.configuration import DELIVERY, ModelConfig, model_of
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.judge_prompts import JudgePrompts, judge_prompts
+from empathy_eval.design.kinds import JUDGE, JUDGING
+from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.rubrics import Rubric
+from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.generation.summary import Summary
+from empathy_eval.raters.judges.annotations import Annotated
+from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of
+from empathy_eval.raters.judges.judge import Judge
+
+# Samples of a bad answer, and repairs of each.
+SAMPLES, REPAIRS = 2, 1
+
+
+@dataclass(frozen=True)
+class Design:
+    """How much is judged, and how often: ``turns`` (or dialogues) of the sample, None for all; ``samples`` of each text."""
+
+    turns: int | None = 2000
+    variants: tuple[str, ...] = TEXTS
+    samples: int = 1
+
+
+@dataclass(frozen=True)
+class Annotating:
+    """What annotations are configured by: the judge, the rubric by its hash, the release by its seal, and how much is judged."""
+
+    judge: Mapping[str, Any]
+    rubric: Rubric
+    design: Design
+    release: Mapping[str, str]
+    model: ModelConfig
+    samples: int = SAMPLES
+    repairs: int = REPAIRS
+
+    @property
+    def models(self) -> dict[str, ModelConfig]:
+        """The judge alone."""
+        return {JUDGE: self.model}
+
+    @property
+    def identity(self) -> str:
+        """The hash of all that can change what is asked for."""
+        return digest(self.published)
+
+    def owns(self, published: dict[str, Any]) -> bool:
+        """Whether a folder of that configuration is one of this one: another number of turns only adds to it, or leaves some out."""
+        return {**published, "turns": None} == {**self.published, "turns": None}
+
+    @property
+    def published(self) -> dict[str, Any]:
+        """As it is shown: without delivery."""
+        value = {
+            "release": dict(self.release), "rubric": self.rubric.name, "rubric_hash": self.rubric.hash,
+            "turns": self.design.turns, "variants": list(self.design.variants), "samples_of_a_text": self.design.samples,
+            "judge": {name: one for name, one in self.judge.items() if name not in DELIVERY},
+            "samples": self.samples, "repairs": self.repairs,
+        }  # fmt: skip
+        ordered: dict[str, Any] = json.loads(canonical_json(value))
+        return ordered
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """The job of judging the cases of a release by a rubric. ``objects`` hold a judge of one's own, where one was handed in."""
+
+    config: Annotating
+    prompts: Prompts
+    asking: JudgePrompts
+    cases: tuple[Case, ...]
+    objects: dict[str, Any] = field(default_factory=dict)
+
+    def configured(self, config: Any) -> Annotations:
+        """The same cases with another share of what the endpoint may be asked at once."""
+        return replace(self, config=config)
+
+    def found(self) -> Annotations:
+        """With the judge, if it is one's own."""
+        return replace(self, objects=own_models(self.config.models, self.objects))
+
+    def models(self, budget: Budget, stopped: Callable[[], EmpathyEvalError | None]) -> dict[str, Model]:
+        """The judge."""
+        return asked_models(self.config.models, self.objects, budget, stopped)
+
+    def items(self) -> Iterator[Case]:
+        """The cases, in the order of the sample."""
+        return iter(self.cases)
+
+    def planned(self) -> int:
+        """How many cases there are."""
+        return len(self.cases)
+
+    def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Annotated]]:
+        """One case, ask by ask."""
+        return Judge(asker, self.asking, self.config.design.samples).case
+
+    def summary(self, total: int, budget: Budget | None) -> Summary:
+        """Counts of cases and of what was said of them."""
+        return AnnotationSummary(total, budget)
+
+    def header(self) -> dict[str, Any]:
+        """Configuration, rubric, templates and schemas: all that the annotations are a function of beside texts and ledger."""
+        return {
+            "configuration": self.config.published,
+            "identity": self.config.identity,
+            "rubric": asdict(self.config.rubric),
+            "templates": dict(sorted({**self.asking.prompts.hashes, "repair": self.prompts.hashes["repair"]}.items())),
+            "schemas": {kind.answer: digest(schema(kind.answer)) for kind in JUDGING},
+            "builder": __version__,
+        }
+
+
+@dataclass
+class AnnotationSummary(Summary):
+    """Counts over the cases so far: what was said of them, and what was left unannotated."""
+
+    said: Counter[str] = field(default_factory=Counter)
+
+    def add(self, outcome: Annotated) -> None:  # type: ignore[override]
+        """Counts one case."""
+        self.status[outcome.status] += 1
+        if outcome.status == "missing":
+            self.missing.append(f"{outcome.pair_id or outcome.dialogue_id}: {outcome.reasons[0]}")
+        for name in ("ratings", "comparisons", "strategies"):
+            self.said[name] += len(getattr(outcome, name))
+        self.failed.update(f"{one.kind}: {reason}" for one in outcome.failures if one.final for reason in one.reasons)
+        self.refused.update(f"{one.kind}: {reason}" for one in outcome.failures for reason in one.reasons)
+        for model, row in outcome.usage.items():
+            self.usage.setdefault(model, Counter()).update(row)
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values in sorted order; the same for every replay."""
+        return {
+            "planned": self.total,
+            "annotated": self.status["accepted"],
+            "missing": self.status["missing"],
+            **{name: self.said[name] for name in ("ratings", "comparisons", "strategies") if self.said[name]},
+            "unannotated_by_reason": dict(sorted(self.failed.items())),
+            "samples_refused": dict(sorted(self.refused.items())),
+            "usage": {model: dict(sorted(row.items())) for model, row in sorted(self.usage.items())},
+        }
+
+    def __str__(self) -> str:
+        said = ", ".join(f"{self.said[name]:,} {name}" for name in ("ratings", "comparisons", "strategies") if self.said[name])
+        lines = [f"{self.total} cases: {self.status['accepted']} judged, {self.status['missing']} missing", said or "nothing said yet"]
+        return "\n".join(lines + self.closing_lines("unannotated"))
+
+
+def annotations_of(
+    source: Path, rubric: Rubric, judge: Mapping[str, Any], design: Design, *, given: Any = None, templates: Path | None = None
+) -> Annotations:
+    """The job of judging a release.
+
+    ``judge`` is a model as under ``models`` of a configuration, ``given`` an object in its place.
+
+    Raises:
+        InputError: if the folder is no release, there is nothing to judge, or the judge or the design is not valid.
+    """
+    manifest = read_manifest(source)
+    release = {"name": manifest["configuration"]["name"], "version": manifest["version"], "seal": manifest["seal"]}
+    check(dict(judge), "judge", "--model")
+    asking = judge_prompts(rubric, load_catalogue(), templates)
+    shown = frozenset(one.pair_id for one in rubric.examples)
+    cases = dialogues_of(source, design.turns) if rubric.unit == "dialogue" else cases_of(source, design.turns, design.variants, shown)
+    if not cases:
+        raise input_error(source, "holds nothing to judge", "name a release with pairs")
+    config = Annotating(judge, rubric, design, release, model_of(judge))
+    return Annotations(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {})
+
+
+def judge_file(name: str, base_url: str | None = None) -> dict[str, Any]:
+    """A judge by the path of a YAML file, or by the name of a model; ``base_url`` moves its endpoint.
+
+    Raises:
+        InputError: for a file that is missing or not valid.
+    """
+    if Path(name).suffix in (".yaml", ".yml"):
+        raw: dict[str, Any] = read_yaml(Path(name), "judge")
+    else:
+        raw = {"kind": "openai", "model": name, "endpoint": "command-line", "max_tokens": 1024, "parameters": {"temperature": 0}}
+    return {**raw, **({"base_url": base_url} if base_url else {})}
