@@ -11,6 +11,7 @@ from empathy_eval.base.version import __version__
 if TYPE_CHECKING:
     from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError
     from empathy_eval.commands.agree import agree
+    from empathy_eval.commands.annotate import annotate
     from empathy_eval.commands.build import build
     from empathy_eval.commands.diff import diff
     from empathy_eval.commands.ledger import ledger_import, ledger_merge, ledger_show
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
 _PLACES = {
     "base.errors": ("EmpathyEvalError", "InputError", "JobError"),
     "commands.agree": ("agree",),
+    "commands.annotate": ("annotate",),
     "commands.build": ("build",),
     "commands.diff": ("diff",),
     "commands.ledger": ("ledger_import", "ledger_merge", "ledger_show"),
@@ -56,7 +58,7 @@ _PLACES = {
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "__version__", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Metric", "Model",
-    "NoAnswer", "Recipe", "TextModel", "agree", "build", "diff", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe",
+    "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe",
     "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "verify",
 ]  # fmt: skip
 

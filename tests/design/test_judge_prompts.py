@@ -77,14 +77,14 @@ def test_each_rubric_makes_requests_whose_good_answers_are_taken(name: str, worl
         assert context[0]["text"] in messages[1]["content"] and "JSON object" in messages[0]["content"]
     for criteria in judge.rubric.requests if judge.rubric.kind == "rating" else ():
         values = {one.name: one.scale.high for one in criteria if one.scale}
-        answer = {"reason": "", "ratings": [{"criterion": name, "value": value} for name, value in values.items()]}
+        answer = {"analysis": "", "ratings": [{"criterion": name, "value": value} for name, value in values.items()]}
         assert not list(violations(answer, "rating_answer")) and ratings_of(answer, criteria) == values
 
 
 def test_the_good_answers_to_the_other_questions_are_taken(world: Catalogue) -> None:
     strategies = [one.abbreviation for one in world.taxonomy.strategies]
     ideal = {"strategies": [{"strategy": name, "probability": 1 / 15} for name in strategies]}
-    assert not list(violations({"reason": "A hears them out.", "better": "A"}, "preference_answer"))
+    assert not list(violations({"analysis": "A hears them out.", "better": "A"}, "preference_answer"))
     assert not list(violations(ideal, "ideal_answer")) and not list(violations({"strategy": "RS"}, "named_answer"))
     assert (
         ideal_of(ideal, world.taxonomy) == pytest.approx(dict.fromkeys(strategies, 1 / 15))
@@ -166,8 +166,8 @@ def test_a_number_only_style_asks_for_no_reason_and_a_reasoned_one_for_it_first(
         judge = judge_prompts(load_rubric(name), world)
         return judge.rating(judge.rubric.requests[0], turns(world)[:1], "Yes.")[0]["content"]
 
-    assert '"reason" stays an empty text' in form("three-point") and '"reason" stays an empty text' in form("epitome")
-    assert '"reason" comes before the numbers' in form("teacher") and "stays an empty text" not in form("teacher")
+    assert '"analysis" stays an empty text' in form("three-point") and '"analysis" stays an empty text' in form("epitome")
+    assert '"analysis" comes before the numbers' in form("teacher") and "stays an empty text" not in form("teacher")
 
 
 def test_examples_are_shown_with_their_texts_and_an_answer_that_would_be_taken(world: Catalogue) -> None:
@@ -185,7 +185,7 @@ def test_examples_are_shown_with_their_texts_and_an_answer_that_would_be_taken(w
             assert ratings_of(answer, criteria) == {one.name: example.values[one.name] for one in criteria}
     reasoned = Rubric(**{**judge.rubric.__dict__, "style": "reasoned"})
     (told,) = {one["content"] for one in judge_prompts(reasoned, world).rating(reasoned.criteria, [], "Yes.")[:1]}
-    assert json.dumps({"reason": judge.shown[0].reason})[:-1] in told and "Why it is rated so" not in told
+    assert json.dumps({"analysis": judge.shown[0].reason})[:-1] in told and "Why it is rated so" not in told
 
 
 def test_examples_that_are_in_no_seed_are_named_all_at_once(world: Catalogue) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.commands.build import part
+from empathy_eval.commands.ways import part
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.planning import part_of

@@ -18,7 +18,7 @@ ASKED = (Criterion("warm", "How warm?", Scale(0, 1, whole=False)), Criterion("cl
 
 
 def rated(*given: tuple[str, Any]) -> dict[str, Any]:
-    return {"reason": "", "ratings": [{"criterion": name, "value": value} for name, value in given]}
+    return {"analysis": "", "ratings": [{"criterion": name, "value": value} for name, value in given]}
 
 
 def told(found: Any) -> dict[str, str]:

@@ -75,7 +75,7 @@ class JudgePrompts:
         """An example's values in the form that is asked for."""
         values = [(one.name, example.values[one.name]) for one in criteria]
         ratings = [{"criterion": name, "value": int(value) if value.is_integer() else value} for name, value in values]
-        return json.dumps({"reason": example.reason if self.rubric.style == "reasoned" else "", "ratings": ratings}, ensure_ascii=False)
+        return json.dumps({"analysis": example.reason if self.rubric.style == "reasoned" else "", "ratings": ratings}, ensure_ascii=False)
 
 
 def judge_prompts(rubric: Rubric, catalogue: Catalogue, folder: Path | None = None) -> JudgePrompts:

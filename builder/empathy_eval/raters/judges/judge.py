@@ -85,7 +85,7 @@ class _Asked:
 
         async def judge(value: Any) -> tuple[dict[str, float], str] | list[Flaw]:
             found = ratings_of(value, criteria)
-            return found if isinstance(found, list) else (found, value["reason"].strip())
+            return found if isinstance(found, list) else (found, value["analysis"].strip())
 
         answer = await self._ask(RATING.name, self.judge.prompts.rating(criteria, self._context, text), judge, sample)
         if answer is None:
@@ -97,7 +97,7 @@ class _Asked:
         """Both orders of two texts; None where either had no good sample."""
 
         async def judge(value: Any) -> tuple[str, str]:
-            return value["better"], value["reason"].strip()
+            return value["better"], value["analysis"].strip()
 
         texts, made = self.case.texts, list[tuple[str, str, str]]()
         for first, second in ((one, other), (other, one)):

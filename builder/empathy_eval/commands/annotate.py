@@ -1,0 +1,118 @@
+"""``annotate``: let a judge rate or compare the replies of a release by a rubric."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.commands.options import A_RELEASE
+from empathy_eval.commands.ways import Ways, add_ways, do, done
+
+if TYPE_CHECKING:
+    from empathy_eval.generation.summary import Handed, Summary
+    from empathy_eval.raters.judges.annotating import Annotations
+
+EXAMPLES = """\
+examples:
+  empathy-eval annotate build/demo/release --out build/judged --rubric teacher --model NAME --base-url http://localhost:8000/v1 --turns 200
+  empathy-eval annotate build/demo/release --out build/by-hand --rubric warmer --model by-hand --turns 30 --requests-to ask.jsonl
+
+--model is the name of a model, or a YAML file with what a configuration has under one of its models (endpoint, prices, limits).
+The rubrics: {rubrics}; or a file of your own. The same command again resumes; with more --turns it goes on where it was.
+"""
+
+
+def annotate(
+    release: str | Path, out: str | Path, *, rubric: str | Path, model: str | Path | Mapping[str, Any] | Any, base_url: str | None = None,
+    turns: int | None = 2000, variants: Sequence[str] | None = None, samples: int = 1,
+    templates: str | Path | None = None, ways: Mapping[str, Any] | None = None,
+    progress: Callable[[Summary], None] = lambda summary: None,
+) -> Handed:  # fmt: skip
+    """Lets a judge annotate a release by a rubric, in the folder ``out``: asks for what its ledger does not have.
+
+    ``model`` is a name, the path of a YAML file, its content, or an object of one's own. ``turns`` of the sample are judged (None: all), of
+    each the texts of ``variants`` (None: all there are), each ``samples`` times. ``ways`` may hold what ``build`` takes of ``ledger``,
+    ``offline``, ``requests_to``, ``batch``, ``wait``, ``budget_usd``, ``budget_tokens``, ``part``, ``engine`` and ``ray_address``.
+
+    Raises:
+        InputError: if something is wrong with what is given, or the folder holds other annotations.
+        JobError: if the job could not finish; every answer so far is in the ledger.
+    """
+    how = Ways(**(ways or {}), progress=progress)
+    how.refuse_contradictions("annotate")
+    return do(_job(release, rubric, model, base_url, turns, variants, samples, templates), Path(out), how)
+
+
+def _job(
+    release: str | Path, rubric: str | Path, model: Any, base_url: str | None, turns: int | None, variants: Sequence[str] | None,
+    samples: int, templates: str | Path | None,
+) -> Annotations:  # fmt: skip
+    from empathy_eval.design.rubrics import load_rubric
+    from empathy_eval.raters.judges.annotating import Design, annotations_of, judge_file
+    from empathy_eval.raters.judges.cases import TEXTS
+    from empathy_eval.releases.fetch import release_folder
+
+    if strange := [name for name in variants or () if name not in TEXTS]:
+        raise input_error("--variants", f'"{strange[0]}" is not known', f"use some of these: {', '.join(TEXTS)}")
+    for name, count in (("--turns", turns), ("--samples", samples)):
+        if count is not None and count < 1:
+            raise input_error(name, f"{count} is not at least 1", "name a number from 1 on")
+    given, judge = None, model
+    if not isinstance(model, str | Path | Mapping):
+        given, judge = model, {"kind": "given", "model": model.name, "endpoint": model.endpoint}
+    elif not isinstance(model, Mapping):
+        judge = judge_file(str(model), base_url)
+    design = Design(turns, tuple(variants) if variants else TEXTS, samples)
+    found = load_rubric(rubric)
+    if found.kind == "reward":
+        raise input_error(f'rubric "{found.name}"', "is for reward models, which annotate does not ask yet", "choose another rubric")
+    return annotations_of(release_folder(release), found, judge, design, given=given, templates=Path(templates) if templates else None)
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    rubrics = sorted(path.stem for path in data_folder("rubrics").glob("*.yaml"))
+    verb = verbs.add_parser(
+        "annotate",
+        help="let a judge rate or compare replies by a rubric",
+        description="Asks a model to judge the replies of a release by a rubric, through a ledger of its own: nothing answered is asked for "
+        "twice. The judge never sees which variant it reads, nor another one beside it. What it cannot say in form stays unannotated.",
+        epilog=EXAMPLES.format(rubrics=", ".join(rubrics)),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of one judge and rubric")
+    verb.add_argument("--rubric", required=True, metavar="NAME", help="a packaged rubric by its name, or a file of your own")
+    verb.add_argument("--model", required=True, metavar="NAME", help="the judge: the name of a model, or a YAML file that describes it")
+    verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the judge, such as http://localhost:8000/v1")
+    verb.add_argument(
+        "--turns", type=_turns, default=2000, metavar="N",
+        help="how many turns (or dialogues) are judged, evenly over scenarios and manners: a number, or all; more only add (default: 2000)",
+    )  # fmt: skip
+    verb.add_argument("--variants", type=lambda text: text.split(","), metavar="A,B", help="the texts that are judged (default: all)")
+    verb.add_argument("--samples", type=int, default=1, metavar="K", help="how often each text is judged (default: 1)")
+    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of judge prompts of your own")
+    add_ways(verb)
+    verb.set_defaults(run=run)
+
+
+def _turns(text: str) -> int | None:
+    return None if text == "all" else int(text)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    job = _job(
+        options.release, options.rubric, options.model, options.base_url, options.turns, options.variants, options.samples,
+        options.templates,
+    )  # fmt: skip
+
+    def work(ways: Ways) -> Handed:
+        ways.refuse_contradictions("annotate")
+        return do(job, options.out, ways)
+
+    return done(options, "annotate", work)

@@ -1,0 +1,190 @@
+"""The ways to do a job that asks models: live, from the ledger alone, by hand, by batch, a part of it, or over a Ray cluster."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.commands.options import add_engine, check_engine
+
+if TYPE_CHECKING:
+    from empathy_eval.design.recipe import Recipe
+    from empathy_eval.generation.build import Run
+    from empathy_eval.generation.job import Job
+    from empathy_eval.generation.summary import Handed, Summary
+
+
+@dataclass(frozen=True)
+class Ways:
+    """How a job is done; none of it changes what comes of it. The names are those of the command line, ``part`` is ``--slice``."""
+
+    ledger: str | Path | None = None
+    offline: bool = False
+    requests_to: str | Path | None = None
+    batch: bool = False
+    wait: bool = True
+    budget_usd: float | None = None
+    budget_tokens: int | None = None
+    part: tuple[int, int] | None = None
+    engine: str = "local"
+    ray_address: str | None = None
+    progress: Callable[[Summary], None] = lambda summary: None
+    watch: Callable[[int, int], None] = lambda done, total: None
+
+    def refuse_contradictions(self, verb: str) -> None:
+        """Raises an :class:`InputError` for ways that do not go together."""
+        check_engine(self.engine, self.ray_address)
+        asked = [name for name in ("offline", "requests_to", "batch") if getattr(self, name)]
+        if len(asked) > 1:
+            raise input_error(verb, f"{' and '.join(asked)} are asked for at once", "choose one way")
+        part = self.part
+        if part is not None and not (isinstance(part, tuple) and [*map(type, part)] == [int, int] and 1 <= part[0] <= part[1]):
+            raise input_error(f"{verb}: part", f"{part!r} is no part", "give (K, N) with K from 1 to N, such as (3, 16)")
+        if not (self.wait or self.batch):
+            raise input_error("--no-wait", "belongs to --batch", "add --batch, or leave it out")
+
+
+def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
+    """Does a job in a folder. Works where an event loop is running too, as in a notebook.
+
+    Raises:
+        InputError: if the folder holds another job, or a model or a scorer cannot be had.
+        JobError: if the job could not finish; every answer so far is in the ledger.
+    """
+    from empathy_eval.base.stopping import beside_loops
+    from empathy_eval.generation.build import Run
+
+    ledger = Path(ways.ledger) if ways.ledger else None
+    run = Run(ledger, ways.offline, ways.budget_usd, ways.budget_tokens, ways.part, progress=ways.progress)
+    way = _over_ray if ways.engine == "ray" else _here
+    return beside_loops(lambda: way(what, folder, run, ways))
+
+
+def _over_ray(what: Recipe | Job, folder: Path, run: Run, ways: Ways) -> Handed:
+    from empathy_eval.generation.on_ray import build_on_ray, only_whole
+    from empathy_eval.generation.summary import Handed
+
+    if ways.batch or ways.requests_to:
+        raise only_whole()
+    return Handed(build_on_ray(what, folder, run, address=ways.ray_address), {})
+
+
+def _here(what: Recipe | Job, folder: Path, run: Run, ways: Ways) -> Handed:
+    if ways.requests_to:
+        from empathy_eval.generation.by_hand import hand_out
+
+        return hand_out(what, folder, Path(ways.requests_to), run)
+    if ways.batch:
+        from empathy_eval.generation.by_batch import build_by_batch
+
+        return build_by_batch(what, folder, run, wait=ways.wait, watch=ways.watch)
+    from empathy_eval.generation.build import build
+    from empathy_eval.generation.summary import Handed
+
+    return Handed(build(what, folder, run), {})
+
+
+def add_ways(verb: argparse.ArgumentParser) -> None:
+    """Adds the ways of a verb that asks models."""
+    verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
+    way = verb.add_mutually_exclusive_group()
+    way.add_argument("--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it")
+    way.add_argument(
+        "--requests-to",
+        type=Path,
+        metavar="FILE",
+        help="send nothing: write the unanswered requests in the batch form of providers (JSON lines) and stop; `ledger import` takes the "
+        "answers, and the same command again goes on, until nothing is unanswered",
+    )
+    way.add_argument(
+        "--batch",
+        action="store_true",
+        help="send requests through the batches of the endpoint, which cost less and take up to a day, in a few rounds",
+    )
+    verb.add_argument("--no-wait", action="store_true", help="with --batch: return while batches are under way; run it again to go on")
+    verb.add_argument("--budget-usd", type=float, metavar="USD", help="spend no more than this, counting what the ledger has spent")
+    verb.add_argument("--budget-tokens", type=int, metavar="N", help="use no more tokens than this, counting what the ledger has used")
+    verb.add_argument(
+        "--slice",
+        type=part,
+        metavar="K/N",
+        help="only fill the ledger, with the K-th of N disjoint parts of the plan; `ledger merge` and one build make it whole",
+    )
+    add_engine(verb)
+    verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
+
+
+def part(text: str) -> tuple[int, int]:
+    """``3/16`` as two numbers.
+
+    Raises:
+        argparse.ArgumentTypeError: for anything else, and for a part that there is not.
+    """
+    found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise argparse.ArgumentTypeError(f'"{text}" is no part; write K/N with K from 1 to N, such as 3/16')
+    return int(found[1]), int(found[2])
+
+
+def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed], close: Callable[[Handed], None] | None = None) -> int:
+    """Does the work in the way that is asked for, with progress, and prints what came of it; returns the exit status.
+
+    ``close`` is told of work that is finished, to say more than its summary does.
+    """
+    from tqdm import tqdm
+
+    with (
+        tqdm(unit="item", desc=verb, disable=None) as bar,
+        tqdm(unit="request", desc="batch", disable=None if options.batch else True) as waiting,
+    ):
+
+        def show(summary: Summary) -> None:
+            bar.total, bar.n = summary.total, summary.status.total() - 1
+            bar.set_postfix(summary.short(), refresh=False)
+            bar.update()
+
+        def watch(done: int, total: int) -> None:
+            waiting.total, waiting.n = total, done
+            waiting.refresh()
+
+        import empathy_eval.generation.build  # noqa: F401  # what such work loads
+
+        # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
+        gc.freeze()
+        ways = Ways(
+            options.ledger, options.offline, options.requests_to, options.batch, not options.no_wait, options.budget_usd,
+            options.budget_tokens, options.slice, options.engine, options.ray_address, show, watch,
+        )  # fmt: skip
+        handed = work(ways)
+    summary = handed.summary
+    if options.json:
+        print(json.dumps(handed.to_json(), indent=2))
+    else:
+        for reason, count in sorted(handed.reasons.items()):
+            print(f"came back from batches without an answer: {reason} ({count:,})")
+        print(_next_step(options, handed.requests) if handed.requests else summary)
+        if options.slice and not handed.requests:
+            print("only the ledger was filled: bring the parts together with `ledger merge`, then do the whole without --slice")
+    if close and summary and not handed.requests and not options.slice:
+        close(handed)
+    return 1 if summary and summary.missing and not handed.requests else 0
+
+
+def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:
+    """What was given out, and what to do now."""
+    given = [f"  {name}: {count:,} requests" for name, count in requests.items()]
+    if options.batch:
+        return "\n".join(["batches are under way:", *given, "run the same command to take them in and go on, until nothing is unanswered"])
+    ledger = options.ledger or options.out / "ledger.sqlite"
+    return "\n".join(
+        [f"{sum(requests.values()):,} requests are written, nothing was sent:", *given]
+        + ["have them answered, take the answers in and run this command again (naming another file), until nothing is unanswered:"]
+        + [f"  empathy-eval ledger import {ledger} ANSWERS.jsonl"]
+    )
