@@ -79,8 +79,8 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "annotate",
         help="let a judge rate or compare replies by a rubric",
-        description="Asks a model to judge the replies of a release by a rubric, through a ledger of its own: nothing answered is asked for "
-        "twice. The judge never sees which variant it reads, nor another one beside it. What it cannot say in form stays unannotated.",
+        description="Asks a model to judge the replies of a release by a rubric, through a ledger of its own: nothing answered is asked "
+        "for twice. The judge never sees which variant it reads, nor another one beside it. What it cannot say in form stays unannotated.",
         epilog=EXAMPLES.format(rubrics=", ".join(rubrics)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

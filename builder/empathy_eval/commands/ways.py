@@ -6,7 +6,8 @@ import argparse
 import gc
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -133,27 +134,9 @@ def part(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed], close: Callable[[Handed], None] | None = None) -> int:
-    """Does the work in the way that is asked for, with progress, and prints what came of it; returns the exit status.
-
-    ``close`` is told of work that is finished, to say more than its summary does.
-    """
-    from tqdm import tqdm
-
-    with (
-        tqdm(unit="item", desc=verb, disable=None) as bar,
-        tqdm(unit="request", desc="batch", disable=None if options.batch else True) as waiting,
-    ):
-
-        def show(summary: Summary) -> None:
-            bar.total, bar.n = summary.total, summary.status.total() - 1
-            bar.set_postfix(summary.short(), refresh=False)
-            bar.update()
-
-        def watch(done: int, total: int) -> None:
-            waiting.total, waiting.n = total, done
-            waiting.refresh()
-
+def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed]) -> int:
+    """Does the work in the way that is asked for, with progress, and prints what came of it; returns the exit status."""
+    with _bars(verb, batch=options.batch) as (show, watch):
         import empathy_eval.generation.build  # noqa: F401  # what such work loads
 
         # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
@@ -172,9 +155,26 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
         print(_next_step(options, handed.requests) if handed.requests else summary)
         if options.slice and not handed.requests:
             print("only the ledger was filled: bring the parts together with `ledger merge`, then do the whole without --slice")
-    if close and summary and not handed.requests and not options.slice:
-        close(handed)
     return 1 if summary and summary.missing and not handed.requests else 0
+
+
+@contextmanager
+def _bars(verb: str, *, batch: bool) -> Iterator[tuple[Callable[[Summary], None], Callable[[int, int], None]]]:
+    """What shows the progress of items, and that of batches where they are waited for."""
+    from tqdm import tqdm
+
+    with tqdm(unit="item", desc=verb, disable=None) as bar, tqdm(unit="request", desc="batch", disable=None if batch else True) as waiting:
+
+        def show(summary: Summary) -> None:
+            bar.total, bar.n = summary.total, summary.status.total() - 1
+            bar.set_postfix(summary.short(), refresh=False)
+            bar.update()
+
+        def watch(done: int, total: int) -> None:
+            waiting.total, waiting.n = total, done
+            waiting.refresh()
+
+        yield show, watch
 
 
 def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:
