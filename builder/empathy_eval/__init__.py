@@ -58,8 +58,8 @@ _PLACES = {
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "__version__", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Metric", "Model",
-    "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe",
-    "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "verify",
+    "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "ledger_import", "ledger_merge", "ledger_show", "load",
+    "load_recipe", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "verify",
 ]  # fmt: skip
 
 

@@ -12,7 +12,8 @@ from empathy_eval.base import schemas
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import check, schema, validator, violations
-from empathy_eval.design.configuration import DELIVERY, Configuration
+from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.endpoints import DELIVERY
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -11,7 +11,7 @@ import pytest
 from empathy_eval.base.errors import JobError
 from empathy_eval.completions.models import transport
 from empathy_eval.completions.models.batch_api import Batches
-from empathy_eval.design.configuration import ModelConfig
+from empathy_eval.design.endpoints import ModelConfig
 
 from tests.doubles.raw_server import body_without_end, http, raw_server, refusal, spaces_for_ever
 

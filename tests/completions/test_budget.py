@@ -9,7 +9,7 @@ from empathy_eval.completions.budget import Budget, Spent, cost
 from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.pending import Batch, Noted, note
 from empathy_eval.completions.requests import About, Completion, Usage
-from empathy_eval.design.configuration import Prices
+from empathy_eval.design.endpoints import Prices
 
 PRICES = {"m": Prices(input=2.0, output=8.0, cached_input=0.5)}
 ABOUT = About("001-00000", "self_chat")

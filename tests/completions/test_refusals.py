@@ -12,7 +12,7 @@ from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.models.refusals import ALIKE, FAILING_SECONDS, Reception, Refused, meaning
 from empathy_eval.completions.models.transport import check_access, filled
-from empathy_eval.design.configuration import ModelConfig
+from empathy_eval.design.endpoints import ModelConfig
 
 CONFIG = ModelConfig("openai", "m", "e", api_key_env="A_KEY", headers={"x-gate": "gate ${A_GATE}"})
 

@@ -21,7 +21,7 @@ from empathy_eval.completions.models.chat_completion import NoCompletion, comple
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL
 from empathy_eval.completions.pending import ANSWERED, Noted, wanted
 from empathy_eval.completions.requests import Usage
-from empathy_eval.design.configuration import Asks, ModelConfig
+from empathy_eval.design.endpoints import Asks, ModelConfig
 
 # What is stored in one commit: answers, and the bytes of the lines they came in.
 TOGETHER, WEIGHT = 500, 64 * 2**20

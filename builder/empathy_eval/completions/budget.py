@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from empathy_eval.base.errors import InputError, JobError, Problem, job_error
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Usage
-from empathy_eval.design.configuration import Asks, Prices
+from empathy_eval.design.endpoints import Asks, Prices
 
 MILLION = 1_000_000
 

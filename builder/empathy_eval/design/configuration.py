@@ -3,77 +3,20 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
-from urllib.parse import urlsplit
+from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, read_yaml, schema
+from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
 from empathy_eval.design.phases import PhaseRules
 
 ROLES = ("self_chat", "near", "far")
-# How a request is delivered, as opposed to what is asked: outside a build's identity and a request's key.
-DELIVERY = (
-    "base_url",
-    "api_key_env",
-    "headers",
-    "query",
-    "in_flight",
-    "requests_per_minute",
-    "tokens_per_minute",
-    "timeout_seconds",
-    "patience_seconds",
-    "batch_requests",
-    "batch_bytes",
-    "prices",
-)
 # What only a release reads: it can be changed in the folder of a build.
 RELEASE_ONLY = ("withdrawn", "report")
-# What models on one endpoint have in common.
-LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_seconds"))
-
-
-@dataclass(frozen=True)
-class Prices:
-    """Dollars per million tokens; ``batch`` is what a batch costs as a share of them."""
-
-    input: float
-    output: float
-    cached_input: float | None = None
-    batch: float = 1.0
-
-
-@dataclass(frozen=True)
-class ModelConfig:
-    """One model: ``kind`` is ``seed-bank``, ``openai``, ``given`` (handed in from Python) or the name of one's own.
-
-    All but ``parameters`` is for ``openai``; of a given model ``model`` and ``endpoint`` are what it calls itself, of others their kind.
-    """
-
-    kind: str
-    model: str
-    endpoint: str
-    max_tokens: int = 0
-    max_tokens_field: str = "max_tokens"
-    parameters: dict[str, Any] = field(default_factory=dict)
-    structure: str = "schema"
-    base_url: str | None = None
-    api_key_env: str = "OPENAI_API_KEY"
-    headers: dict[str, str] = field(default_factory=dict)
-    query: dict[str, str] = field(default_factory=dict)
-    prices: Prices | None = None
-    in_flight: int = 64
-    requests_per_minute: float | None = None
-    tokens_per_minute: float | None = None
-    timeout_seconds: float = 120.0
-    patience_seconds: float = 900.0
-    # What a file of requests may hold: the limits of OpenAI's batches.
-    batch_requests: int = 50_000
-    batch_bytes: int = 200_000_000
 
 
 @dataclass(frozen=True)
@@ -94,28 +37,6 @@ class Limits:
     edit_ratio_below: float
     overlap_at_most: float
     toxicity: ToxicityConfig
-
-
-class Asks(Protocol):
-    """What anything that asks models is configured by: the models by what they are for, and how often each request is tried.
-
-    ``identity`` names all that can change what is asked for, ``published`` is what is shown of it.
-    """
-
-    @property
-    def models(self) -> Mapping[str, ModelConfig]: ...  # noqa: D102
-    @property
-    def samples(self) -> int: ...  # noqa: D102
-    @property
-    def repairs(self) -> int: ...  # noqa: D102
-    @property
-    def identity(self) -> str: ...  # noqa: D102
-    @property
-    def published(self) -> dict[str, Any]: ...  # noqa: D102
-
-    def owns(self, published: dict[str, Any]) -> bool:
-        """Whether a folder of that configuration is a folder of this one."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -208,12 +129,6 @@ def _configuration(raw: dict[str, Any]) -> Configuration:
     )
 
 
-def model_of(raw: Mapping[str, Any]) -> ModelConfig:
-    """A model of raw values that are valid."""
-    prices = Prices(**raw["prices"]) if "prices" in raw else None
-    return ModelConfig(**{"model": raw["kind"], "endpoint": raw["kind"], **raw, "prices": prices})
-
-
 def _contradictions(configuration: Configuration, path: object) -> list[Problem]:
     """What no schema can say: bounds that cross, models that do not fit the plan."""
     found = []
@@ -248,21 +163,3 @@ def stray_settings(report: Mapping[str, Any], where: str) -> list[Problem]:
     """What the part ``report`` of a configuration says of metrics that are not in its list."""
     known = [*report.get("metrics", ()), *schema("configuration")["properties"]["report"]["properties"]]
     return [Problem(where, f'has unknown "{name}"', f"use one of {', '.join(known)}") for name in report if name not in known]
-
-
-def url_faults(url: str) -> Iterator[tuple[str, str]]:
-    """(what, fix) of an address that requests could not be sent to, or that would be kept with a secret in it; the address is not shown."""
-    try:
-        parts = urlsplit(url)
-        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError as error:
-        yield f"is no address: {error}", "write http://… or https://…"
-        return
-    if re.search(r"[^!-~]", url):
-        yield "holds a blank or a sign that no address has", "write http://HOST:PORT/v1 or https://HOST/v1"
-    elif parts.username is not None or parts.password is not None:
-        yield "holds credentials", "take them out of the address; api_key_env or headers name the variable that holds them"
-    elif parts.query or parts.fragment:
-        yield "holds more than a path", "write what follows the ? under query"
-    elif not whole:
-        yield "names no host or no port, or begins otherwise", "write http://HOST:PORT/v1 or https://HOST/v1"

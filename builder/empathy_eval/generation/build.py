@@ -20,7 +20,7 @@ from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.pending import under_way
-from empathy_eval.design.configuration import Asks
+from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.planning import part_of
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder

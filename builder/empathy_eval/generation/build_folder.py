@@ -13,7 +13,7 @@ from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
-from empathy_eval.design.configuration import Asks
+from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.quotas import quotas
 from empathy_eval.design.recipe import Recipe

@@ -22,7 +22,7 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.batch_api import Batches, State
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.pending import Batch, ended, named, next_round, note, still_counted, taken_ids, under_way
-from empathy_eval.design.configuration import Asks
+from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import LEDGER

@@ -13,7 +13,7 @@ from empathy_eval.completions.models import make_models
 from empathy_eval.completions.models.own import own_models
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.toxicity_scorer import weights_of
-from empathy_eval.design.configuration import Asks
+from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.planning import plans
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.quotas import planned

@@ -19,7 +19,7 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import INSERT, Ledger
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import Completion, Request, Usage
-from empathy_eval.design.configuration import Asks
+from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.planning import part_of
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build import Run, build, work_through
@@ -204,9 +204,7 @@ async def _filled(ray: Any, job: Job, out: Path, run: Run) -> dict[str, str]:
         work = Work(job.configured(divided(config, lanes)), min(items, SLICES_A_LANE * lanes), limited)
 
         async def watch() -> None:
-            summary = job.summary(items, None)
-            summary.status = await heard(ray, keeper.told.remote())
-            run.progress(summary)
+            run.progress(replace(job.summary(items, None), status=await heard(ray, keeper.told.remote())))
 
         return await _all_slices(ray, work, keeper, lanes, watch)
     finally:

@@ -14,7 +14,8 @@ from empathy_eval.completions.budget import cost, make_budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
 from empathy_eval.completions.requests import About, Request, Usage
-from empathy_eval.design.configuration import Configuration, ModelConfig
+from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
 from empathy_eval.design.planning import Plan, PlannedTurn, plans, seed_plan
 from empathy_eval.design.prompts import Message

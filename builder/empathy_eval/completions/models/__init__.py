@@ -11,7 +11,7 @@ from empathy_eval.completions.models.own import OwnModel, own_models
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.seed_bank import SeedBank
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
-from empathy_eval.design.configuration import ModelConfig
+from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import SCORE
 from empathy_eval.design.recipe import Recipe
 

@@ -22,7 +22,7 @@ from empathy_eval.completions.models.chat_completion import said
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT
 from empathy_eval.completions.models.refusals import Refused, meaning, words_of
 from empathy_eval.completions.models.transport import BoundedSyncClient, check_access, filled, key_of, masked, secrets_of
-from empathy_eval.design.configuration import ModelConfig
+from empathy_eval.design.endpoints import ModelConfig
 
 T = TypeVar("T")
 ENDED = ("completed", "failed", "expired", "cancelled")

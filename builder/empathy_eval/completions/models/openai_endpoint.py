@@ -25,7 +25,7 @@ from empathy_eval.completions.models.rate_limit import Pace, rest
 from empathy_eval.completions.models.refusals import Reception, Refused, meaning
 from empathy_eval.completions.models.transport import BoundedClient, check_access, filled, key_of, masked, secrets_of
 from empathy_eval.completions.requests import Completion, Request, Usage
-from empathy_eval.design.configuration import ModelConfig
+from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 
 # The longest and the first wait before a request is sent again, in seconds, where the endpoint does not say.

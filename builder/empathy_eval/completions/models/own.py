@@ -17,7 +17,7 @@ from empathy_eval.completions.answer_text import SURROGATE
 from empathy_eval.completions.ledger_rows import LARGEST
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import Completion, Request, Usage
-from empathy_eval.design.configuration import ModelConfig
+from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 
 GROUP = "empathy_eval.models"

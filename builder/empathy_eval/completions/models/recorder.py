@@ -13,7 +13,7 @@ from empathy_eval.base.errors import job_error
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.pending import Noted
 from empathy_eval.completions.requests import About, Completion, Request, Usage
-from empathy_eval.design.configuration import Asks
+from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.prompts import Message
 
 TABLE = "CREATE TABLE noted (key PRIMARY KEY, endpoint, model, dialogue_id, kind, turn, sample, body, input, output)"

@@ -16,7 +16,7 @@ from empathy_eval.completions.models.chat_completion import said
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.models.rate_limit import seconds
 from empathy_eval.completions.models.transport import masked, masked_value
-from empathy_eval.design.configuration import ModelConfig
+from empathy_eval.design.endpoints import ModelConfig
 
 QUOTA = re.compile(
     r"insufficient_quota|billing_hard_limit_reached|insufficient_balance|budget.{0,40}exceed|exceed.{0,40}budget", re.IGNORECASE

@@ -14,7 +14,7 @@ import httpx2
 import openai
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.design.configuration import ModelConfig, url_faults
+from empathy_eval.design.endpoints import ModelConfig, url_faults
 
 # The largest answer that is read, in bytes, unpacked: a chat completion of the longest dialogue with its log-probabilities has a quarter.
 LARGEST = 16 * 2**20

@@ -1,0 +1,112 @@
+"""Models that are asked: how each is called, how its requests are delivered, and what an answer costs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+from urllib.parse import urlsplit
+
+# How a request is delivered, as opposed to what is asked: outside a build's identity and a request's key.
+DELIVERY = (
+    "base_url",
+    "api_key_env",
+    "headers",
+    "query",
+    "in_flight",
+    "requests_per_minute",
+    "tokens_per_minute",
+    "timeout_seconds",
+    "patience_seconds",
+    "batch_requests",
+    "batch_bytes",
+    "prices",
+)
+# What models on one endpoint have in common.
+LINE = tuple(name for name in DELIVERY if name not in ("prices", "patience_seconds"))
+
+
+@dataclass(frozen=True)
+class Prices:
+    """Dollars per million tokens; ``batch`` is what a batch costs as a share of them."""
+
+    input: float
+    output: float
+    cached_input: float | None = None
+    batch: float = 1.0
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """One model: ``kind`` is ``seed-bank``, ``openai``, ``given`` (handed in from Python) or the name of one's own.
+
+    All but ``parameters`` is for ``openai``; of a given model ``model`` and ``endpoint`` are what it calls itself, of others their kind.
+    """
+
+    kind: str
+    model: str
+    endpoint: str
+    max_tokens: int = 0
+    max_tokens_field: str = "max_tokens"
+    parameters: dict[str, Any] = field(default_factory=dict)
+    structure: str = "schema"
+    base_url: str | None = None
+    api_key_env: str = "OPENAI_API_KEY"
+    headers: dict[str, str] = field(default_factory=dict)
+    query: dict[str, str] = field(default_factory=dict)
+    prices: Prices | None = None
+    in_flight: int = 64
+    requests_per_minute: float | None = None
+    tokens_per_minute: float | None = None
+    timeout_seconds: float = 120.0
+    patience_seconds: float = 900.0
+    # What a file of requests may hold: the limits of OpenAI's batches.
+    batch_requests: int = 50_000
+    batch_bytes: int = 200_000_000
+
+
+class Asks(Protocol):
+    """What anything that asks models is configured by: the models by what they are for, and how often each request is tried.
+
+    ``identity`` names all that can change what is asked for, ``published`` is what is shown of it.
+    """
+
+    @property
+    def models(self) -> Mapping[str, ModelConfig]: ...  # noqa: D102
+    @property
+    def samples(self) -> int: ...  # noqa: D102
+    @property
+    def repairs(self) -> int: ...  # noqa: D102
+    @property
+    def identity(self) -> str: ...  # noqa: D102
+    @property
+    def published(self) -> dict[str, Any]: ...  # noqa: D102
+
+    def owns(self, published: dict[str, Any]) -> bool:
+        """Whether a folder of that configuration is a folder of this one."""
+        ...
+
+
+def model_of(raw: Mapping[str, Any]) -> ModelConfig:
+    """A model of raw values that are valid."""
+    prices = Prices(**raw["prices"]) if "prices" in raw else None
+    return ModelConfig(**{"model": raw["kind"], "endpoint": raw["kind"], **raw, "prices": prices})
+
+
+def url_faults(url: str) -> Iterator[tuple[str, str]]:
+    """(what, fix) of an address that requests could not be sent to, or that would be kept with a secret in it; the address is not shown."""
+    try:
+        parts = urlsplit(url)
+        whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError as error:
+        yield f"is no address: {error}", "write http://… or https://…"
+        return
+    if re.search(r"[^!-~]", url):
+        yield "holds a blank or a sign that no address has", "write http://HOST:PORT/v1 or https://HOST/v1"
+    elif parts.username is not None or parts.password is not None:
+        yield "holds credentials", "take them out of the address; api_key_env or headers name the variable that holds them"
+    elif parts.query or parts.fragment:
+        yield "holds more than a path", "write what follows the ? under query"
+    elif not whole:
+        yield "names no host or no port, or begins otherwise", "write http://HOST:PORT/v1 or https://HOST/v1"
