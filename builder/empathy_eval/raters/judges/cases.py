@@ -9,6 +9,8 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
@@ -98,4 +100,4 @@ def _rows(release_dir: Path, config: str, names: list[str], wanted: set[str]) ->
     for path in files_of(release_dir, config):
         for batch in table_batches(path, names):
             keep = [place for place, name in enumerate(batch.column(0).to_pylist()) if name in wanted]
-            yield from batch.take(keep).to_pylist()
+            yield from batch.take(pa.array(keep, pa.int64())).to_pylist()
