@@ -144,7 +144,7 @@ def test_strategies_are_told_before_a_reply_is_seen_and_named_after(court: Court
         context = "\n".join(f"{role}: {text}" for role, text in case.conversation)
         assert {row.variant: row.named for row in one.strategies} == {v: strategy_of(text, names) for v, text in case.texts.items()}
         for row in one.strategies:
-            assert list(row.ideal) == names and row.ideal == pytest.approx(likely(context, names))
+            assert row.ideal == pytest.approx(likely(context, names))
         assert len({row.ideal_request_key for row in one.strategies}) == 1
     assert court.answered() == sum(1 + len(case.texts) for case in cases.values())
 
@@ -207,7 +207,7 @@ def test_more_turns_are_added_to_those_there_and_fewer_leave_some_out(court: Cou
 def test_a_folder_of_other_annotations_is_refused_and_left_alone(change: dict[str, Any], court: Court) -> None:
     court.annotate(turns=2)
     before, asked = court.bytes(), court.answered()
-    with pytest.raises(InputError, match="of another configuration; name another folder with --out"):
+    with pytest.raises(InputError, match=r"of another configuration(.|\n)*name another folder with --out"):
         court.annotate(**{"turns": 2, **change})
     assert court.bytes() == before and court.answered() == asked
 
@@ -227,9 +227,9 @@ def test_from_the_ledger_alone_come_the_same_bytes(rubric: str, court: Court) ->
     court.server.behaviour = Behaviour(FAULTS, latency=0.002, retry_after=0.01)
     court.annotate(rubric, turns=None)
     assert any(case.failures for case in court.read().cases)
-    seen = court.server.seen.total()
+    seen, before = court.server.seen.total(), court.bytes()
     court.annotate(rubric, turns=None, ways={"offline": True})
-    before = court.bytes()
+    assert court.bytes() == before
     court.annotate(rubric, "other", turns=None, ways={"offline": True, "ledger": court.folder / "a" / "ledger.sqlite"})
     assert court.bytes("other") == before and court.server.seen.total() == seen
 
@@ -368,7 +368,7 @@ def test_a_budget_is_never_exceeded_at_the_server_and_the_next_run_goes_on(court
     with pytest.raises(JobError, match=r"the budget of \$0.02 has no room"):
         court.annotate("warmer", turns=8, model=priced, ways={"budget_usd": 0.02})
     assert 0.01 < dollars() <= 0.02
-    with pytest.raises(JobError, match="the budget of 40,000 tokens has no room"):
+    with pytest.raises(JobError, match="the budget of 40000 tokens has no room"):
         court.annotate("warmer", turns=8, model=priced, ways={"budget_tokens": 40_000})
     assert 20_000 < tokens() <= 40_000
     court.annotate("warmer", turns=8, model=priced, ways={"budget_usd": 5.0})
@@ -400,7 +400,7 @@ def disguised(release: Path, folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("rubric", ["teacher", "epitome", "strategies", "lend-an-ear"])
+@pytest.mark.parametrize("rubric", ["teacher", "perceived-empathy", "strategies", "lend-an-ear"])
 def test_ids_and_names_of_variants_change_no_request(rubric: str, court: Court) -> None:
     sent = []
     for name, release in (("a", court.release), ("b", disguised(court.release, court.folder / "disguised"))):

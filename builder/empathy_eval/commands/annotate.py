@@ -52,7 +52,7 @@ def _job(
     samples: int, templates: str | Path | None,
 ) -> Annotations:  # fmt: skip
     from empathy_eval.design.rubrics import load_rubric
-    from empathy_eval.raters.judges.annotating import Design, annotations_of, judge_file
+    from empathy_eval.raters.judges.annotating import Design, annotations_of, judge_of
     from empathy_eval.raters.judges.cases import TEXTS
     from empathy_eval.releases.fetch import release_folder
 
@@ -64,9 +64,9 @@ def _job(
     given, judge = None, model
     if not isinstance(model, str | Path | Mapping):
         given, judge = model, {"kind": "given", "model": model.name, "endpoint": model.endpoint}
-    elif not isinstance(model, Mapping):
-        judge = judge_file(str(model), base_url)
-    design = Design(turns, tuple(variants) if variants else TEXTS, samples)
+    else:
+        judge = judge_of(model, base_url)
+    design = Design(turns, tuple(name for name in TEXTS if not variants or name in variants), samples)
     found = load_rubric(rubric)
     if found.kind == "reward":
         raise input_error(f'rubric "{found.name}"', "is for reward models, which annotate does not ask yet", "choose another rubric")

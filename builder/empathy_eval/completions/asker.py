@@ -57,9 +57,12 @@ class Trail:
         self.failures.append((attempt, Failure(request.about.kind, request.about.turn, reasons, request.key, final)))
 
     def sorted_failures(self) -> tuple[Failure, ...]:
-        """The failures by turn, kind and attempt: an order that no concurrency can change."""
-        ordered = sorted(self.failures, key=lambda one: (-1 if one[1].turn is None else one[1].turn, one[1].kind, one[0]))
-        return tuple(failure for _, failure in ordered)
+        """The failures by turn, kind, attempt and request: an order that no concurrency can change."""
+
+        def place(attempt: int, one: Failure) -> tuple[int, str, int, str]:
+            return -1 if one.turn is None else one.turn, one.kind, attempt, one.request_key or ""
+
+        return tuple(failure for _, failure in sorted(self.failures, key=lambda one: place(*one)))
 
     def plain_usage(self) -> dict[str, dict[str, int]]:
         """The usage by model, in sorted order."""

@@ -190,14 +190,16 @@ def annotations_of(
     return Annotations(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {})
 
 
-def judge_file(name: str, base_url: str | None = None) -> dict[str, Any]:
-    """A judge by the path of a YAML file, or by the name of a model; ``base_url`` moves its endpoint.
+def judge_of(model: str | Path | Mapping[str, Any], base_url: str | None = None) -> dict[str, Any]:
+    """A judge by what a YAML file says of it, by the path of one, or by the name of a model; ``base_url`` moves its endpoint.
 
     Raises:
         InputError: for a file that is missing or not valid.
     """
-    if Path(name).suffix in (".yaml", ".yml"):
-        raw: dict[str, Any] = read_yaml(Path(name), "judge")
+    if isinstance(model, Mapping):
+        raw = dict(model)
+    elif Path(model).suffix in (".yaml", ".yml"):
+        raw = read_yaml(Path(model), "judge")
     else:
-        raw = {"kind": "openai", "model": name, "endpoint": "command-line", "max_tokens": 1024, "parameters": {"temperature": 0}}
+        raw = {"kind": "openai", "model": str(model), "endpoint": "command-line", "max_tokens": 1024, "parameters": {"temperature": 0}}
     return {**raw, **({"base_url": base_url} if base_url else {})}

@@ -26,8 +26,9 @@ class Folder:
 
     @property
     def teacher(self) -> str:
-        """What the judge goes by: the name of its model."""
-        return str(self.header["configuration"]["judge"]["model"])
+        """What the judge goes by: the name of its model, or what it is named by where that is one of one's own."""
+        judge = self.header["configuration"]["judge"]
+        return str(judge.get("model", judge["kind"]))
 
     @property
     def rubric(self) -> str:

@@ -99,17 +99,13 @@ class _Asked:
         async def judge(value: Any) -> tuple[str, str]:
             return value["better"], value["analysis"].strip()
 
-        texts, made = self.case.texts, list[tuple[str, str, str]]()
-        for first, second in ((one, other), (other, one)):
-            messages = self.judge.prompts.preference(self._context, texts[first], texts[second])
+        async def shown(first: str, second: str) -> tuple[str, str, str] | None:
+            messages = self.judge.prompts.preference(self._context, self.case.texts[first], self.case.texts[second])
             answer = await self._ask(PREFERENCE.name, messages, judge, sample)
-            if answer is not None:
-                better, reason = answer.value
-                made.append((first if better == "A" else second, reason, answer.request_key))
-        if len(made) < 2:
-            return None
-        there, back = made
-        return Comparison(one, other, sample, there[0], back[0], there[1], back[1], there[2], back[2])
+            return answer and (first if answer.value[0] == "A" else second, answer.value[1], answer.request_key)
+
+        there, back = await settled(shown(one, other), shown(other, one))
+        return Comparison(one, other, sample, there[0], back[0], there[1], back[1], there[2], back[2]) if there and back else None
 
     async def strategies(self, sample: int) -> list[Judged]:
         """How likely each strategy is the right one before there is a reply, then which one each text uses."""
@@ -124,9 +120,10 @@ class _Asked:
         before = await self._ask(IDEAL.name, self.judge.prompts.ideal(self._context), ideal, sample)
         if before is None:
             return []
-        found = []
-        for variant, text in self.case.texts.items():
-            answer = await self._ask(NAMED.name, self.judge.prompts.named(self._context, text), named, sample)
-            if answer is not None:
-                found.append(Judged(variant, sample, answer.value, answer.request_key, before.value, before.request_key))
-        return found
+        texts = self.case.texts
+        asked = (self._ask(NAMED.name, self.judge.prompts.named(self._context, text), named, sample) for text in texts.values())
+        return [
+            Judged(variant, sample, answer.value, answer.request_key, before.value, before.request_key)
+            for variant, answer in zip(texts, await settled(*asked), strict=True)
+            if answer is not None
+        ]
