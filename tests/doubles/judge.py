@@ -4,17 +4,36 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import re
+import signal
+import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
+import pytest
 from aiohttp import web
+from empathy_eval.completions.models import openai_endpoint
+from empathy_eval.raters.judges import annotating
 
 from tests.doubles.batches import BatchServer
 
 CRITERION = re.compile(r"^## (\w+)\n.*\n(A whole|Any) number from (\S+) to (\S+):$", re.MULTILINE)
 STRATEGY = re.compile(r"^- (\w+) \(", re.MULTILINE)
 REPLY, REPLY_A, REPLY_B = "\n# The reply to rate\n", "\n# Reply A\n", "\n# Reply B\n"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_once() -> Iterator[None]:
+    """What every run reads anew is read once: scenarios, templates, and certificates, for nothing is encrypted here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in ((annotating, "load_catalogue"), (annotating, "load_prompts"), (ssl, "create_default_context")):
+            patch.setattr(module, name, cache(getattr(module, name)))
+        # Who is told to wait comes back soon.
+        patch.setattr(openai_endpoint, "FIRST_WAIT", 0.02)
+        yield
 
 
 def drawn(*parts: str) -> int:
@@ -62,16 +81,20 @@ class JudgeServer(BatchServer):
     """Judges by script. For a share ``bias`` of all pairs the first reply is preferred, whichever it is.
 
     The fault ``odd`` answers in form, and not as asked: beyond the scale, a strategy that there is not, too much probability, a third reply.
-    ``received`` holds all bodies that came over the socket, in whatever way they were answered.
+    ``received`` holds all bodies that came over the socket, in whatever way they were answered. With the one of number ``stop_at`` comes a
+    Ctrl-C to this process.
     """
 
     bias: float = 0.0
+    stop_at: int = 0
     received: list[dict[str, Any]] = field(default_factory=list)
     headers_received: list[str] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.received.append(json.loads(await request.read()))
         self.headers_received.append(str(dict(request.headers)))
+        if len(self.received) == self.stop_at:
+            os.kill(os.getpid(), signal.SIGINT)
         return await super().handle(request)
 
     def good(self, body: dict[str, Any], name: str) -> dict[str, Any]:
