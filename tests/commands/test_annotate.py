@@ -93,14 +93,13 @@ def test_all_turns_and_only_some_variants_are_judged_where_that_is_asked_for(doo
 
 @pytest.mark.parametrize("rubric", RUBRICS)
 def test_by_hand_the_annotations_have_the_bytes_of_live_ones_in_a_few_rounds(rubric: str, door: Door) -> None:
-    ledger, asked, rounds = door.folder / "hand" / "ledger.sqlite", list[str](), 0
+    ledger, asked = door.folder / "hand" / "ledger.sqlite", list[str]()
     door.server.behaviour.faults = {"odd": 0.1}
-    while True:
+    for rounds in range(12):
         path = door.folder / f"r{rounds}.jsonl"
         assert door.annotate(rubric, "hand", "--requests-to", path) == 0
         if not path.exists():
             break
-        rounds += 1
         assert "requests are written, nothing was sent" in door.out and f"ledger import {ledger}" in door.out
         answers, ids = door.answer(path)
         asked += ids

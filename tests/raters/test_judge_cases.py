@@ -70,7 +70,9 @@ def test_a_larger_sample_of_a_release_only_appends(light: Path) -> None:
 
 
 def test_a_case_has_the_texts_of_its_rows_and_what_was_said_before(light: Path) -> None:
-    rows = {config: [row for path in files_of(light, config) for row in pq.read_table(path).to_pylist()] for config in ("pairs", "controls")}
+    rows = {
+        config: [row for path in files_of(light, config) for row in pq.read_table(path).to_pylist()] for config in ("pairs", "controls")
+    }
     pairs, controls = ({row["pair_id"]: row for row in some} for some in rows.values())
     for case in cases_of(light, None):
         row = pairs[str(case.pair_id)]

@@ -235,7 +235,12 @@ def test_a_judge_that_never_answers_as_asked_leaves_everything_unannotated_with_
     handed = court.annotate(rubric, turns=2)
     assert handed.summary
     kinds = {"teacher": "rating", "lend-an-ear": "rating", "warmer": "preference", "strategies": "ideal"}
-    reason = {"teacher": "rating_out_of_bounds", "lend-an-ear": "rating_out_of_bounds", "warmer": "schema", "strategies": "probabilities_sum"}
+    reason = {
+        "teacher": "rating_out_of_bounds",
+        "lend-an-ear": "rating_out_of_bounds",
+        "warmer": "schema",
+        "strategies": "probabilities_sum",
+    }
     closing = handed.summary.to_json()
     asked = len({canonical_json(body["messages"][:2]) for body in court.server.received})
     assert closing["unannotated_by_reason"] == {f"{kinds[rubric]}: {reason[rubric]}": asked}
@@ -426,7 +431,9 @@ def test_a_text_is_rated_without_another_one_beside_it_and_nothing_that_comes_af
 
 def test_every_pair_is_compared_in_both_orders(court: Court) -> None:
     court.annotate("warmer", turns=None)
-    shown = Counter(tuple(body["messages"][1]["content"].split("# Reply A\n")[1].split("\n\n# Reply B\n")) for body in court.server.received)
+    shown = Counter(
+        tuple(body["messages"][1]["content"].split("# Reply A\n")[1].split("\n\n# Reply B\n")) for body in court.server.received
+    )
     wanted = [pair for case in cases_of(court.release, None) for pair in sorted(PAIRED) if case.texts.keys() >= set(pair)]
     assert set(shown.values()) == {1} and len(shown) == 2 * len(wanted)
     assert set(shown) == {(other, one) for one, other in shown}

@@ -28,7 +28,7 @@ from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.summary import Summary
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of
-from empathy_eval.raters.judges.judge import Judge
+from empathy_eval.raters.judges.judge import Judge, compared
 
 # Samples of a bad answer, and repairs of each.
 SAMPLES, REPAIRS = 2, 1
@@ -181,11 +181,15 @@ def annotations_of(
     manifest = read_manifest(source)
     release = {"name": manifest["configuration"]["name"], "version": manifest["version"], "seal": manifest["seal"]}
     check(dict(judge), "judge", "--model")
+    if judge["kind"] == "seed-bank":
+        raise input_error("--model", '"seed-bank" holds dialogues, and judges nothing', "name an endpoint's model, or one of your own")
     asking = judge_prompts(rubric, load_catalogue(), templates)
     shown = frozenset(one.pair_id for one in rubric.examples)
     cases = dialogues_of(source, design.turns) if rubric.unit == "dialogue" else cases_of(source, design.turns, design.variants, shown)
-    if not cases:
-        raise input_error(source, "holds nothing to judge", "name a release with pairs")
+    if not cases or (rubric.kind == "preference" and not any(map(compared, cases))):
+        raise input_error(
+            source, "holds nothing to judge", "name a release with pairs, and variants (--variants) that this rubric is about"
+        )
     config = Annotating(judge, rubric, design, release, model_of(judge))
     return Annotations(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {})
 

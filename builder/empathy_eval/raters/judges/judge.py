@@ -23,6 +23,11 @@ COMPARED = (
 )  # fmt: skip
 
 
+def compared(case: Case) -> list[tuple[str, str]]:
+    """The pairs of variants that are compared, each with the first by name first."""
+    return [(min(pair), max(pair)) for pair in COMPARED if case.texts.keys() >= set(pair)]
+
+
 @dataclass(frozen=True)
 class Judge:
     """Rates, compares or names the texts of cases. It never learns which variant it reads, nor sees another one while it rates."""
@@ -55,7 +60,7 @@ class Judge:
         return {"ratings": tuple(one for some in made for one in some)}
 
     async def _comparisons(self, asked: _Asked) -> dict[str, Any]:
-        pairs = [tuple(sorted(pair)) for pair in COMPARED if asked.case.texts.keys() >= set(pair)]
+        pairs = compared(asked.case)
         made = await settled(*(asked.comparison(one, other, sample) for one, other in pairs for sample in range(self.samples)))
         return {"comparisons": tuple(one for one in made if one)}
 
