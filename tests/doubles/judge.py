@@ -80,7 +80,7 @@ def reason_of(text: str) -> str:
 class JudgeServer(BatchServer):
     """Judges by script. For a share ``bias`` of all pairs the first reply is preferred, whichever it is.
 
-    The fault ``odd`` answers in form, and not as asked: beyond the scale, a strategy that there is not, too much probability, a third reply.
+    The fault ``odd`` answers in form, and not as asked: beyond the scale, an unknown strategy, too much probability, a third reply.
     ``received`` holds all bodies that came over the socket, in whatever way they were answered. With the one of number ``stop_at`` comes a
     Ctrl-C to this process.
     """
