@@ -101,7 +101,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of judge prompts of your own")
     verb.add_argument(
         "--beside", type=Path, action="append", default=[], metavar="DIR",
-        help="finished annotations of the same release to hold these against: by the same rubric, or preferences beside ratings; repeatable",
+        help="finished annotations of the release to hold these against: by the same rubric, or preferences beside ratings; repeatable",
     )  # fmt: skip
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="the record of `review import`, to hold the judge against people")
     add_ways(verb)

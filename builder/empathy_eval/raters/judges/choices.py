@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from empathy_eval.base.errors import input_error
 from empathy_eval.design.contrasts import FAR
 from empathy_eval.design.dataset import column
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -74,10 +75,10 @@ def strategies(folder: Folder, release_dir: Path, reckoning: Reckoning) -> dict[
     taxonomy = load_taxonomy()
     codes = {one.abbreviation: place for place, one in enumerate(taxonomy.strategies)}
     by_name = {one.name: one.abbreviation for one in taxonomy.strategies}
-    near, far = (
-        dict(zip(column(release_dir, "pairs", "pair_id"), column(release_dir, "pairs", name), strict=True))
-        for name in ("strategy", "empathetic_strategy")
-    )
+    ids = column(release_dir, "pairs", "pair_id")
+    near, far = (dict(zip(ids, column(release_dir, "pairs", name), strict=True)) for name in ("strategy", "empathetic_strategy"))
+    if strange := sorted({*near.values(), *far.values()} - by_name.keys()):
+        raise input_error(release_dir, f'"{strange[0]}" is no strategy of the taxonomy', "name a release of this taxonomy")
     rows: dict[str, list[tuple[str, str, str]]] = {ALL: []}
     before: dict[tuple[str, int], float] = {}
     for name, one in _named(folder):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -11,17 +11,23 @@ import numpy as np
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.contrasts import CELLS, FAR, NEAR
-from empathy_eval.evaluation.bag_of_words import Lexicon
+from empathy_eval.evaluation.bag_of_words import Lexicon, Words
 from empathy_eval.evaluation.closed_forms import Sides
 from empathy_eval.evaluation.corpus import read_corpus
 from empathy_eval.evaluation.ranking import wins
 from empathy_eval.evaluation.shortcuts import WORDS_ALONE, folds_of, words_alone
+from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.reckoning import Reckoning
 from empathy_eval.raters.judges.values import Scored, Text, both
 
 JUDGE, LENGTH = "judge", "length"
+# What shortcuts add to the signature.
+SIGNATURES = {
+    LENGTH: f"|shortcut:{Length.signature}|more-is-kind",
+    WORDS_ALONE: f"|shortcut:{Words.signature}|{signature_line(scored='out-of-fold', of='all-pairs', by='dialogue', dealt='sha256')}",
+}
 # (pair, kind variant): which text of which duel.
 Duel = tuple[str, str]
 
@@ -58,8 +64,8 @@ def at_equal_closeness(scored: Scored, shortcuts: Shortcuts, reckoning: Reckonin
     names = [pair for pair, _ in won]
     columns = {JUDGE: list(won.values())}
     columns |= {name: [some[duel] for duel in won] for name, some in shortcuts.won.items() if won.keys() <= some.keys()}
-    how = signature_line(shortcuts="release-wide", words="out-of-fold-by-dialogue")
-    return reckoning.shares(columns, names, right="kind-over-cold,ties-half", duels="near,far", beside=how.replace("|", ","))
+    found = reckoning.shares(columns, names, right="kind-over-cold,ties-half", duels="near,far")
+    return {name: replace(one, signature=f"{one.signature}{SIGNATURES.get(name, '')}") for name, one in found.items()}
 
 
 def _won(scored: Scored) -> Iterable[tuple[Duel, float]]:

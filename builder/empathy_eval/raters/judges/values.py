@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from empathy_eval.raters.judges.annotations import Comparison
 from empathy_eval.raters.judges.folder import Folder
@@ -57,15 +58,12 @@ def scored_of(folder: Folder) -> tuple[Scored, ...]:
         for one in case.comparisons:
             compared = given[rubric["criteria"][0]["name"]].setdefault((name, both(one.variant_1, one.variant_2)), {})
             compared[one.sample] = share_of_first(one)
-    return tuple(
-        Scored(
-            one["name"],
-            *((one["scale"]["low"], one["scale"]["high"]) if one["scale"] else (0.0, 1.0)),
-            one["better"] or "high",
-            given[one["name"]],
-        )
-        for one in rubric["criteria"]
-    )
+    return tuple(_scored(one, given[one["name"]]) for one in rubric["criteria"])
+
+
+def _scored(criterion: dict[str, Any], given: Mapping[Text, Mapping[int, float]]) -> Scored:
+    scale = criterion["scale"] or {"low": 0.0, "high": 1.0}
+    return Scored(criterion["name"], scale["low"], scale["high"], criterion["better"] or "high", given)
 
 
 def both(one: str, other: str) -> str:

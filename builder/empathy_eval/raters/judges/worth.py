@@ -239,5 +239,5 @@ def _together(scored: Mapping[str, Scored], reckoning: Reckoning) -> Measure | N
         return None
     one, other = (scored[name].means for name in WHOLE)
     texts = [text for text in one if text in other]
-    columns = (np.array([means[text] for text in texts]) for means in (one, other))
-    return reckoning.correlation(*columns, [name for name, _ in texts], of=",".join(WHOLE))
+    x, y = (np.array([means[text] for text in texts]) for means in (one, other))
+    return reckoning.correlation(x, y, [name for name, _ in texts], of=",".join(WHOLE))

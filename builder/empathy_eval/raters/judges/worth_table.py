@@ -12,29 +12,34 @@ from empathy_eval.raters.judges.stance import JUDGE, LENGTH
 from empathy_eval.raters.judges.worth import CriterionWorth, Worth
 
 NONE = "–"
-HEADINGS = {
-    "texts": "texts", "itself": "itself", "judges": "judges", "decisions": "decisions", "kappa": "people", "spearman": "ranks",
-    "grid": "on 0.1", "distinct": "values", "right": "right at equal closeness", "length": "length", "words": "words",
-}  # fmt: skip
-LEGEND = (
-    "itself, judges: Krippendorff's alpha over samples, over judges; decisions: winners with the better value; people, ranks: quadratic "
-    "kappa and Spearman with people; on 0.1, values: values on that grid, different ones; length, words: what they alone reach"
-)
+# By figure the heading of its column, and what it says where that is not plain.
+COLUMNS = {
+    "texts": ("texts", ""),
+    "itself": ("itself", "Krippendorff's alpha over its samples"),
+    "judges": ("judges", "Krippendorff's alpha with the other judges"),
+    "decisions": ("decisions", "how often a winner has the better value"),
+    "kappa": ("people", "quadratic kappa with people"),
+    "spearman": ("ranks", "Spearman's correlation with people"),
+    "grid": ("on 0.1", "share of values on that grid"),
+    "distinct": ("values", "how many different ones"),
+    "right": ("right", "how often the kind text is over the cold one that is equally close"),
+    "length": ("length", "what length alone reaches there"),
+    "words": ("words", "what words alone reach there"),
+}
 
 
 def shown(worth: Worth) -> str:
     """The figures as a short table; those that nothing speaks of have no column."""
-    texts = "a text" if worth.kind != "strategies" else "a turn"
-    lines = [f'what the judge "{worth.teacher}" is worth by "{worth.rubric}", {worth.samples} samples of {texts}']
-    if worth.criteria:
-        lines += _table([_cells(one) for one in worth.criteria], [one.name for one in worth.criteria])
+    times = "once" if worth.samples == 1 else f"{worth.samples} times"
+    lines = [f'what the judge "{worth.teacher}" is worth by "{worth.rubric}", asked {times} of each']
+    lines += _table({one.name: _cells(one) for one in worth.criteria}) if worth.criteria else []
     if worth.together:
         lines.append(f"flow with content: {worth.together}")
     lines += _preferences(worth.preferences) if worth.preferences else []
     lines += _strategies(worth.strategies) if worth.strategies else []
     if worth.beside:
         lines.append(f"beside: {'; '.join(worth.beside)}")
-    return "\n".join([*lines, *([LEGEND] if worth.criteria else []), f"{NONE} not defined; --json says why, and how each figure was made"])
+    return "\n".join([*lines, f"--json has all figures, and how each was made; of those that are not defined ({NONE}) it says why"])
 
 
 def _cells(one: CriterionWorth) -> dict[str, str]:
@@ -55,7 +60,8 @@ def _cells(one: CriterionWorth) -> dict[str, str]:
 
 
 def _plain(measure: Measure | None) -> str:
-    return NONE if measure is None or measure.value is None else f"{measure.value:.2f}"
+    # Adding 0 takes the sign off a negative zero.
+    return NONE if measure is None or measure.value is None else f"{round(measure.value, 2) + 0.0:.2f}"
 
 
 def _whole(measure: Measure | None) -> str:
@@ -63,14 +69,14 @@ def _whole(measure: Measure | None) -> str:
     return _plain(measure) + interval
 
 
-def _table(rows: list[dict[str, str]], names: list[str]) -> Iterator[str]:
-    """Columns of one width each; those without a figure are left out."""
-    kept = [key for key in HEADINGS if any(row[key] != NONE for row in rows)]
-    columns = [["", *names], *([HEADINGS[key], *(row[key] for row in rows)] for key in kept)]
+def _table(rows: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """A line a criterion, its figures in columns of one width each, and what the columns say; those without a figure are left out."""
+    kept = {key: said for key, said in COLUMNS.items() if any(row[key] != NONE for row in rows.values())}
+    columns = [["", *rows], *([heading, *(row[key] for row in rows.values())] for key, (heading, _) in kept.items())]
     widths = [max(map(len, column)) for column in columns]
     for line in zip(*columns, strict=True):
-        first, *rest = (text.ljust(width) for text, width in zip(line, widths, strict=True))
-        yield "  ".join([first, *rest]).rstrip()
+        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+    yield "; ".join(f"{heading}: {told}" for heading, told in kept.values() if told)
 
 
 def _preferences(found: Mapping[str, Any]) -> Iterator[str]:
