@@ -88,6 +88,9 @@ def test_alpha_over_samples_is_krippendorffs_and_null_with_one_sample(light: Pat
     texts = {(one, "apathetic", "warm"): [0.0, 0.0], (two, "apathetic", "warm"): [1.0, 1.0], (three, "reference", "warm"): [0.0, 1.0]}
     found = only(worth_of(rated(rubric(WARM), texts), light)).with_itself
     assert (value(found), found.items) == (round(4 / 9, 6), 3) and found.low is not None
+    # A single dialogue has no spread.
+    alone = only(worth_of(rated(rubric(WARM), {(one, name, "warm"): some for (_, name, _), some in texts.items()}), light)).with_itself
+    assert alone.value is not None and alone.low is None
     # Any other scale is the same numbers stretched.
     stretched = {key: [1 + 4 * one for one in some] for key, some in texts.items()}
     low = Criterion("warm", "How warm?", FIVE, {}, "low")
@@ -157,6 +160,9 @@ def test_kappa_and_spearman_with_people_are_on_their_scale_with_halves_up(light:
     empathy, warm = worth_of(rated(of, values), light, Beside((), record)).criteria
     assert {name: (value(one), one.items) for name, one in empathy.with_people.items()} == {"kappa": (0.8, 4), "spearman": (0.8, 4)}
     assert warm.with_people == {}
+    # The judge's ranks 1.5, 1.5, 3, 4 and people's 1, 3, 4, 2: 1 over the root of 4.5 times 5.
+    tied = rated(of, {**values, **{(*place, "empathy"): [number] for place, number in zip(places, (1.0, 1.0, 3.0, 5.0), strict=True)}})
+    assert value(worth_of(tied, light, Beside((), record)).criteria[0].with_people["spearman"]) == round(1 / (4.5 * 5) ** 0.5, 6)
     nobody = worth_of(rated(of, values), light, Beside((), {"judgements": []})).criteria[0].with_people
     assert {(one.value, one.why) for one in nobody.values()} == {(None, "no item in common")}
 
@@ -221,16 +227,17 @@ def test_preferences_say_first_places_flips_and_who_wins(light: Path) -> None:
         (two, "apathetic", "near_empathetic", "apathetic", "near_empathetic"),  # A wins twice
         (three, "apathetic", "near_empathetic", "near_empathetic", "apathetic"),  # A never wins
         (one, "empathetic", "far_apathetic", "far_apathetic", "far_apathetic"),
+        (two, "empathetic", "far_apathetic", "far_apathetic", "empathetic"),
     ]
     worth = worth_of(preferred(rows), light)
     found = worth.preferences
-    assert found and (value(found["first"]), value(found["flipped"])) == ((1 + 2 + 0 + 1) / 8, 0.5)
+    assert found and (value(found["first"]), value(found["flipped"])) == ((1 + 2 + 0 + 1 + 0) / 10, 3 / 5)
     assert {two: {name: value(one) for name, one in some.items()} for two, some in found["won"].items()} == {
         "apathetic - near_empathetic": {"apathetic": 0.0, "near_empathetic": round(1 / 3, 6), "neither": round(2 / 3, 6)},
-        "empathetic - far_apathetic": {"empathetic": 0.0, "far_apathetic": 1.0, "neither": 0.0},
+        "empathetic - far_apathetic": {"empathetic": 0.0, "far_apathetic": 0.5, "neither": 0.5},
     }
-    # Near the kind one wins, and twice neither does; far it loses.
-    assert value(only(worth).stance["judge"]) == (1 + 0.5 + 0.5 + 0) / 4
+    # Near the kind one wins, and twice neither does; far it loses, and then neither does.
+    assert value(only(worth).stance["judge"]) == (1 + 0.5 + 0.5 + 0 + 0.5) / 5
     assert (only(worth).on_grid, only(worth).with_decisions) == (None, {})
 
 
@@ -334,6 +341,9 @@ def test_annotate_prints_the_figures_that_its_script_sets(
         assert 0.7 < one["on_grid"]["value"] < 1
     assert worth["together"]["value"] == pytest.approx(1)
 
+    # What is only a part, or handed out, has no figures yet.
+    assert "worth" not in annotate("teacher", *beside, "--slice", "1/2")
+    assert "worth" not in annotate("lend-an-ear", "--requests-to", str(tmp_path / "ask.jsonl"))
     table = annotate("teacher", *beside).splitlines()
     headings = next(line for line in table if line.startswith(" ")).split()
     assert headings == ["texts", "decisions", "on", "0.1", "values", "right", "length", "words"]

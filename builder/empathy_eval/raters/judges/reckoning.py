@@ -11,7 +11,7 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.evaluation.inversion import Chance, accuracies
 from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.raters.agreement.alpha import alpha as krippendorff
+from empathy_eval.raters.agreement.alpha import interval_alpha
 from empathy_eval.raters.agreement.bootstrap import Measure, Resampling, ratio
 from empathy_eval.raters.agreement.kappa import kappa_measures, kappa_sums, kappas
 from empathy_eval.raters.agreement.table import Codes
@@ -56,11 +56,9 @@ class Reckoning:
         """Krippendorff's interval alpha of what raters gave each text, in whole steps of a scale."""
         if not given:
             return Measure.undefined("no item with two ratings", self.line(0, **settings))
-        scale, steps = np.unique([one for some in given.values() for one in some], return_inverse=True)
-        counts = np.zeros((len(given), len(scale)), dtype=np.int64)
-        rows = np.repeat(np.arange(len(given)), [len(some) for some in given.values()])
-        np.add.at(counts, (rows, steps), 1)
-        found = krippendorff(counts, scale.astype(np.float64), self._drawn([name for name, _ in given]))["interval"]
+        item = np.repeat(np.arange(len(given)), [len(some) for some in given.values()])
+        values = np.array([one for some in given.values() for one in some], dtype=np.int64)
+        found = interval_alpha(item, values, self._drawn([name for name, _ in given]))
         return replace(found, signature=f"{self.line(found.items, values='hundredths-of-the-scale', **settings)}|{found.signature}")
 
     def kappa(
