@@ -228,16 +228,17 @@ def test_preferences_say_first_places_flips_and_who_wins(light: Path) -> None:
         (three, "apathetic", "near_empathetic", "near_empathetic", "apathetic"),  # A never wins
         (one, "empathetic", "far_apathetic", "far_apathetic", "far_apathetic"),
         (two, "empathetic", "far_apathetic", "far_apathetic", "empathetic"),
+        (three, "empathetic", "far_apathetic", "far_apathetic", "far_apathetic"),
     ]
     worth = worth_of(preferred(rows), light)
     found = worth.preferences
-    assert found and (value(found["first"]), value(found["flipped"])) == ((1 + 2 + 0 + 1 + 0) / 10, 3 / 5)
+    assert found and (value(found["first"]), value(found["flipped"])) == (round((1 + 2 + 0 + 1 + 0 + 1) / 12, 6), 3 / 6)
     assert {two: {name: value(one) for name, one in some.items()} for two, some in found["won"].items()} == {
         "apathetic - near_empathetic": {"apathetic": 0.0, "near_empathetic": round(1 / 3, 6), "neither": round(2 / 3, 6)},
-        "empathetic - far_apathetic": {"empathetic": 0.0, "far_apathetic": 0.5, "neither": 0.5},
+        "empathetic - far_apathetic": {"empathetic": 0.0, "far_apathetic": round(2 / 3, 6), "neither": round(1 / 3, 6)},
     }
-    # Near the kind one wins, and twice neither does; far it loses, and then neither does.
-    assert value(only(worth).stance["judge"]) == (1 + 0.5 + 0.5 + 0 + 0.5) / 5
+    # Near the kind one wins, and twice neither does; far it loses twice, and once neither does.
+    assert value(only(worth).stance["judge"]) == round((1 + 0.5 + 0.5 + 0 + 0.5 + 0) / 6, 6)
     assert (only(worth).on_grid, only(worth).with_decisions) == (None, {})
 
 
