@@ -6,6 +6,7 @@ import json
 import warnings
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import asdict
 from fractions import Fraction
 from itertools import combinations
 from typing import Any
@@ -18,6 +19,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.commands.agree import shown
 from empathy_eval.raters.agreement import Agreement, Measure, Table, agree, bootstrap
 from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, Criterion
+from empathy_eval.raters.agreement.alpha import alpha, interval_alpha
+from empathy_eval.raters.agreement.bootstrap import Resampling
 from empathy_eval.raters.agreement.variance_inflation import inflations
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -84,6 +87,15 @@ def test_alpha_is_that_of_krippendorff(seed: int) -> None:
     assert same(found["nominal"], krippendorff.alpha(ratings, level_of_measurement="nominal"))
     assert same(found["ordinal"], krippendorff.alpha(ratings, level_of_measurement="ordinal"))
     assert same(found["interval"], krippendorff.alpha(ratings, level_of_measurement="interval"))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_alpha_from_sums_is_alpha_at_the_interval_level(seed: int) -> None:
+    ratings = table(grid(seed, steps=1 + seed % 5, missing=0.1 * (seed % 9))).on("empathy")
+    sample = Resampling.of(ratings.items, 20, seed)
+    expected = alpha(ratings.counts(range(len(ratings.raters))), ratings.scale, sample)["interval"]
+    found = interval_alpha(ratings.item, ratings.scale[ratings.step].astype(np.int64), sample)
+    assert asdict(found) == pytest.approx(asdict(expected), abs=CLOSE)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +16,7 @@ from empathy_eval.commands.ways import Ways, add_ways, do, done
 if TYPE_CHECKING:
     from empathy_eval.generation.summary import Handed, Summary
     from empathy_eval.raters.judges.annotating import Annotations
+    from empathy_eval.raters.judges.worth import Worth
 
 EXAMPLES = """\
 examples:
@@ -22,6 +24,7 @@ examples:
   empathy-eval annotate build/demo/release --out build/by-hand --rubric warmer --model by-hand --turns 30 --requests-to ask.jsonl
 
 --model is the name of a model, or a YAML file with what a configuration has under one of its models (endpoint, prices, limits).
+Once it is finished it prints what the judge is worth; --beside and --reviews add whom it is held against.
 The rubrics: {rubrics}; or a file of your own. The same command again resumes; with more --turns it goes on where it was.
 """
 
@@ -96,6 +99,11 @@ def add(verbs: Any) -> None:
     verb.add_argument("--variants", type=lambda text: text.split(","), metavar="A,B", help="the texts that are judged (default: all)")
     verb.add_argument("--samples", type=int, default=1, metavar="K", help="how often each text is judged (default: 1)")
     verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of judge prompts of your own")
+    verb.add_argument(
+        "--beside", type=Path, action="append", default=[], metavar="DIR",
+        help="finished annotations of the release to hold these against: by the same rubric, or preferences beside ratings; repeatable",
+    )  # fmt: skip
+    verb.add_argument("--reviews", type=Path, metavar="FILE", help="the record of `review import`, to hold the judge against people")
     add_ways(verb)
     verb.set_defaults(run=run)
 
@@ -110,9 +118,34 @@ def run(options: argparse.Namespace) -> int:
         options.release, options.rubric, options.model, options.base_url, options.turns, options.variants, options.samples,
         options.templates,
     )  # fmt: skip
+    from empathy_eval.raters.judges.folder import read_annotations
+    from empathy_eval.raters.judges.worth import beside_of, worth_of
+    from empathy_eval.releases.fetch import release_folder
+
+    # What it is held against is read before anything is asked: a wrong name costs nothing.
+    beside = beside_of(job.config, options.out, options.beside, options.reviews)
 
     def work(ways: Ways) -> Handed:
         ways.refuse_contradictions("annotate")
         return do(job, options.out, ways)
 
-    return done(options, "annotate", work)
+    def worth() -> Said:
+        return Said(worth_of(read_annotations(options.out), release_folder(options.release), beside))
+
+    return done(options, "annotate", work, worth)
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a judge is worth, as it is printed."""
+
+    worth: Worth
+
+    def to_json(self) -> dict[str, Any]:
+        """Under ``worth``, beside what a summary has."""
+        return {"worth": self.worth.to_json()}
+
+    def __str__(self) -> str:
+        from empathy_eval.raters.judges.worth_table import shown
+
+        return shown(self.worth)

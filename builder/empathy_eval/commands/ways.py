@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.commands.options import add_engine, check_engine
@@ -134,8 +134,20 @@ def part(text: str) -> tuple[int, int]:
     return int(found[1]), int(found[2])
 
 
-def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed]) -> int:
-    """Does the work in the way that is asked for, with progress, and prints what came of it; returns the exit status."""
+class Closing(Protocol):
+    """What is said once a job is finished, beside its summary."""
+
+    def to_json(self) -> dict[str, Any]:
+        """As JSON values, which stand beside those of the summary."""
+
+    def __str__(self) -> str: ...
+
+
+def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed], closing: Callable[[], Closing] | None = None) -> int:
+    """Does the work in the way that is asked for, with progress, and prints what came of it; returns the exit status.
+
+    ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
+    """
     with _bars(verb, batch=options.batch) as (show, watch):
         import empathy_eval.generation.build  # noqa: F401  # what such work loads
 
@@ -147,12 +159,15 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed])
         )  # fmt: skip
         handed = work(ways)
     summary = handed.summary
+    more = closing() if closing and not handed.requests and not options.slice else None
     if options.json:
-        print(json.dumps(handed.to_json(), indent=2))
+        print(json.dumps({**handed.to_json(), **(more.to_json() if more else {})}, indent=2))
     else:
         for reason, count in sorted(handed.reasons.items()):
             print(f"came back from batches without an answer: {reason} ({count:,})")
         print(_next_step(options, handed.requests) if handed.requests else summary)
+        if more:
+            print(f"\n{more}")
         if options.slice and not handed.requests:
             print("only the ledger was filled: bring the parts together with `ledger merge`, then do the whole without --slice")
     return 1 if summary and summary.missing and not handed.requests else 0

@@ -61,7 +61,7 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
     lexicon = Lexicon()
     texts = read_texts(held, lexicon, scoring, embedding, chance.seed)
     learners = {
-        WORDS_ALONE: Learner(Words(lexicon), ("log-odds", "mean-over-spread")),
+        WORDS_ALONE: words_alone(lexicon),
         "words and pairs of words": Learner(WordPairs(lexicon), ("log-odds",)),
         "characters": Learner(Characters(), ("log-odds",)),
         "length and punctuation": Learner(LengthAndMarks(), ("standardised",)),
@@ -70,13 +70,13 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
     won, difficulty = dict[str, dict[str, _Won]](), dict[str, float]()
     for name, config, kind, cold in AUDITED:
         one = _Contrast(texts[config], kind, cold, folds_of(_units(texts[config].corpus, by), chance.seed), by)
-        won[name], words_alone = one.won(learners, embedding)
+        won[name], learned = one.won(learners, embedding)
         rows = one.judged(won[name], chance)
         found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows)
-        if words_alone:
-            found[name] = _explained(found[name], one.texts.corpus.pair_ids, words_alone, known)
+        if learned:
+            found[name] = _explained(found[name], one.texts.corpus.pair_ids, learned, known)
             if name == RAW:
-                margins = (words_alone.margins / UNIT).tolist()
+                margins = (learned.margins / UNIT).tolist()
                 difficulty = dict(zip(one.texts.corpus.pair_ids, margins, strict=True))
     near, far = found[STANCE_NEAR], found[STANCE_FAR]
     both = _Contrast(texts["controls"], "", "", folds_of(_units(texts["controls"].corpus, by), chance.seed), by)
@@ -84,6 +84,11 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
     rows = both.judged(_at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]), chance)
     stance = ContrastAudit(STANCE, "controls", *sides, *both.counts, rows)
     return Audit(by, (*found.values(), stance), difficulty)
+
+
+def words_alone(lexicon: Lexicon) -> Learner:
+    """The shortcut that knows nothing but which words a text has."""
+    return Learner(Words(lexicon), ("log-odds", "mean-over-spread"))
 
 
 def measured_with_audit(stand: Stand, embedding: Embedding | None = None, items: Path | None = None) -> Measured:
@@ -150,11 +155,11 @@ class _Contrast:
 
     def won(self, learners: Mapping[str, Learner], embedding: Embedding | None) -> tuple[dict[str, _Won], Learned | None]:
         """What each shortcut won, those that learn first; and what words alone learned."""
-        texts, found, words_alone = self.texts, dict[str, _Won](), None
+        texts, found, of_words = self.texts, dict[str, _Won](), None
         sides = Sides(texts.readings[self.kind], texts.readings[self.cold], self.folds)
         for name, learner in learners.items():
             learned = learner.learn(sides) if self.number > 1 else None
-            words_alone = learned if name == WORDS_ALONE else words_alone
+            of_words = learned if name == WORDS_ALONE else of_words
             form = FORMS[learned.form].signature if learned else "none"
             how = signature_line(counts=learner.features.signature, form=form, of=",".join(learner.forms))
             found[name] = _Won(f"{how}|{self._dealt()}", True, learned.won if learned else None)
@@ -167,7 +172,7 @@ class _Contrast:
                 margins = margins_of(texts.embedded[self.kind], texts.embedded[self.cold], self.folds[texts.sample])
                 some = wins(margins, np.zeros(len(margins)))
             found[EMBEDDING] = _Won(f"{embedding.signature}|{self._dealt()}", True, some, texts.sample)
-        return found, words_alone
+        return found, of_words
 
     def _dealt(self) -> str:
         return signature_line(scored="out-of-fold", folds=self.number, by=self.by, dealt="sha256")

@@ -1,0 +1,101 @@
+"""How figures about a judge are reckoned: shares, alpha, kappa and correlation, each signed and with an interval over dialogues."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.evaluation.inversion import Chance, accuracies
+from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters
+from empathy_eval.metrics.protocol import Array
+from empathy_eval.raters.agreement.alpha import interval_alpha
+from empathy_eval.raters.agreement.bootstrap import Measure, Resampling, ratio
+from empathy_eval.raters.agreement.kappa import kappa_measures, kappa_sums, kappas
+from empathy_eval.raters.agreement.table import Codes
+from empathy_eval.raters.judges.values import Text, dialogue_of
+
+# Beneath this a spread is the rounding of values that are all alike.
+LEAST = 1e-9
+
+
+@dataclass(frozen=True)
+class Reckoning:
+    """What figures are signed with, and how chance is reckoned with."""
+
+    signed: str
+    chance: Chance
+
+    def line(self, items: int, **settings: object) -> str:
+        """The signature of a figure over so many items."""
+        return "|".join(filter(None, [self.signed, f"n:{items}", signature_line(**settings)]))
+
+    def count(self, value: float, items: int, **settings: object) -> Measure:
+        """A figure that says what is there, and leaves nothing to chance."""
+        line = self.line(items, **settings)
+        return Measure(round(value, 12), None, None, items, None, line) if items else Measure.undefined("there is nothing to count", line)
+
+    def shares(self, won: Mapping[str, Sequence[float]], names: Sequence[str], **settings: object) -> dict[str, Measure]:
+        """The mean of each of several columns over the same items, with intervals from the same draws; ``names`` are their pairs."""
+        dialogues = [dialogue_of(name) for name in names]
+        clusters = Clusters.of(dialogues, [int(one[:3]) for one in dialogues])
+        how = {
+            "interval": "bootstrap,Rao-Wu,percentile", "level": CONFIDENCE, "resamples": self.chance.resamples, "unit": "dialogue",
+            "strata": "scenario,singles-pooled", "dialogues": len(clusters), "seed": self.chance.seed, "numpy": np.__version__,
+        }  # fmt: skip
+        line = self.line(len(names), **settings, **how)
+        if not names:
+            return {name: Measure.undefined("there is nothing to compare", line) for name in won}
+        found = accuracies([np.array(column, dtype=np.float64) for column in won.values()], clusters, self.chance)
+        why = None if len(clusters) > 1 else "no interval: all is of one dialogue"
+        return {name: Measure(one.value, one.low, one.high, len(names), why, line) for name, one in zip(won, found, strict=True)}
+
+    def alpha(self, given: Mapping[Text, Sequence[int]], **settings: object) -> Measure:
+        """Krippendorff's interval alpha of what raters gave each text, in whole steps of a scale."""
+        if not given:
+            return Measure.undefined("no item with two ratings", self.line(0, **settings))
+        item = np.repeat(np.arange(len(given)), [len(some) for some in given.values()])
+        values = np.array([one for some in given.values() for one in some], dtype=np.int64)
+        found = interval_alpha(item, values, self._drawn([name for name, _ in given]))
+        return replace(found, signature=f"{self.line(found.items, values='hundredths-of-the-scale', **settings)}|{found.signature}")
+
+    def kappa(
+        self, columns: tuple[Codes, Codes], scale: Sequence[float], names: Sequence[str], weights: str, **settings: object
+    ) -> Measure:
+        """Cohen's kappa of two columns of places in a scale."""
+        items = len(names)
+        if not items:
+            return Measure.undefined("no item in common", self.line(0, **settings))
+        sample, values = self._drawn(names), np.array(scale, dtype=np.float64)
+        sums = sample.resampled(kappa_sums(np.arange(items), *columns, values, sample))
+        found = kappa_measures(kappas(sums, values), items, sample.signature)[weights]
+        return replace(found, signature=f"{self.line(items, **settings)}|{found.signature}")
+
+    def correlation(self, one: Array, other: Array, names: Sequence[str], *, ranks: bool = False, **settings: object) -> Measure:
+        """The correlation of two columns: Pearson's, or Spearman's of ``ranks``, which draws leave as they are."""
+        items, kind = len(names), "spearman,ranks-of-all" if ranks else "pearson"
+        if not items:
+            return Measure.undefined("no item in common", self.line(0, correlation=kind, **settings))
+        x, y = (column - column.mean() for column in (map(_ranks, (one, other)) if ranks else (one, other)))
+        sample = self._drawn(names)
+        columns = np.stack([np.ones(items), x, y, x * x, y * y, x * y])
+        n, sx, sy, sxx, syy, sxy = sample.resampled(sample.total(np.arange(items), columns)).T
+        spread = np.sqrt(np.maximum(n * sxx - sx * sx, 0) * np.maximum(n * syy - sy * sy, 0))
+        values = ratio(n * sxy - sx * sy, np.where(spread > LEAST, spread, 0.0))
+        line = f"{self.line(items, correlation=kind, **settings)}|{sample.signature}"
+        return Measure.of(values, items, "in common", "one of the two is the same for all items", line)
+
+    def _drawn(self, names: Sequence[str]) -> Resampling:
+        """Draws of dialogues with all their items; a single one has no spread, and so no draws."""
+        dialogues, unit = np.unique([dialogue_of(name) for name in names], return_inverse=True)
+        sample = Resampling.of(len(dialogues), self.chance.resamples if len(dialogues) > 1 else 0, self.chance.seed)
+        return replace(sample, unit=sample.unit[unit], signature=f"drawn:dialogues|{sample.signature}")
+
+
+def _ranks(values: Array) -> Array:
+    """Ranks; equal values have the mean of theirs."""
+    ordered = np.sort(values)
+    ranks: Array = (np.searchsorted(ordered, values, "left") + np.searchsorted(ordered, values, "right")) / 2
+    return ranks

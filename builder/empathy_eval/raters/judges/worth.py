@@ -1,0 +1,243 @@
+"""What a judge is worth: with itself, with other judges, with decisions and with people, and what it tells apart that shortcuts do not."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import column, read_manifest
+from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.raters.agreement import Measure
+from empathy_eval.raters.judges.annotating import Annotating
+from empathy_eval.raters.judges.choices import decided, preferences, strategies
+from empathy_eval.raters.judges.folder import Folder, read_annotations
+from empathy_eval.raters.judges.reckoning import Reckoning
+from empathy_eval.raters.judges.stance import Shortcuts, at_equal_closeness
+from empathy_eval.raters.judges.values import PLACES, Scored, Text, scored_of
+from empathy_eval.raters.review.record import CRITERIA, read_record
+from empathy_eval.raters.review.sheets import text_hash
+
+# The scale that people rate on.
+LOWEST, STEPS = 1, 3
+# The two criteria on the whole of a reply, whose correlation says whether they are two.
+WHOLE = ("flow", "content")
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What a judge is held against: finished annotations of the same release, and the record of a review."""
+
+    folders: tuple[Folder, ...] = ()
+    reviews: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class CriterionWorth:
+    """The figures of one criterion; those that do not apply are None or empty.
+
+    ``with_decisions`` is by teacher and rubric of the preferences, ``with_people`` by figure, ``stance`` by who tells the texts apart.
+    """
+
+    name: str
+    texts: int
+    with_itself: Measure
+    with_judges: Measure | None
+    with_decisions: dict[str, Measure]
+    with_people: dict[str, Measure]
+    on_grid: Measure | None
+    distinct: Measure | None
+    stance: dict[str, Measure]
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a judge is worth by a rubric; ``together`` is the correlation of flow and content."""
+
+    teacher: str
+    rubric: str
+    rubric_hash: str
+    kind: str
+    samples: int
+    beside: tuple[str, ...]
+    criteria: tuple[CriterionWorth, ...]
+    together: Measure | None
+    preferences: dict[str, Any] | None
+    strategies: dict[str, Any] | None
+    missing: int
+    unannotated: dict[str, int]
+    usage: dict[str, dict[str, int]]
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON values; what is not defined is null, with its reason in ``why``."""
+        return asdict(self)
+
+
+def beside_of(config: Annotating, out: Path, folders: Sequence[Path], reviews: Path | None) -> Beside:
+    """Reads what annotations of a configuration, in the folder ``out``, are to be held against.
+
+    Raises:
+        InputError: if a folder holds no finished annotations, is ``out`` or named twice, or is of another release, or of another rubric
+            and no preferences beside ratings; if the record is not valid, or the rubric has no criterion of it. All problems at once.
+    """
+    problems, found, seen, record = list[Problem](), list[Folder](), {out.resolve()}, None
+    for path in folders:
+        try:
+            folder = read_annotations(path)
+        except InputError as error:
+            problems += error.problems
+            continue
+        problems += [Problem(f"--beside {path}", *one) for one in _misfits(folder, config, again=path.resolve() in seen)]
+        seen.add(path.resolve())
+        found.append(folder)
+    if reviews:
+        if config.rubric.kind != "rating" or not set(CRITERIA).intersection(one.name for one in config.rubric.criteria):
+            what = f'has no ratings by a criterion of "{config.rubric.name}": people rate {", ".join(CRITERIA)}'
+            problems.append(Problem(f"--reviews {reviews}", what, "leave it out, or rate by a rubric with one of these"))
+        try:
+            record = read_record(reviews)
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return Beside(tuple(found), record)
+
+
+def _misfits(folder: Folder, config: Annotating, *, again: bool) -> Iterator[tuple[str, str]]:
+    """(what, fix) for annotations that do not go beside those of a configuration."""
+    theirs, kind = folder.header["configuration"], config.rubric.kind
+    if again:
+        yield "is --out, or named twice", "name each other folder once"
+    if theirs["release"]["seal"] != config.release["seal"]:
+        release = theirs["release"]
+        yield f'is of another release, "{release["name"]}" {release["version"]}', "name annotations of this one"
+    same, preferring = theirs["rubric_hash"] == config.rubric.hash, folder.header["rubric"]["kind"] == "preference"
+    if kind == "strategies":
+        yield "cannot stand beside strategies, which are held against the plan alone", "leave it out"
+    elif not (same or (kind == "rating" and preferring)):
+        what = f'is by "{folder.rubric}", and these are by "{config.rubric.name}", as they read now'
+        yield what, "name annotations by the same rubric, or preferences beside ratings"
+
+
+def worth_of(folder: Folder, release_dir: Path, beside: Beside | None = None) -> Worth:
+    """What the judge of finished annotations is worth, beside what :func:`beside_of` read.
+
+    Raises:
+        InputError: if a file of the release is not there, or does not hold what the data contract says.
+    """
+    beside, configuration, kind = beside or Beside(), folder.header["configuration"], folder.header["rubric"]["kind"]
+    manifest = read_manifest(release_dir)["configuration"]
+    chance = Chance(manifest["report"]["bootstrap"], 0, manifest["seed"])
+    samples: int = configuration["samples_of_a_text"]
+    hashed: str = configuration["rubric_hash"]
+    line = signature_line(teacher=folder.teacher, rubric=folder.rubric, rubric_hash=hashed, samples=samples)
+    reckoning = Reckoning(line, chance)
+    same = [one for one in beside.folders if one.header["configuration"]["rubric_hash"] == hashed]
+    scored = {one.name: one for one in scored_of(folder)}
+    bench = _Bench(reckoning, Shortcuts(release_dir, chance.seed), samples, same, beside, _people(beside.reviews, release_dir), kind)
+    summary = folder.header["summary"]
+    return Worth(
+        folder.teacher, folder.rubric, hashed, kind, samples, tuple(f"{one.teacher}, {one.rubric}" for one in beside.folders),
+        tuple(bench.criterion(one) for one in scored.values()),
+        _together(scored, reckoning),
+        preferences(folder, reckoning) if kind == "preference" else None,
+        strategies(folder, release_dir, reckoning) if kind == "strategies" else None,
+        summary["missing"], summary["unannotated_by_reason"], summary["usage"],
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Bench:
+    """What each criterion is held against."""
+
+    reckoning: Reckoning
+    shortcuts: Shortcuts
+    samples: int
+    same: Sequence[Folder]
+    beside: Beside
+    people: Mapping[str, Mapping[Text, float]]
+    kind: str
+
+    def criterion(self, scored: Scored) -> CriterionWorth:
+        """The figures of one criterion."""
+        reckoning, numbers = self.reckoning, self.kind == "rating"
+        values = [value for some in scored.given.values() for value in some.values()]
+        tenths = [math.isclose(value * 10, round(value * 10), abs_tol=1e-9) for value in values]
+        return CriterionWorth(
+            scored.name,
+            len(scored.given),
+            self._with_itself(scored),
+            self._with_judges(scored) if self.same else None,
+            self._with_decisions(scored) if numbers else {},
+            self._with_people(scored) if scored.name in self.people else {},
+            reckoning.count(sum(tenths) / max(len(values), 1), len(values), share="values-on-the-0.1-grid") if numbers else None,
+            reckoning.count(len(set(values)), len(values), number="distinct-values") if numbers else None,
+            at_equal_closeness(scored, self.shortcuts, reckoning),
+        )
+
+    def _with_itself(self, scored: Scored) -> Measure:
+        if self.samples < 2:
+            return Measure.undefined("only one sample", self.reckoning.line(len(scored.given), raters="samples"))
+        given = {text: [scored.hundredth(one) for one in some.values()] for text, some in scored.given.items()}
+        return self.reckoning.alpha(given, raters="samples")
+
+    def _with_judges(self, scored: Scored) -> Measure:
+        given: dict[Text, list[int]] = {text: [scored.hundredth(mean)] for text, mean in scored.means.items()}
+        for folder in self.same:
+            other = next(one for one in scored_of(folder) if one.name == scored.name)
+            for text, mean in other.means.items():
+                given.setdefault(text, []).append(scored.hundredth(mean))
+        return self.reckoning.alpha(given, raters="judges,means-of-samples", beside=",".join(one.teacher for one in self.same))
+
+    def _with_decisions(self, scored: Scored) -> dict[str, Measure]:
+        preferring = [one for one in self.beside.folders if one.header["rubric"]["kind"] == "preference"]
+        return {f"{one.teacher}, {one.rubric}": decided(scored, one, self.reckoning) for one in preferring}
+
+    def _with_people(self, scored: Scored) -> dict[str, Measure]:
+        """Kappa of the two ratings rounded, halves up, the judge's on the people's scale; and the correlation of ranks."""
+        people, merits = self.people[scored.name], scored.merits
+        texts = [text for text in merits if text in people]
+        names = [pair for pair, _ in texts]
+        judged = np.array([round(LOWEST + (STEPS - 1) * merits[text], PLACES) for text in texts])
+        rated = np.array([people[text] for text in texts])
+        rounded = tuple(np.floor(one + 0.5).astype(np.int64) - LOWEST for one in (judged, rated))
+        scale, of = range(LOWEST, LOWEST + STEPS), "judge,mean-of-people"
+        return {
+            "kappa": self.reckoning.kappa((rounded[0], rounded[1]), scale, names, "quadratic", of=of, rounded="halves-up"),
+            "spearman": self.reckoning.correlation(judged, rated, names, ranks=True, of=of),
+        }
+
+
+def _people(reviews: Mapping[str, Any] | None, release_dir: Path) -> dict[str, dict[Text, float]]:
+    """By criterion and text the mean rating of people, of those texts that are still what they rated."""
+    if reviews is None:
+        return {}
+    hashes: dict[Text, str] = {}
+    for config, variants in (("pairs", PAIR_VARIANTS), ("controls", CONTROLS)):
+        names = column(release_dir, config, "pair_id")
+        for variant in variants:
+            texts = column(release_dir, config, variant)
+            hashes |= {(name, variant): text_hash(text) for name, text in zip(names, texts, strict=True)}
+    given: dict[str, dict[Text, list[int]]] = {name: defaultdict(list) for name in CRITERIA}
+    for one in reviews["judgements"]:
+        if one["kind"] == "variant" and "attempt" not in one and hashes.get((one["pair_id"], one["variant"])) == one["text"]:
+            for name in CRITERIA:
+                given[name][one["pair_id"], one["variant"]].append(one[name])
+    return {name: {text: round(sum(some) / len(some), PLACES) for text, some in found.items()} for name, found in given.items()}
+
+
+def _together(scored: Mapping[str, Scored], reckoning: Reckoning) -> Measure | None:
+    if not scored.keys() >= set(WHOLE):
+        return None
+    one, other = (scored[name].means for name in WHOLE)
+    texts = [text for text in one if text in other]
+    x, y = (np.array([means[text] for text in texts]) for means in (one, other))
+    return reckoning.correlation(x, y, [name for name, _ in texts], of=",".join(WHOLE))
