@@ -100,8 +100,8 @@ class Annotations:
         scores = _comparable(dict(zip(texts, table.column("value_mean").to_pylist(), strict=True)))
         signature = signature_line(
             teacher=one.teacher, rubric=f"{one.rubric}@{one.rubric_hash[:16]}", criterion=one.name,
-            samples=max(table.column("value_count").to_pylist()), values=digest(sorted([*text, value] for text, value in scores.items()))[:16],
-            reads="context",
+            samples=pc.max(table.column("value_count")).as_py() or 0,
+            values=digest(sorted([*text, value] for text, value in scores.items()))[:16], reads="context",
         )  # fmt: skip
         return Given(one.row, signature, scores, better == "high", family=one.judge)
 

@@ -1,4 +1,4 @@
-"""Finished annotations as what the stand reads: their ratings in columns, with the rubric that says which values are the better ones."""
+"""Finished annotations as what others read: the stand, with the rubric that says which values are the better ones, and ``agree``."""
 
 from __future__ import annotations
 
@@ -31,5 +31,20 @@ def _parts(folder: Folder) -> Iterator[pa.RecordBatch]:
     by = {"teacher": folder.teacher, "rubric": folder.rubric, "rubric_hash": folder.header["configuration"]["rubric_hash"]}
     for case in folder.cases:
         of = {**by, "pair_id": case.pair_id}
-        rows = [{**of, "variant": one.variant, "criterion": one.criterion, "sample": one.sample, "value": one.value} for one in case.ratings]
-        yield pa.RecordBatch.from_pylist(rows, schema=COLUMNS)
+        said = [{name: getattr(one, name) for name in ("variant", "criterion", "sample", "value")} for one in case.ratings]
+        yield pa.RecordBatch.from_pylist([{**of, **one} for one in said], schema=COLUMNS)
+
+
+def ratings_in(path: Path) -> Iterator[tuple[str, str, float, str]]:
+    """(item, rater, rating, criterion) of a folder of finished annotations, in the form of the table of a review.
+
+    Each further sample of a judge is a rater of its own.
+
+    Raises:
+        InputError: if there are no finished annotations.
+    """
+    folder = read_annotations(path)
+    for case in folder.cases:
+        for one in case.ratings:
+            item = f"{case.pair_id}:{one.variant}" if one.variant else case.dialogue_id
+            yield item, f"{folder.teacher}#{one.sample + 1}" if one.sample else folder.teacher, one.value, one.criterion
