@@ -131,7 +131,7 @@ def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(released: tupl
 def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_shortcut_line(
     released: tuple[Path, Released], ids: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = {pair: {name: [int(hashlib.sha256(f"{pair}{name}".encode()).hexdigest(), 16) % 5] for name in SAID[0]} for pair in ids}
+    whole = {pair: {name: [float(int(hashlib.sha256(f"{pair}{name}".encode()).hexdigest(), 16) % 5)] for name in SAID[0]} for pair in ids}
     release = annotated(released[0], tmp_path / "r", [row for pair, one in whole.items() for row in rows_of(pair, one)])
     file = write_scores(tmp_path / "judge.csv", [[pair, name, values[0]] for pair, one in whole.items() for name, values in one.items()])
     measured = ee.score(release, ["length"], [file], judges=["lab/m/teacher"], cache=False)

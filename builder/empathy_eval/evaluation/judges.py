@@ -142,7 +142,8 @@ def annotations_of(release_dir: Path) -> Annotations:
     """
     if not any(path.is_file() for path in files_of(release_dir, ANNOTATIONS)):
         raise input_error(release_dir, "holds no annotations", MADE)
-    return Annotations(release_dir, lambda: _parts(release_dir), read_manifest(release_dir).get("rubrics", {}))
+    told = read_manifest(release_dir).get(ANNOTATIONS, [])
+    return Annotations(release_dir, lambda: _parts(release_dir), {one["rubric_hash"]: one["says"] for one in told})
 
 
 def judged(release_dir: Path, names: Sequence[str], annotations: Annotations | None = None) -> list[Given]:
