@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
-from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.commands.score import score_table
+from empathy_eval.design.contrasts import CONTROLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import SPLITS, column, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.evaluation.judges import annotations_of
@@ -131,11 +132,19 @@ def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(released: tupl
 def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_shortcut_line(
     released: tuple[Path, Released], ids: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    whole = {pair: {name: [float(int(hashlib.sha256(f"{pair}{name}".encode()).hexdigest(), 16) % 5)] for name in SAID[0]} for pair in ids}
+    controls = {str(one) for one in column(released[0], "controls", "pair_id")}
+
+    def value(pair: str, name: str) -> float:
+        return float(int(hashlib.sha256(f"{pair}{name}".encode()).hexdigest(), 16) % 5)
+
+    whole = {pair: {name: [value(pair, name)] for name in (*SAID[0], *(CONTROLS if pair in controls else ()))} for pair in ids}
     release = annotated(released[0], tmp_path / "r", [row for pair, one in whole.items() for row in rows_of(pair, one)])
     file = write_scores(tmp_path / "judge.csv", [[pair, name, values[0]] for pair, one in whole.items() for name, values in one.items()])
     measured = ee.score(release, ["length"], [file], judges=["lab/m/teacher"], cache=False)
     assert measured.audit and measured.audit.contrasts
+    told = score_table(measured)
+    assert re.search(r"^lab/m/teacher:guidance .* (above|at|below)$", told, re.MULTILINE)
+    assert re.search(r"^shortcut line .* by ", told, re.MULTILINE)
     one, other = (row_of(measured.inversion, name) for name in ("judge", "lab/m/teacher:guidance"))
     assert (one.scores, one.differences) == (other.scores, other.differences)
     assert [(two.one, two.other) for two in measured.comparisons if two.contrast == RAW][-1] == ("judge", "lab/m/teacher:guidance")
