@@ -6,9 +6,13 @@ import json
 import re
 from pathlib import Path
 
+import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.raters.agreement import agree, read_table
+from empathy_eval.raters.agreement import agree, read_table, read_tables
+from empathy_eval.releases.write import Released
+
+from tests.evaluation.test_score_judge import Judge, own_rubric
 
 DOCS = Path(__file__).parent.parent.parent / "docs"
 EXAMPLE = DOCS / "agreement.csv"
@@ -63,3 +67,27 @@ def test_a_bad_table_or_option_exits_with_2_and_says_how_to_mend_it(tmp_path: Pa
     assert f'{path}: line 2: rating "good" is not of type number\n  Fix: ' in capsys.readouterr().err
     assert main(["agree", str(EXAMPLE), "--judge", "nobody"]) == 2
     assert "use one of judge-a, rater-01, rater-02, rater-03" in capsys.readouterr().err
+
+
+def test_a_folder_of_annotations_stands_beside_what_people_rated(
+    released: tuple[Path, Released], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "judged"
+    ee.annotate(released[0], folder, rubric=own_rubric(tmp_path / "cold.yaml"), model=Judge(), turns=6, samples=2)
+    table = read_tables([folder])
+    assert table.raters == ("lab/own", "lab/own#2") and table.criteria == ("cold",)
+    first = [(item, rating) for item, rater, rating, _ in table.rows() if rater == "lab/own"]
+    assert {item.partition(":")[2] for item, _ in first} >= {"reference", "apathetic", "empathetic"}
+    people = tmp_path / "people.csv"
+    lines = [
+        f"{item},{who},cold,{rating if who == 'rater-01' else 6 - rating:g}" for item, rating in first for who in ("rater-01", "rater-02")
+    ]
+    people.write_text("\n".join(["item,rater,criterion,rating", *lines]) + "\n")
+    found = json.loads(
+        printed(capsys, str(people), str(folder), "--judge", "lab/own", "--judge", "lab/own#2", "--resamples", "0", "--json")
+    )
+    (cold,) = found["criteria"]
+    kappa = {tuple(one["raters"]): one["kappa"]["quadratic"]["value"] for one in cold["benchmark"]["judges"][0]["pairs"]}
+    assert cold["items"] == len(first) and kappa["lab/own", "rater-01"] == 1 > kappa["lab/own", "rater-02"]
+    assert main(["agree", str(folder), str(folder)]) == 2
+    assert "again" in capsys.readouterr().err

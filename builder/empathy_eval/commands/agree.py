@@ -17,8 +17,10 @@ EXAMPLES = """\
 examples:
   empathy-eval agree ratings.csv
   empathy-eval agree ratings.csv --judge my-model --json
+  empathy-eval agree build/reviews.ratings.csv build/judged --judge my-model
 
-TABLE.csv has the columns item, rater, rating and, if there are several, criterion; a missing rating is an empty cell or no row.
+TABLE is a CSV file with the columns item, rater, rating and, if there are several, criterion (a missing rating is an empty cell or no
+row), or the folder of a judge's annotations (docs/judges.md).
 docs/agreement.md says what each figure means and when it is not defined.
 """
 # Of more pairs only the spread is shown; JSON has them all.
@@ -26,15 +28,20 @@ PAIRS_SHOWN = 45
 NO_INTERVAL = "(no interval): no resamples, or the figure is not defined in too many of them; --json says which"
 
 
-def agree(table: str | Path, judges: Sequence[str] = (), *, resamples: int = 1000, seed: int = 0, level: str = "interval") -> Agreement:
+def agree(
+    table: str | Path | Sequence[str | Path], judges: Sequence[str] = (), *, resamples: int = 1000, seed: int = 0, level: str = "interval",
+) -> Agreement:  # fmt: skip
     """How far the raters of a CSV table agree, and where judges stand beside them; intervals over ``resamples`` draws of items.
 
-    Raises:
-        InputError: if the table cannot be read, or a judge is not in it.
-    """
-    from empathy_eval.raters.agreement import agree, read_table
+    In the place of the table there may be a folder of annotations, or several of both, taken together.
 
-    return agree(read_table(Path(table)), list(judges), resamples, seed, level)
+    Raises:
+        InputError: if a table cannot be read, or a judge is not in it.
+    """
+    from empathy_eval.raters.agreement import agree, read_tables
+
+    tables = [table] if isinstance(table, str | Path) else table
+    return agree(read_tables([Path(one) for one in tables]), list(judges), resamples, seed, level)
 
 
 def add(verbs: Any) -> None:
@@ -47,7 +54,7 @@ def add(verbs: Any) -> None:
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("table", type=Path, metavar="TABLE.csv", help="the ratings, a row a rating")
+    verb.add_argument("table", type=Path, nargs="+", metavar="TABLE", help="the ratings, a row a rating; several are taken together")
     verb.add_argument("--judge", action="append", default=[], metavar="NAME", help="a rater to be placed against the others; repeatable")
     verb.add_argument("--resamples", type=int, default=1000, metavar="N", help="draws of items for the intervals (default 1000; 0: none)")
     verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws (default 0)")

@@ -1,4 +1,4 @@
-"""Scoring: any metrics, and judges' scores from files, side by side on the stand of the report."""
+"""Scoring: any metrics, judges' scores from files and judges by their annotations, side by side on the stand of the report."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items
+from empathy_eval.evaluation.judges import Annotations, judged
 from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.score_file import read_scores
@@ -20,16 +21,18 @@ from empathy_eval.metrics.scoring import PLAIN, Scoring
 
 def score(
     release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
-    strict: bool = False, items: Path | None = None, shortcuts: bool = True, scoring: Scoring = PLAIN,
+    strict: bool = False, items: Path | None = None, shortcuts: bool = True, scoring: Scoring = PLAIN, judges: Sequence[str] = (),
+    annotations: Annotations | None = None,
 ) -> Measured:  # fmt: skip
-    """Puts metrics, by name or ``module:name``, and files of scores on the stand of the report, over all splits or one.
+    """Puts metrics, by name or ``module:name``, files of scores and judges on the stand of the report, over all splits or one.
 
-    With ``strict`` a pair that a file leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
+    Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
+    file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
     the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding.
 
     Raises:
-        InputError: if the folder is no release, a metric is unknown, a file of scores is faulty or has the name of another row, or
-            nothing is left to score.
+        InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
+            row, or nothing is left to score.
     """
     configuration = read_manifest(release_dir)["configuration"]
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
@@ -37,16 +40,18 @@ def score(
     if items:
         check_items(items)
     found = find(names, configuration["report"]) if names else Found((), ())
-    _named_apart([*(one.name for one in found.metrics), *(one.name for one in found.diversities)], scores)
+    ruled = judged(release_dir, judges, annotations)
+    _named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], scores)
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
-    given = [read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores]
+    given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
     stand = Stand(release_dir, Found((*found.metrics, *given), found.diversities), chance, scoring, splits=splits, strict=strict)
     if not len(stand.pairs):
         raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")
     what, fix = f"holds no score of a pair in {', '.join(splits)}", "leave --split out, or name another"
-    empty = [path for path, one in zip(scores, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
+    places = [*map(str, scores), *(one.name for one in ruled)]
+    empty = [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
     if empty:
-        raise InputError([Problem(str(path), what, fix) for path in empty])
+        raise InputError([Problem(place, what, fix) for place in empty])
     return measured_with_audit(stand, items=items) if shortcuts else stand.measured(items)
 
 

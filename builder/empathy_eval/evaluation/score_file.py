@@ -24,12 +24,14 @@ MOST_PROBLEMS = 100
 
 
 class Given(MeanMetric):
-    """A metric whose scores are known already; what it read is not."""
+    """A metric whose scores are known already; what it read is not. P-values of one ``family`` are corrected together."""
 
     reads = ()
 
-    def __init__(self, name: str, signature: str, scores: Mapping[tuple[str, str], float], higher_is_better: bool) -> None:
-        self.name, self.signature, self.higher_is_better = name, signature, higher_is_better
+    def __init__(
+        self, name: str, signature: str, scores: Mapping[tuple[str, str], float], higher_is_better: bool, family: str | None = None
+    ) -> None:
+        self.name, self.signature, self.higher_is_better, self.family = name, signature, higher_is_better, family or name
         self._scores = scores
 
     @property

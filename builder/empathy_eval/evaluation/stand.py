@@ -166,11 +166,11 @@ class Stand:
         return replace(row, differences={**row.differences, **found}, signature=f"{row.signature}|missing:wrong", strict=True)
 
     def _corrected(self, rows: Sequence[MetricRow]) -> list[MetricRow]:
-        """The rows with p-values corrected over all metrics, and over each file of scores by itself: their pairs may differ."""
-        given = {one.name for one in self.found.metrics if isinstance(one, Given)}
+        """The rows with p-values corrected over all metrics, and over each file of scores or judge by itself: their pairs may differ."""
+        given = {one.name: one.family for one in self.found.metrics if isinstance(one, Given)}
         families: dict[str, list[int]] = {}
         for number, row in enumerate(rows):
-            families.setdefault(row.metric if row.metric in given else "", []).append(number)
+            families.setdefault(given.get(row.metric, ""), []).append(number)
         made = list(rows)
         for some in families.values():
             for number, row in zip(some, corrected([rows[one] for one in some]), strict=True):

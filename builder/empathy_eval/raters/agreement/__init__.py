@@ -2,7 +2,7 @@
 
 from empathy_eval.raters.agreement.agree import Agreement, agree
 from empathy_eval.raters.agreement.bootstrap import Measure
-from empathy_eval.raters.agreement.read import read_table
+from empathy_eval.raters.agreement.read import read_table, read_tables
 from empathy_eval.raters.agreement.table import Table
 
-__all__ = ["Agreement", "Measure", "Table", "agree", "read_table"]
+__all__ = ["Agreement", "Measure", "Table", "agree", "read_table", "read_tables"]

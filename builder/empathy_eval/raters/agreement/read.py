@@ -1,4 +1,4 @@
-"""Reads a table of ratings from a CSV file; whatever is wrong with it is said at once, with its line."""
+"""Reads tables of ratings, from CSV files and folders of annotations; whatever is wrong with a file is said at once, with its line."""
 
 from __future__ import annotations
 
@@ -11,8 +11,19 @@ from pathlib import Path
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.tabular import csv_rows
 from empathy_eval.raters.agreement.table import ONLY, RATING_COLUMNS, Gathering, Table
+from empathy_eval.raters.judges.as_scores import ratings_in
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+
+
+def read_tables(paths: Sequence[Path]) -> Table:
+    """The ratings of CSV files, and of folders that ``annotate`` finished, in one table.
+
+    Raises:
+        InputError: as :func:`read_table`; for folders without finished annotations; for ratings given twice.
+    """
+    tables = [Table.of(ratings_in(path)) if path.is_dir() else read_table(path) for path in paths]
+    return tables[0] if len(tables) == 1 else Table.of(row for table in tables for row in table.rows())
 
 
 def read_table(path: Path) -> Table:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -92,6 +92,11 @@ class Table:
             if rating is not None and rating == rating:
                 gathered.add(number, (item, rater, criterion[0] if criterion else ONLY, rating))
         return gathered.table()
+
+    def rows(self) -> Iterator[tuple[str, str, float, str]]:
+        """The rows, as :meth:`of` takes them."""
+        for item, rater, rating, criterion in zip(self.item, self.rater, self.rating, self.criterion, strict=True):
+            yield self.items[item], self.raters[rater], float(rating), self.criteria[criterion]
 
     def on(self, criterion: str) -> Ratings:
         """The ratings on one criterion, with the items that have one and all raters of the table."""

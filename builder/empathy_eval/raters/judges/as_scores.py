@@ -1,0 +1,50 @@
+"""Finished annotations as what others read: the stand, with the rubric that says which values are the better ones, and ``agree``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.evaluation.judges import COLUMNS, Annotations
+from empathy_eval.raters.judges.folder import Folder, read_annotations
+
+
+def annotations_in(paths: Sequence[Path], release_dir: Path) -> Annotations:
+    """The ratings of folders that ``annotate`` finished for a release.
+
+    Raises:
+        InputError: if a folder holds no finished annotations, or those of another release.
+    """
+    folders, seal = [read_annotations(path) for path in paths], read_manifest(release_dir)["seal"]
+    fix = "score the release that was annotated, or annotate this one"
+    if stray := [one for one in folders if one.header["configuration"]["release"]["seal"] != seal]:
+        raise InputError([Problem(str(one.path), f"holds annotations of another release than {release_dir}", fix) for one in stray])
+    rubrics = {one.header["configuration"]["rubric_hash"]: one.header["rubric"] for one in folders}
+    return Annotations(paths[0], lambda: (part for one in folders for part in _parts(one)), rubrics)
+
+
+def _parts(folder: Folder) -> Iterator[pa.RecordBatch]:
+    by = {"teacher": folder.teacher, "rubric": folder.rubric, "rubric_hash": folder.header["configuration"]["rubric_hash"]}
+    for case in folder.cases:
+        of = {**by, "pair_id": case.pair_id}
+        said = [{name: getattr(one, name) for name in ("variant", "criterion", "sample", "value")} for one in case.ratings]
+        yield pa.RecordBatch.from_pylist([{**of, **one} for one in said], schema=COLUMNS)
+
+
+def ratings_in(path: Path) -> Iterator[tuple[str, str, float, str]]:
+    """(item, rater, rating, criterion) of a folder of finished annotations, in the form of the table of a review.
+
+    Each further sample of a judge is a rater of its own.
+
+    Raises:
+        InputError: if there are no finished annotations.
+    """
+    folder = read_annotations(path)
+    for case in folder.cases:
+        for one in case.ratings:
+            item = f"{case.pair_id}:{one.variant}" if one.variant else case.dialogue_id
+            yield item, f"{folder.teacher}#{one.sample + 1}" if one.sample else folder.teacher, one.value, one.criterion
