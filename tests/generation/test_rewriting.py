@@ -131,7 +131,7 @@ def test_a_folder_without_manners_and_personas_is_asked_about_nothing_that_is_no
     plan = drawn_plan(1, 17, 0, bare.catalogue, bare.config.rules)
     shown.append("\n".join(message["content"] for message in self_chat_messages(bare, plan)))
     for text in shown:
-        assert "None" not in text and "named at the end says" not in text and "the one named" not in text and "named there" not in text
+        assert not [odd for odd in ("None", "the device named", "the one named", "named there") if odd in text]
     assert all("# Examples, from conversations about something else" in text for text in shown[:-1])
 
 
