@@ -112,6 +112,30 @@ def test_a_helper_turn_that_asks_is_answered_by_the_seeker(full: Catalogue) -> N
     assert doubled > 100, "other helper turns still come twice running"
 
 
+def asking(catalogue: Catalogue, *phases: str) -> Catalogue:
+    """A catalogue in which all strategies of some phases ask."""
+    taxonomy = catalogue.taxonomy
+    strategies = tuple(dataclasses.replace(one, asks=one.asks or one.phase in phases) for one in taxonomy.strategies)
+    return dataclasses.replace(catalogue, taxonomy=dataclasses.replace(taxonomy, strategies=strategies))
+
+
+@pytest.mark.parametrize("phases", [(), ("exploration", "action"), ("exploration", "comforting", "action")])
+@pytest.mark.parametrize("length", [8, 9, 12])
+def test_a_course_that_cannot_be_answered_is_drawn_anew(phases: tuple[str, ...], length: int, full: Catalogue) -> None:
+    own = asking(full, *phases)
+    for index in (*range(60), 17922):  # the last has six helper turns in nine at first, of which each but the first follows another
+        turns = drawn_plan(7, 1, index, own, PhaseRules(length, length)).turns
+        assert not any(
+            turn.strategy and own.taxonomy[turn.strategy].asks and after.role == "helper" for turn, after in itertools.pairwise(turns)
+        )
+
+
+def test_manners_and_devices_are_drawn_apart(full: Catalogue) -> None:
+    ways = [turn.ways for index in range(600) for turn in drawn_plan(7, 1, index, full, PhaseRules()).turns if turn.ways]
+    for one, other, kinds in (("apathetic", "empathetic", 72), ("far_apathetic", "empathetic", 120), ("apathetic", "far_apathetic", 60)):
+        assert len({(way[one], way[other]) for way in ways}) == kinds, "each is met with each"
+
+
 def test_manners_devices_and_registers_come_up_equally_often(full: Catalogue) -> None:
     drawn_ones = [drawn_plan(7, 1 + number % 60, number // 60, full, PhaseRules()) for number in range(3000)]
     registers = Counter(plan.persona.register.name for plan in drawn_ones if plan.persona)

@@ -146,6 +146,12 @@ def test_what_the_checks_force_is_marked_wherever_it_stands() -> None:
     assert html.count('<span class="forced">') == 4
 
 
+def test_how_far_closeness_moves_scores_has_no_greatest_ratio_where_stance_may_move_none() -> None:
+    # 0.6 over 0.2 and 0.6 over 0.05; then over 0.005, whose interval of 0.01 to either side holds 0.
+    assert "reference 3.0 to 12 times as far as stance does" in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.05]))).said
+    assert "reference 3.0 or more times as far as stance does" in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.005]))).said
+
+
 def test_singular_and_plural_follow_the_counts() -> None:
     one = read(a_page(a_measured([-0.5], [0.1]), told(planned=1), pairs=1, dialogues=1, controls=1)).said
     assert "1 pair from 1 dialogue. 1 of them has a" in one and "1 dialogue was planned" in one

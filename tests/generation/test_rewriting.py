@@ -12,13 +12,16 @@ from empathy_eval.base.text import words
 from empathy_eval.completions.requests import Completion, Request
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.kinds import Kind, rewritings
-from empathy_eval.design.planning import seed_plan
+from empathy_eval.design.planning import drawn_plan, seed_plan
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, Seed, SeedTurn, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.generation.outcomes import Dialogue, Scene, Turn
-from empathy_eval.generation.rewriting import messages, scenes
+from empathy_eval.generation.rewriting import Edit, messages, scenes
+from empathy_eval.generation.self_chat import messages as self_chat_messages
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.doubles.models import Recorder
 
@@ -111,6 +114,25 @@ def test_rewriters_are_told_the_words_to_do_without(recipe: Recipe) -> None:
     assert all(", ".join(recipe.catalogue.telltale) in shown for _, _, shown in rendered(recipe, "017"))
     without = replace(recipe, catalogue=replace(recipe.catalogue, telltale=()))
     assert not any("Do without these words" in shown for _, _, shown in rendered(without, "017"))
+
+
+@given(st.integers(1, 120), st.floats(0.01, 1))
+def test_what_is_asked_to_be_changed_is_something_and_below_the_limit(count: int, below: float) -> None:
+    edit = Edit.of(count, below)
+    assert 1 <= edit.least <= edit.most
+    assert edit.most / count < below or edit.most == 1
+
+
+def test_a_folder_without_manners_and_personas_is_asked_about_nothing_that_is_not_there(recipe: Recipe) -> None:
+    taxonomy = replace(recipe.catalogue.taxonomy, manners=(), devices=())
+    seeds = tuple(replace(one, seed=one.seed and replace(one.seed, register=None)) for one in recipe.catalogue.scenarios)
+    bare = replace(recipe, catalogue=Catalogue(taxonomy, seeds, recipe.catalogue.seed_hash))
+    shown = [text for _, _, text in rendered(bare, "017")]
+    plan = drawn_plan(1, 17, 0, bare.catalogue, bare.config.rules)
+    shown.append("\n".join(message["content"] for message in self_chat_messages(bare, plan)))
+    for text in shown:
+        assert not [odd for odd in ("None", "the device named", "the one named", "named there") if odd in text]
+    assert all("# Examples, from conversations about something else" in text for text in shown[:-1])
 
 
 @pytest.fixture(scope="module")

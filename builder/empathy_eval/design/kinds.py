@@ -37,9 +37,9 @@ class Kind:
 
 READ_BY_SELF_CHAT = frozenset({"taxonomy", "scenario", "plan", "persona", "index", "exemplar", "rules", "limits"})
 SELF_CHAT = Kind("self_chat", "self_chat", "dialogue_answer", READ_BY_SELF_CHAT)
-NEAR_APATHETIC = Kind("near_apathetic", "near", "variant_answer", REWRITING | {"reference"}, "apathetic")
+NEAR_APATHETIC = Kind("near_apathetic", "near", "variant_answer", REWRITING | {"reference", "edit"}, "apathetic")
 FAR_EMPATHETIC = Kind("far_empathetic", "far", "variant_answer", REWRITING, "empathetic")
-NEAR_EMPATHETIC = Kind("near_empathetic", "near", "variant_answer", REWRITING | {"reference"}, "near_empathetic")
+NEAR_EMPATHETIC = Kind("near_empathetic", "near", "variant_answer", REWRITING | {"reference", "edit"}, "near_empathetic")
 FAR_APATHETIC = Kind("far_apathetic", "far", "variant_answer", REWRITING, "far_apathetic")
 SCORE = Kind("score", "toxicity", "score_answer", delivery="computed")
 

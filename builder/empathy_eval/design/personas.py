@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,6 +74,13 @@ def load_personas(folder: Path) -> Personas | None:
     if not (folder / "personas.yaml").is_file():
         return None
     content = read_yaml(folder / "personas.yaml", "personas")
-    registers = tuple(Register(**{**one, "words": tuple(one["words"]), "ages": tuple(one.get("ages", ()))}) for one in content["registers"])
-    lists = {name: tuple(content[name]) for name in ("ages", "places", "helper_words", "near_words")}
-    return Personas(registers=registers, **lists)
+    registers = (
+        Register(one["name"], one["definition"], _whole(one["words"]), _whole(one.get("ages", ()))) for one in content["registers"]
+    )
+    numbers = {name: _whole(content[name]) for name in ("ages", "helper_words", "near_words")}
+    return Personas(places=tuple(content["places"]), registers=tuple(registers), **numbers)
+
+
+def _whole(numbers: Iterable[float]) -> tuple[int, ...]:
+    """A whole number may be written as 30.0."""
+    return tuple(map(int, numbers))

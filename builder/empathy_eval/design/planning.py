@@ -20,6 +20,8 @@ from empathy_eval.design.quotas import controls_at, places, quotas
 from empathy_eval.design.scenarios import Catalogue, Seed, SeedTurn
 from empathy_eval.design.taxonomy import VARIANT_WAYS, Taxonomy
 
+# How often a course is drawn that lets the seeker answer, before there is taken to be none.
+REDRAWN = 200
 # How often a role speaks twice running, and how often an early action turn changes places with a comforting one.
 DOUBLE_TURN = 0.07
 INTERLEAVED = 0.35
@@ -72,17 +74,13 @@ def _lengths_of(turn: SeedTurn) -> dict[str, int]:
 def drawn_plan(seed: int, scenario_id: int, index: int, catalogue: Catalogue, rules: PhaseRules, controls: int = 0) -> Plan:
     """One plan, a function of its arguments: persona, roles, strategies, and how each variant is to be made."""
     rng, taxonomy = derived_random(seed, "plan", scenario_id, index), catalogue.taxonomy
-    roles = _roles(rng, rules)
-    chosen = _strategies(rng, roles.count("helper"), taxonomy, rules)
-    # Redrawing only who speaks when leaves each strategy as likely as it was.
-    while roles.count("helper") != len(chosen) or _unanswered(roles, chosen, taxonomy):
-        roles = _roles(rng, rules)
+    roles, chosen = _course(rng, taxonomy, rules)
     helper_places = [place for place, role in enumerate(roles) if role == "helper"]
     strategies = dict(zip(helper_places, chosen, strict=True))
     far = {place: _other(rng, strategies[place], taxonomy) for place in helper_places}
     # What is drawn from a generator of its own changes nothing else: asking for more controls, other lists of lengths.
     with_controls = derived_random(seed, "controls", scenario_id, index).sample(helper_places, len(helper_places))[:controls]
-    ways = {place: _ways(taxonomy, scenario_id + index + number) for number, place in enumerate(helper_places)}
+    ways = dict(zip(helper_places, _ways(derived_random(seed, "ways", scenario_id, index), taxonomy), strict=False))
     personas, of_lengths = catalogue.personas, derived_random(seed, "lengths", scenario_id, index)
     persona = personas.drawn(seed, scenario_id, index) if personas else None
     turns = tuple(
@@ -102,10 +100,26 @@ def _unanswered(roles: Sequence[Role], strategies: Sequence[str], taxonomy: Taxo
     return any(asked and role == "helper" for asked, role in zip(asks, roles[1:], strict=False))
 
 
-def _ways(taxonomy: Taxonomy, step: int) -> dict[str, str]:
-    """By variant its manner or device, by rotation: each comes up equally often over turns, dialogues and scenarios."""
-    known = {variant: taxonomy.ways(variant) for variant in VARIANT_WAYS}
-    return {variant: ways[step % len(ways)].name for variant, ways in known.items() if ways}
+def _ways(rng: random.Random, taxonomy: Taxonomy) -> Iterator[dict[str, str]]:
+    """For each helper turn by variant its manner or device: by rotation from a start of its own, so that none hangs on another's."""
+    known = {variant: ways for variant in VARIANT_WAYS if (ways := taxonomy.ways(variant))}
+    starts = {variant: rng.randrange(len(ways)) for variant, ways in known.items()}
+    for number in itertools.count():
+        yield {variant: ways[(starts[variant] + number) % len(ways)].name for variant, ways in known.items()}
+
+
+def _course(rng: random.Random, taxonomy: Taxonomy, rules: PhaseRules) -> tuple[list[Role], list[str]]:
+    """Who speaks when, and the strategies of helper turns, so that the seeker can answer what asks."""
+    for _ in range(REDRAWN):
+        roles = _roles(rng, rules)
+        chosen = _strategies(rng, roles.count("helper"), taxonomy, rules)
+        # Redrawing only who speaks when leaves each strategy as likely as it was.
+        for _ in range(REDRAWN):
+            if roles.count("helper") == len(chosen) and not _unanswered(roles, chosen, taxonomy):
+                return roles, chosen
+            roles = _roles(rng, rules)
+    what = f"no order of {rules.min_turns} to {rules.max_turns} turns was found in which the seeker answers every strategy that asks"
+    raise input_error("turns", what, "allow more turns, or let fewer strategies ask in taxonomy.yaml")
 
 
 def _roles(rng: random.Random, rules: PhaseRules) -> list[Role]:

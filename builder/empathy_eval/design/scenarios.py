@@ -43,7 +43,7 @@ class SeedTurn:
 
 @dataclass(frozen=True)
 class Seed:
-    """A curated seed dialogue; ``register`` is how its seeker writes, ``emblems`` nouns that no other seed has."""
+    """A curated seed dialogue; ``register`` is how its seeker writes, ``emblems`` nouns that no other of the project's seeds may have."""
 
     description: str
     turns: tuple[SeedTurn, ...]
@@ -131,10 +131,10 @@ class Example:
 
 
 def _examples(scenario: Scenario, variant: str, way: str | None) -> Iterator[Example]:
-    """The turns of a scenario's seed with a variant that was made in this way, where the seeker has just spoken."""
+    """The turns of a scenario's seed with a variant that was made in this way (None: any), where the seeker has just spoken."""
     for before, turn in itertools.pairwise(scenario.seed.turns if scenario.seed else ()):
         text: str | None = getattr(turn, variant)
-        if text and turn.ways.get(variant) == way and before.role == "seeker":
+        if text and way in (None, turn.ways.get(variant)) and before.role == "seeker":
             strategy = turn.empathetic_strategy if variant in FAR else turn.strategy
             yield Example(before.text, turn.text, text, strategy or "", way)
 

@@ -32,16 +32,18 @@ def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts
 def closeness(measured: Measured) -> dict[str, Any]:
     """How closeness and stance compare, for metrics that read the reference.
 
-    ``times`` is how many times as far closeness moves their scores as stance does, at least and at most; ``uneven`` says whether edit
-    size or length differ between stances, None where no interval can tell.
+    ``times`` is how many times as far closeness moves their scores as stance does, at least and at most (None if stance may not move one
+    of them at all); ``uneven`` says whether edit size or length differ between stances, None where no interval can tell.
     """
     forced = {row.metric for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None}
     alone = [row for row in measured.controls if row.metric in forced]
     times = [abs(row.differences[CLOSENESS].value / value) for row in alone if (value := row.differences[STANCE].value)]
+    # What may be nothing is no measure: then there is no greatest one.
+    unsure = any(one.low is not None and not one.decided for one in (row.differences[STANCE] for row in alone))
     even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith(STANCE)]
     return {
         "of": len(alone),
-        "times": (min(times), max(times)) if times and len(times) == len(alone) else None,
+        "times": (min(times), None if unsure else max(times)) if times and len(times) == len(alone) else None,
         "uneven": any(one.decided for one in even) if all(one.low is not None for one in even) else None,
     }
 

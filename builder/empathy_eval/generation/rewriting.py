@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,9 @@ from empathy_eval.generation.checks.own import Check, flaws_by
 from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
 from empathy_eval.generation.marker_edits import de_empathised
 from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Pair, Scene, Variant
+
+# The share of words that an edit changes at least: with less it is hardly another reply.
+CHANGED_AT_LEAST = 0.12
 
 
 def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...]) -> list[Scene]:
@@ -44,10 +48,28 @@ def messages(recipe: Recipe, kind: Kind, scene: Scene) -> list[Message]:
         "context": scene.context,
         "limits": recipe.config.checks,
         "strategy": scene.strategy(kind),
-        "length": scene.length(kind),
+        "length": (length := scene.length(kind)) and max(length, recipe.config.checks.helper_words_at_least),
         "telltale": recipe.catalogue.telltale,
     }
-    return recipe.prompts.render(kind.name, **seen, **({"reference": scene.reference.text} if kind.near else {}))
+    if kind.near:
+        text = scene.reference.text
+        seen |= {"reference": text, "edit": Edit.of(len(words(text)), recipe.config.checks.edit_ratio_below)}
+    return recipe.prompts.render(kind.name, **seen)
+
+
+@dataclass(frozen=True)
+class Edit:
+    """How many words a reply has, and how many of them are to be changed: at least an eighth or so, and so few that it stays near."""
+
+    words: int
+    least: int
+    most: int
+
+    @classmethod
+    def of(cls, count: int, below: float) -> Edit:
+        """For a reply of so many words and an edit ratio below that."""
+        most = max(math.ceil(count * below) - 1, 1)
+        return cls(count, min(math.ceil(count * CHANGED_AT_LEAST), most), most)
 
 
 @dataclass(frozen=True)

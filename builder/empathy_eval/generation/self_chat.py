@@ -9,7 +9,7 @@ from typing import Any
 from empathy_eval.completions.asker import Asker, Trail, settled
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.design.kinds import SELF_CHAT
-from empathy_eval.design.planning import Plan
+from empathy_eval.design.planning import Plan, PlannedTurn
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Seed
@@ -27,13 +27,19 @@ def messages(recipe: Recipe, plan: Plan) -> list[Message]:
         SELF_CHAT.name,
         taxonomy=catalogue.taxonomy,
         scenario=catalogue[plan.scenario_id],
-        plan=plan.turns,
+        plan=[_as_line(turn, config.checks.helper_words_at_least) for turn in plan.turns],
         persona=plan.persona,
         index=0 if plan.index is None else plan.index,
         exemplar=_as_answer(catalogue.exemplar(config.seed, plan.scenario_id)),
         rules=config.rules,
         limits=config.checks,
     )
+
+
+def _as_line(turn: PlannedTurn, least: int) -> dict[str, str | int | None]:
+    """What the model is told of a turn; a helper's has as many words as the checks want at least."""
+    length = turn.lengths.get("reference")
+    return {"role": turn.role, "strategy": turn.strategy, "words": max(length, least if turn.role == "helper" else 1) if length else None}
 
 
 def _as_answer(seed: Seed | None) -> str:

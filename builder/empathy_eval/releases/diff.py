@@ -14,7 +14,8 @@ from empathy_eval.design.contrasts import RAW
 from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, SPLITS, file_of, read_manifest, read_tables
 
 # What of a manifest says how a release was made.
-MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "toxicity_weights", "checks", "builder", "software")
+MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "toxicity_weights", "checks", "builder",
+           "software")  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,10 @@ def diff(before: Path, after: Path) -> Diff:
         InputError: if one of them is no release.
     """
     manifests = tuple(map(read_manifest, (before, after)))
-    old, new = _dialogues(before), _dialogues(after)
+    columns = _columns(before, after)
+    # A column that came or went changes no dialogue; nor does what other pairs teach of a pair.
+    passed_over = {DIFFICULTY, *(name[1:] for names in columns.values() for name in names)}
+    old, new = _dialogues(before, passed_over), _dialogues(after, passed_over)
     kept = sorted(old.keys() & new.keys())
     withdrawn, by_review = (_named(manifests[1], name) - _named(manifests[0], name) for name in ("withdrawn", "reviews"))
     return Diff(
@@ -80,7 +84,7 @@ def diff(before: Path, after: Path) -> Diff:
         tuple(name for name in kept if old[name][0] != new[name][0]),
         tuple(sorted(withdrawn)),
         tuple(sorted(by_review)),
-        _columns(before, after),
+        columns,
         _figures(before, after),
         {path: values for name in MADE_BY for path, values in _changes(name, manifests[0].get(name), manifests[1].get(name))},
     )
@@ -92,15 +96,14 @@ def _named(manifest: dict[str, Any], name: str) -> set[str]:
     return {one["dialogue_id"] for one in named}
 
 
-def _dialogues(folder: Path) -> dict[str, tuple[str, str]]:
+def _dialogues(folder: Path, passed_over: set[str]) -> dict[str, tuple[str, str]]:
     """(split, hash of the dialogue with all its pairs and controls) by id."""
     found: dict[str, tuple[str, str]] = {}
     for config in ("dialogues", "pairs", "controls"):
         for split in SPLITS:
             for batch in table_batches(file_of(folder, config, split)):
                 for row in batch.to_pylist():
-                    # What other pairs teach of a pair does not change it.
-                    row.pop(DIFFICULTY, None)
+                    row = {name: value for name, value in row.items() if name not in passed_over}
                     # Each row's hash holds that of the rows before it, so that one hash a dialogue is kept.
                     first, before = found.get(row["dialogue_id"], (split, ""))
                     found[row["dialogue_id"]] = first, digest([before, row])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -107,7 +107,8 @@ def sample(release_dir: Path, design: Design) -> Sample:
         entries[config] = list(_entries(release_dir, config))
         if design.pack and name != "dialogues":
             entries[config] = _one_a_dialogue(entries[config], drawn.get("cells", set()), design.seed)
-        drawn[name] = _drawn(entries[config], getattr(design, name), design.seed, name, notes)
+        of_cells = drawn.get("cells", set[str]()) if design.pack and name == "pairs" else set[str]()
+        drawn[name] = _drawn(entries[config], getattr(design, name), design.seed, name, notes, of_cells)
     if design.pack and notes:
         notes.append("a pack has one turn of each dialogue at most")
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
@@ -146,15 +147,16 @@ def _one_a_dialogue(entries: list[_Entry], of_the_cells: set[str], seed: int) ->
     return list(chosen.values())
 
 
-def _drawn(entries: list[_Entry], wanted: int, seed: int, what: str, notes: list[str]) -> set[str]:
-    """The names drawn for one sample."""
+def _drawn(entries: list[_Entry], wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
+    """The names drawn for one sample, those that are ``taken`` already among them."""
     if wanted > len(entries):
         notes.append(f"{wanted} {what} were asked for, there are {len(entries)}: all are taken")
     strata: dict[int, list[_Entry]] = defaultdict(list)
     for entry in entries:
-        strata[entry.scenario].append(entry)
-    total, chosen = min(wanted, len(entries)), set[str]()
-    if not total:
+        if entry.name not in taken:
+            strata[entry.scenario].append(entry)
+    total, chosen = min(wanted, len(entries)) - len(taken), set(taken)
+    if total <= 0 or not strata:
         return chosen
     for stratum, share in zip(strata.values(), apportion(total, [len(one) for one in strata.values()]), strict=True):
         order = sorted(stratum, key=lambda entry: (entry.rank, derived_random(seed, what, entry.name).random(), entry.name))
