@@ -14,8 +14,8 @@ import pyarrow.parquet as pq
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import TableRow, Writer
-from empathy_eval.design.dataset import COLUMNS, OPTIONAL, PROVENANCE, SPLITS, column, configs_of, file_of, split_of
-from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.design.dataset import OPTIONAL, PROVENANCE, SPLITS, column, file_of, split_of
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
@@ -25,6 +25,8 @@ from empathy_eval.raters.judges.replay import Replay
 # What a row of each config is called in the provenance.
 WHAT = {"annotations": "annotation", "comparisons": "comparison", "strategies": "strategy"}
 SHOWN = 5
+# What tells a row from the others of its config.
+NAMED = ("pair_id", "dialogue_id", "variant", "variant_1", "variant_2", "teacher", "rubric", "criterion", "sample")
 
 
 @dataclass(frozen=True)
@@ -49,7 +51,9 @@ def read_all(folders: Sequence[Path]) -> list[Folder]:
             problems += error.problems
             continue
         if missing := sum(case.status == "missing" for case in one.cases):
-            problems.append(Problem(str(path), f"{missing} of {len(one.cases)} cases are missing", "run the same annotate again to ask for them"))
+            problems.append(
+                Problem(str(path), f"{missing} of {len(one.cases)} cases are missing", "run the same annotate again to ask for them")
+            )
         for other in found:
             if (one.rubric, one.teacher) == (other.rubric, other.teacher):
                 what = f'is by "{one.teacher}" and the rubric "{one.rubric}", as {other.path} is'
@@ -68,10 +72,10 @@ def add_annotations(folder: Path, annotations: Sequence[Folder], name: str) -> d
     Raises:
         InputError: if annotations are of other texts, or of none of this release; all such at once.
     """
-    taken, problems = list[Taken](), list[Problem]()
+    taken, problems, catalogue = list[Taken](), list[Problem](), load_catalogue()
     for one in annotations:
         try:
-            taken.append(_taken(folder, one, name))
+            taken.append(_taken(folder, one, name, catalogue))
         except InputError as error:
             problems += error.problems
     if problems:
@@ -79,11 +83,11 @@ def add_annotations(folder: Path, annotations: Sequence[Folder], name: str) -> d
     return {"counts": _write(folder, taken), "annotations": [one.said for one in taken]}
 
 
-def _taken(folder: Path, annotations: Folder, name: str) -> Taken:
+def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -> Taken:
     """The cases that are of texts of this release; those of turns and dialogues that it does not have are left out."""
     said = said_of(annotations)
     check(said, "annotated_by", annotations.path)
-    replay = Replay(said, load_catalogue(), annotations.path, own=True)
+    replay = Replay(said, catalogue, annotations.path, own=True)
     by_place = {(one.dialogue_id, one.turn): one for one in annotations.cases}
     cases = released_cases(folder, said, by_place.keys())
     pairs = [(by_place[case.dialogue_id, case.turn], case) for case in cases]
@@ -127,7 +131,11 @@ def said_of(annotations: Folder) -> dict[str, Any]:
 
 def told_of(cases: Sequence[Annotated]) -> dict[str, Any]:
     """Counts of what was said of cases and of what was not, and the usage of the answers."""
-    counts = {name: sum(len(rows) for rows in found) for name, found in _said(cases).items()}
+    counts = {
+        "annotations": sum(len(one.ratings) for one in cases),
+        "comparisons": sum(len(one.comparisons) for one in cases),
+        "strategies": sum(len(one.strategies) for one in cases),
+    }
     failed = Counter(f"{one.kind}: {reason}" for case in cases for one in case.failures if one.final for reason in one.reasons)
     usage: dict[str, Counter[str]] = {}
     for case in cases:
@@ -138,14 +146,6 @@ def told_of(cases: Sequence[Annotated]) -> dict[str, Any]:
         "unannotated_by_reason": dict(sorted(failed.items())),
         "usage": {model: dict(sorted(row.items())) for model, row in sorted(usage.items())},
     }
-
-
-def _said(cases: Sequence[Annotated]) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {"annotations": [], "comparisons": [], "strategies": []}
-    for one in cases:
-        for name, rows in zip(found, (one.ratings, one.comparisons, one.strategies), strict=True):
-            found[name].append(rows)
-    return found
 
 
 def released_cases(folder: Path, said: dict[str, Any], places: Any) -> list[Case]:
@@ -176,6 +176,11 @@ def annotation_rows(one: Annotated, said: dict[str, Any], taxonomy: Taxonomy) ->
         yield "strategies", {**pair, **judged, **vars(used), "ideal": ideal, "named": taxonomy[used.named].name}
 
 
+def identity_of(row: TableRow) -> tuple[Any, ...]:
+    """What a row is about, whoever says what of it."""
+    return tuple(row.get(name) for name in NAMED)
+
+
 def keys_of(config: str, row: TableRow) -> list[str]:
     """The keys of the requests behind a row."""
     return [row[name] for name in OPTIONAL[config].names if "request_key" in name]
@@ -185,7 +190,7 @@ def _write(folder: Path, taken: Sequence[Taken]) -> dict[str, dict[str, int]]:
     """The configs that have rows, a file a split; returns the number of rows by config and split."""
     taxonomy = load_taxonomy()
     there = {config for one in taken for config in one.said["counts"]}
-    configs = {config: schema for config, schema in configs_of(there).items() if config not in COLUMNS}
+    configs = {config: schema for config, schema in OPTIONAL.items() if config in there}
     counts = {config: dict.fromkeys(SPLITS, 0) for config in configs}
     requests = dict[tuple[str, str | None, str, str, str], None]()
     with contextlib.ExitStack() as stack:

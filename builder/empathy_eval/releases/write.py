@@ -46,7 +46,6 @@ def release(
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
     What judges said of its texts, in the folders ``annotations``, becomes configs of their own.
-
     The report leaves out the metrics ``without``, and the embedding of its audit if it is among them; manifest, page and card say so.
 
     Raises:
@@ -54,10 +53,7 @@ def release(
             ``partial``) or nothing to release, the record is not valid, what is to be left out is no metric of the configuration, or
             annotations are not finished, or of other texts.
     """
-    if not VERSION.fullmatch(version):
-        raise input_error("--version", f'"{version}" is not a version', "write it as X.Y.Z, such as 1.0.0")
-    if date is not None and not DATE.fullmatch(date):
-        raise input_error("--date", f'"{date}" is not a date', "write it as YYYY-MM-DD")
+    _check_names(version, date)
     header = read_build(build_dir)
     summary = header["summary"]
     if summary["missing"] and not partial:
@@ -74,9 +70,7 @@ def release(
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
-        if judged:
-            found_said = add_annotations(folder, judged, f"{facts['name']} {version}")
-            facts |= {"counts": counts | found_said["counts"], "annotations": found_said["annotations"]}
+        facts |= add_annotations(folder, judged, facts) if judged else {}
         report = write_report(folder, folder / "report", facts, found, scoring)
         fill(folder, report.measured.difficulty)
         write_card(folder, facts, report)
@@ -86,6 +80,13 @@ def release(
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
     return Released(manifest, report)
+
+
+def _check_names(version: str, date: str | None) -> None:
+    if not VERSION.fullmatch(version):
+        raise input_error("--version", f'"{version}" is not a version', "write it as X.Y.Z, such as 1.0.0")
+    if date is not None and not DATE.fullmatch(date):
+        raise input_error("--date", f'"{date}" is not a date', "write it as YYYY-MM-DD")
 
 
 def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[str, Any]:

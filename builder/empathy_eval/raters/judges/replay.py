@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from empathy_eval.base.errors import InputError, input_error
+from empathy_eval.base.errors import input_error
 from empathy_eval.completions.asker import Answer, Asker, Judge, T, Trail
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import Ledger
@@ -54,7 +54,9 @@ class Replay:
             or the templates, the schemas or the rubric are others.
     """
 
-    def __init__(self, said: Mapping[str, Any], catalogue: Catalogue, where: object, ledgers: Ledgers | None = None, *, own: bool = False) -> None:
+    def __init__(
+        self, said: Mapping[str, Any], catalogue: Catalogue, where: object, ledgers: Ledgers | None = None, *, own: bool = False
+    ) -> None:
         self._ledgers = ledgers or Ledgers()
         self.job = _job(said, catalogue, where)
         self._models = {JUDGE: _model(self.job.config.model, self._ledgers, where, own=own)}
@@ -114,7 +116,7 @@ def _variants(one: Annotated) -> set[str | None]:
 
 def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annotations:
     """The job that annotations were made by, without its cases."""
-    rubric = _rubric(said["says"])
+    rubric = rubric_of(said["says"])
     if (rubric.hash, rubric.name) != (said["rubric_hash"], said["rubric"]):
         raise input_error(where, f'the rubric "{rubric.name}" is not the one of the hash {said["rubric_hash"]}', "annotate again")
     design = Design(said["turns"], tuple(said["variants"]), said["samples"])
@@ -141,8 +143,12 @@ def _model(config: ModelConfig, ledgers: Ledgers, where: object, *, own: bool) -
     return asked_models({JUDGE: config}, given, budget)[JUDGE]
 
 
-def _rubric(value: Mapping[str, Any]) -> Rubric:
-    """A rubric from the JSON of its fields."""
+def rubric_of(value: Mapping[str, Any]) -> Rubric:
+    """A rubric from the JSON of its fields.
+
+    Raises:
+        InputError: for one that is none.
+    """
     try:
         criteria = tuple(
             Criterion(**{
@@ -153,4 +159,4 @@ def _rubric(value: Mapping[str, Any]) -> Rubric:
         lists = {name: tuple(value[name]) for name in ("steps", "lessons")}
         return Rubric(**{**value, **lists, "criteria": criteria, "examples": tuple(Example(**one) for one in value["examples"])})
     except (TypeError, KeyError, ValueError) as error:
-        raise InputError(input_error("rubric", f"cannot be read: {error}", "annotate again").problems) from error
+        raise input_error("rubric", f"cannot be read: {error}", "annotate again") from error
