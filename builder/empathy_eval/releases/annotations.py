@@ -1,4 +1,4 @@
-"""Annotations as configs of a release: taken where they are of the very texts that are released, written by split, and told in its manifest."""
+"""Annotations as configs of a release: taken where they are of its very texts, written by split, and told in its manifest."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
-from empathy_eval.raters.judges.folder import AGAIN, Folder, read_annotations
+from empathy_eval.raters.judges.folder import Folder, read_annotations
 from empathy_eval.raters.judges.replay import Replay
 
 # What a row of each config is called in the provenance.
@@ -64,10 +64,10 @@ def read_all(folders: Sequence[Path]) -> list[Folder]:
     return sorted(found, key=lambda one: (one.rubric, one.teacher))
 
 
-def add_annotations(folder: Path, annotations: Sequence[Folder], name: str) -> dict[str, Any]:
+def add_annotations(folder: Path, annotations: Sequence[Folder], facts: dict[str, Any]) -> dict[str, Any]:
     """Writes the configs of annotations into a release whose data is written, and their requests into its provenance.
 
-    Returns what its manifest says of them: ``annotations``, and ``counts`` by config and split. ``name`` is what the release is called.
+    Returns what its manifest says otherwise than ``facts`` do: ``annotations``, and ``counts`` by config and split.
 
     Raises:
         InputError: if annotations are of other texts, or of none of this release; all such at once.
@@ -75,12 +75,12 @@ def add_annotations(folder: Path, annotations: Sequence[Folder], name: str) -> d
     taken, problems, catalogue = list[Taken](), list[Problem](), load_catalogue()
     for one in annotations:
         try:
-            taken.append(_taken(folder, one, name, catalogue))
+            taken.append(_taken(folder, one, f"{facts['name']} {facts['version']}", catalogue))
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
-    return {"counts": _write(folder, taken), "annotations": [one.said for one in taken]}
+    return {"counts": facts["counts"] | _write(folder, taken), "annotations": [one.said for one in taken]}
 
 
 def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -> Taken:

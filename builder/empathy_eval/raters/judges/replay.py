@@ -24,7 +24,8 @@ from empathy_eval.raters.judges.annotating import Annotating, Annotations, Desig
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.cases import Case
 
-ASKED = "SELECT DISTINCT dialogue_id, turn FROM sound_completions WHERE kind IN ({})".format(", ".join(f"'{one.name}'" for one in JUDGING))
+KINDS = ", ".join(f"'{one.name}'" for one in JUDGING)
+ASKED = f"SELECT DISTINCT dialogue_id, turn FROM sound_completions WHERE kind IN ({KINDS})"  # noqa: S608
 
 
 class Ledgers:
@@ -111,7 +112,7 @@ def _keys(one: Annotated) -> set[str | None]:
 def _variants(one: Annotated) -> set[str | None]:
     """The variants that were judged."""
     compared = {name for each in one.comparisons for name in (each.variant_1, each.variant_2)}
-    return {each.variant for each in one.ratings} | compared | {each.variant for each in one.strategies}
+    return {*(each.variant for each in one.ratings), *compared, *(each.variant for each in one.strategies)}
 
 
 def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annotations:
@@ -150,13 +151,13 @@ def rubric_of(value: Mapping[str, Any]) -> Rubric:
         InputError: for one that is none.
     """
     try:
-        criteria = tuple(
-            Criterion(**{
-                **one, "scale": one["scale"] and Scale(**one["scale"]), "anchors": {float(key): text for key, text in one["anchors"].items()},
-            })
-            for one in value["criteria"]
-        )  # fmt: skip
+        criteria = tuple(_criterion(one) for one in value["criteria"])
         lists = {name: tuple(value[name]) for name in ("steps", "lessons")}
         return Rubric(**{**value, **lists, "criteria": criteria, "examples": tuple(Example(**one) for one in value["examples"])})
     except (TypeError, KeyError, ValueError) as error:
         raise input_error("rubric", f"cannot be read: {error}", "annotate again") from error
+
+
+def _criterion(value: Mapping[str, Any]) -> Criterion:
+    anchors = {float(number): text for number, text in value["anchors"].items()}
+    return Criterion(**{**value, "scale": value["scale"] and Scale(**value["scale"]), "anchors": anchors})
