@@ -50,8 +50,7 @@ def release(
 
     Raises:
         InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
-            ``partial``) or nothing to release, the record is not valid, what is to be left out is no metric of the configuration, or
-            annotations are not finished, or of other texts.
+            ``partial``) or nothing to release, the record is not valid, what is to be left out is no metric, or annotations do not fit.
     """
     _check_names(version, date)
     header = read_build(build_dir)
