@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -200,7 +201,7 @@ def test_card_and_croissant_name_the_configs(world: World) -> None:
 
 def test_what_the_card_says_to_preference_trainers_runs(world: World) -> None:
     card = (world.judged / "README.md").read_text()
-    code = next(part.split("```")[0] for part in card.split("```python\n")[1:] if "comparisons" in part)
+    code = next(part for part in (one.split("```")[0] for one in card.split("```python\n")[1:]) if "comparisons" in part)
     scope: dict[str, Any] = {}
     exec(code.replace("<this folder or repository>", str(world.judged)), scope)  # noqa: S102
     train = scope["train"]
@@ -258,9 +259,9 @@ def without(folder: Path, config: str, goes: Callable[[dict[str, Any]], bool], *
 
     def recount(manifest: dict[str, Any]) -> None:
         counts = manifest["counts"][config]
-        told, counts["test"] = " | ".join(map(str, counts.values())), counts["test"] - len(gone)
+        counts["test"] -= len(gone)
         card = folder / "README.md"
-        card.write_text(card.read_text().replace(told, " | ".join(map(str, counts.values()))))
+        card.write_text(re.sub(rf"(\| `{config}` \| .* \| )\d+ \|", rf"\g<1>{counts['test']} |", card.read_text()))
         for one in manifest["annotations"]:
             one["counts"] = {name: count - sum(row["rubric"] == one["rubric"] for row in gone) for name, count in one["counts"].items()}
             if any(row["rubric"] == one["rubric"] for row in gone):
