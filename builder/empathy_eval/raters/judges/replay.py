@@ -106,7 +106,7 @@ def _keys(one: Annotated) -> set[str | None]:
     """The keys of all good answers."""
     compared = {key for each in one.comparisons for key in (each.request_key_12, each.request_key_21)}
     named = {key for each in one.strategies for key in (each.request_key, each.ideal_request_key)}
-    return {each.request_key for each in one.ratings} | compared | named
+    return {*(each.request_key for each in one.ratings), *compared, *named}
 
 
 def _variants(one: Annotated) -> set[str | None]:
