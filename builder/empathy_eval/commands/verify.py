@@ -16,21 +16,24 @@ if TYPE_CHECKING:
 
 
 def verify(
-    release: str | Path, *, fast: bool = False, trusted: Sequence[str] = (), progress: Callable[[int], None] | None = None
-) -> list[Problem]:
+    release: str | Path, *, fast: bool = False, trusted: Sequence[str] = (), ledgers: Sequence[str | Path] = (),
+    progress: Callable[[int], None] | None = None,
+) -> list[Problem]:  # fmt: skip
     """All faults of a release (a folder, or a Hub name such as ``org/name@v1.0.0``); an empty list if it is what it claims.
 
     ``fast`` leaves the recomputation of the report's numbers out. A metric that is not run is no fault: at the end of the list a
     :class:`~empathy_eval.metrics.trust.NotRecomputed` names it. ``trusted`` are metrics of the manifest that may be run too.
+    With the ``ledgers`` that :func:`empathy_eval.annotate` filled, every row of what judges said is held against their answers.
 
     Raises:
-        InputError: if it is no release, or cannot be had.
+        InputError: if it is no release, or cannot be had, or a ledger cannot be read.
+        JobError: if a ledger is damaged.
     """
     from empathy_eval.releases.fetch import release_folder
     from empathy_eval.releases.verify import verify
 
     with scoring_with(cache=False, progress=progress) as scoring:
-        return verify(release_folder(release), fast=fast, trusted=trusted, scoring=scoring)
+        return verify(release_folder(release), fast=fast, trusted=trusted, ledgers=[Path(one) for one in ledgers], scoring=scoring)
 
 
 def add(verbs: Any) -> None:
@@ -45,6 +48,10 @@ def add(verbs: Any) -> None:
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--fast", action="store_true", help="leave the recomputation of the report's numbers out")
     verb.add_argument("--strict", action="store_true", help="exit with status 1 if a metric was not recomputed")
+    verb.add_argument(
+        "--ledger", action="append", default=[], type=Path, metavar="FILE",
+        help="a ledger of annotate: hold every row of what judges said against the answers; repeatable, and all are needed",
+    )  # fmt: skip
     add_trust(verb)
     verb.add_argument("--json", action="store_true", help="print the faults, and what was not recomputed, as JSON; `kind` tells which")
     verb.set_defaults(run=run)
@@ -55,7 +62,9 @@ def run(options: argparse.Namespace) -> int:
     from empathy_eval.metrics.trust import NotRecomputed
 
     with scoring_bar() as progress:
-        problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, progress=progress)
+        problems = verify(
+            options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, progress=progress
+        )  # fmt: skip
     left = [one for one in problems if isinstance(one, NotRecomputed)]
     faulty = len(problems) > len(left)
     if options.json:

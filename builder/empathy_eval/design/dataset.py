@@ -65,9 +65,35 @@ COLUMNS = {
 }  # fmt: skip
 
 
+_JUDGED = [("teacher", TEXT), ("rubric", TEXT), ("rubric_hash", TEXT)]
+
+
+# What judges said: the configs of a release that was made with annotations, each where it has rows.
+OPTIONAL = {
+    "annotations": pa.schema(
+        [("pair_id", TEXT), ("dialogue_id", TEXT), ("turn", pa.int64()), ("variant", TEXT), *_JUDGED, ("criterion", TEXT),
+         ("sample", pa.int64()), ("value", pa.float64()), ("reason", TEXT), ("request_key", TEXT)]
+    ),
+    "comparisons": pa.schema(
+        [("pair_id", TEXT), ("variant_1", TEXT), ("variant_2", TEXT), *_JUDGED, ("sample", pa.int64()), ("winner_12", TEXT),
+         ("winner_21", TEXT), ("consistent", pa.bool_()), ("winner", TEXT), ("reason_12", TEXT), ("reason_21", TEXT),
+         ("request_key_12", TEXT), ("request_key_21", TEXT)]
+    ),
+    "strategies": pa.schema(
+        [("pair_id", TEXT), *_JUDGED, ("sample", pa.int64()), ("ideal", pa.list_(pa.float64())), ("ideal_request_key", TEXT),
+         ("variant", TEXT), ("named", TEXT), ("request_key", TEXT)]
+    ),
+}  # fmt: skip
+
+
+def configs_of(counts: Collection[str]) -> dict[str, pa.Schema]:
+    """The configs of a release with their columns, by what its manifest counts: those of every release, then what judges said."""
+    return COLUMNS | {config: columns for config, columns in OPTIONAL.items() if config in counts}
+
+
 def contract(config: str, names: Collection[str]) -> pa.Schema:
     """The columns of a config whose file has these: releases of before need not have what they could not plan."""
-    return pa.schema([one for one in COLUMNS[config] if one.name in names or one.name not in (*WAYS, FAR_WAY)])
+    return pa.schema([one for one in configs_of([config])[config] if one.name in names or one.name not in (*WAYS, FAR_WAY)])
 
 
 PROVENANCE = pa.schema([("dialogue_id", TEXT), ("pair_id", TEXT), ("what", TEXT), ("method", TEXT), ("model", TEXT), ("request_key", TEXT)])

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
-from empathy_eval.design.dataset import COLUMNS, SPLITS, files_of
+from empathy_eval.design.dataset import SPLITS, configs_of, files_of
 from empathy_eval.evaluation.claims import claims, line_of
 from empathy_eval.evaluation.report import Report
 
@@ -25,16 +25,17 @@ GROUP = 1000
 def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
     """``README.md``: the dataset card, its YAML head naming configs and splits."""
     told = {"claims": claims(report.measured), "line": line_of(report.measured)}
-    values = {"facts": facts, "report": report, **told, "configs": list(COLUMNS), "splits": SPLITS}
-    write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(), example=_example(folder)))
+    configs = configs_of(facts["counts"])
+    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS}
+    write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(configs), example=_example(folder)))
 
 
-def _columns() -> list[dict[str, Any]]:
+def _columns(configs: dict[str, pa.Schema]) -> list[dict[str, Any]]:
     """Every column once, with its type, what it holds and the configs that have it."""
     told = read_yaml(data_folder("release") / "columns.yaml", "columns")
-    kinds = {column.name: _kind(column.type) for schema in COLUMNS.values() for column in schema}
+    kinds = {column.name: _kind(column.type) for schema in configs.values() for column in schema}
     return [
-        {"name": name, "type": kind, "what": told[name], "configs": [config for config in COLUMNS if name in COLUMNS[config].names]}
+        {"name": name, "type": kind, "what": told[name], "configs": [config for config, schema in configs.items() if name in schema.names]}
         for name, kind in kinds.items()
     ]
 
@@ -45,7 +46,7 @@ def _kind(kind: pa.DataType) -> str:
         return f"list of {_kind(kind.value_type)}"
     if pa.types.is_struct(kind):
         return "{" + ", ".join(one.name for one in kind) + "}"
-    return {"int64": "integer", "double": "number"}.get(str(kind), "string")
+    return {"int64": "integer", "double": "number", "bool": "true or false"}.get(str(kind), "string")
 
 
 def _example(folder: Path) -> str:

@@ -11,7 +11,7 @@ import pyarrow as pa
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.schemas import read_yaml
-from empathy_eval.design.dataset import COLUMNS, SPLITS
+from empathy_eval.design.dataset import SPLITS, configs_of
 
 LICENSE_URL = "https://creativecommons.org/licenses/by/4.0/"
 
@@ -21,7 +21,8 @@ def write_croissant(folder: Path, facts: dict[str, Any]) -> None:
 
     Columns that hold structures (turns, contexts, messages) are left out: a Croissant reader takes texts, numbers and lists of them.
     """
-    filled = [(config, split) for config in COLUMNS for split in SPLITS if facts["counts"][config][split]]
+    configs = configs_of(facts["counts"])
+    filled = [(config, split) for config in configs for split in SPLITS if facts["counts"][config][split]]
     metadata = {
         "@context": json.loads((data_folder("release") / "card" / "croissant_context.json").read_text(encoding="utf-8")),
         "@type": "sc:Dataset",
@@ -35,7 +36,7 @@ def write_croissant(folder: Path, facts: dict[str, Any]) -> None:
         "creator": {"@type": "sc:Organization", "name": "The Empathy-Eval authors"},
         **({"datePublished": facts["date"]} if facts["date"] else {}),
         "distribution": [_file(folder, config, split) for config, split in filled],
-        "recordSet": [_record_set(config, split) for config, split in filled],
+        "recordSet": [_record_set(config, split, configs[config]) for config, split in filled],
     }
     write_whole(folder / "croissant.json", json.dumps(metadata, indent=2, ensure_ascii=False) + "\n")
 
@@ -49,10 +50,10 @@ def _file(folder: Path, config: str, split: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _record_set(config: str, split: str) -> dict[str, Any]:
+def _record_set(config: str, split: str, columns: pa.Schema) -> dict[str, Any]:
     name = f"{config}_{split}"
     told = read_yaml(data_folder("release") / "columns.yaml", "columns")
-    fields = [_field(column, told[column.name], name, f"{config}-{split}") for column in COLUMNS[config] if _plain(column.type)]
+    fields = [_field(column, told[column.name], name, f"{config}-{split}") for column in columns if _plain(column.type)]
     return {"@type": "cr:RecordSet", "@id": name, "name": name, "field": fields}
 
 
@@ -63,7 +64,7 @@ def _plain(kind: pa.DataType) -> bool:
 def _field(column: pa.Field, what: str, record_set: str, file: str) -> dict[str, Any]:
     listed = pa.types.is_list(column.type)
     kind = column.type.value_type if listed else column.type
-    data_type = "sc:Integer" if pa.types.is_integer(kind) else "sc:Float" if pa.types.is_floating(kind) else "sc:Text"
+    data_type = {"int64": "sc:Integer", "double": "sc:Float", "bool": "sc:Boolean"}.get(str(kind), "sc:Text")
     return {
         "@type": "cr:Field", "@id": f"{record_set}/{column.name}", "name": column.name, "description": what, "dataType": data_type,
         **({"isArray": True, "arrayShape": "-1"} if listed else {}),

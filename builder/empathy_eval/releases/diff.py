@@ -11,7 +11,8 @@ from typing import Any
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW
-from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, SPLITS, file_of, read_manifest, read_tables
+from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, OPTIONAL, SPLITS, file_of, read_manifest, read_tables
+from empathy_eval.releases.annotations import identity_of
 
 # What of a manifest says how a release was made.
 MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "toxicity_weights", "checks", "builder",
@@ -30,7 +31,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Diff:
-    """What differs between two releases; ``moved`` holds ids whose split changed, which must never be."""
+    """What differs between two releases; ``moved`` holds ids whose split changed, which must never be.
+
+    ``annotations`` counts rows of what judges said, by config: added, removed, changed.
+    """
 
     versions: tuple[str, str]
     added: tuple[str, ...]
@@ -42,6 +46,7 @@ class Diff:
     columns: dict[str, list[str]]
     figures: tuple[Figure, ...]
     made_by: dict[str, Any]
+    annotations: dict[str, dict[str, int]]
 
     def to_json(self) -> dict[str, Any]:
         """The differences as JSON values."""
@@ -55,6 +60,8 @@ class Diff:
             ids: tuple[str, ...] = getattr(self, name)
             lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
+        for config, counts in self.annotations.items():
+            lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
         lines.append(f"{'metric':<14}{f'{RAW} before':>32}{'after':>32}")
         for figure in self.figures:
             note = "" if figure.same_settings or None in (figure.before, figure.after) else "  (other settings)"
@@ -87,6 +94,7 @@ def diff(before: Path, after: Path) -> Diff:
         columns,
         _figures(before, after),
         {path: values for name in MADE_BY for path, values in _changes(name, manifests[0].get(name), manifests[1].get(name))},
+        _annotations((before, after), manifests),
     )
 
 
@@ -108,6 +116,24 @@ def _dialogues(folder: Path, passed_over: set[str]) -> dict[str, tuple[str, str]
                     first, before = found.get(row["dialogue_id"], (split, ""))
                     found[row["dialogue_id"]] = first, digest([before, row])
     return found
+
+
+def _annotations(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:
+    """How many rows of what judges said came, went or say something else, by config; a config without such is left out."""
+    found = {}
+    for config in OPTIONAL:
+        old, new = (_said(folder, config) if config in told["counts"] else {} for folder, told in zip(folders, manifests, strict=True))
+        changed = sum(old[name] != new[name] for name in old.keys() & new.keys())
+        counts = {"added": len(new.keys() - old.keys()), "removed": len(old.keys() - new.keys()), "changed": changed}
+        if any(counts.values()):
+            found[config] = counts
+    return found
+
+
+def _said(folder: Path, config: str) -> dict[tuple[Any, ...], str]:
+    """The hash of each row by what it is about."""
+    batches = (batch for split in SPLITS for batch in table_batches(file_of(folder, config, split)))
+    return {identity_of(row): digest(row) for batch in batches for row in batch.to_pylist()}
 
 
 def _columns(before: Path, after: Path) -> dict[str, list[str]]:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.tabular import schema_of, table_batches
-from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, read_manifest
+from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, configs_of, file_of, read_manifest
 
 if TYPE_CHECKING:
     from datasets import Dataset, DatasetDict
@@ -44,7 +44,7 @@ def load(release: str | Path, config: str = "pairs", split: str | None = None) -
         InputError: if there is no such release, config or split, or a file is damaged.
         JobError: as :func:`release_folder`.
     """
-    asked = {"config": (config, tuple(COLUMNS)), "split": (split, (None, *SPLITS))}
+    asked = {"config": (config, (*COLUMNS, *OPTIONAL)), "split": (split, (None, *SPLITS))}
     wrong = [
         Problem(what, f'there is no "{one}"', f"name one of these: {', '.join(filter(None, known))}")
         for what, (one, known) in asked.items()
@@ -53,7 +53,8 @@ def load(release: str | Path, config: str = "pairs", split: str | None = None) -
     if wrong:
         raise InputError(wrong)
     folder = release_folder(release)
-    read_manifest(folder)
+    if config not in (there := configs_of(read_manifest(folder)["counts"])):
+        raise input_error("config", f'this release has no "{config}"', f"name one of these: {', '.join(there)}")
     # Here, because it takes seconds.
     from datasets import Dataset, DatasetDict, NamedSplit
 

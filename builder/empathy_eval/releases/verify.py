@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +17,15 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import refuse_absurd
-from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, TABLES, contract, file_of, read_tables
+from empathy_eval.design.dataset import CANDIDATES, MANIFEST, PROVENANCE, SPLITS, TABLES, configs_of, contract, file_of, read_tables
 from empathy_eval.evaluation.report import measure_release, metrics_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
+from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.difficulty import difficulty_faults
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.manifest import manifest_text, sealed
+from empathy_eval.releases.verify_annotations import annotation_faults
+from empathy_eval.releases.verify_answers import answer_faults
 from empathy_eval.releases.verify_report import comparable, disagreements, unseen
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
 
@@ -34,15 +37,20 @@ LINK = "put the file itself there, as `cp -rL` or `hf download --local-dir` do"
 NOT_COMPARED = "not compared are the rows of {} and every p-value after Holm, which is corrected over all metrics of a table"
 
 
-def verify(release_dir: Path, *, fast: bool = False, trusted: Collection[str] = (), scoring: Scoring = PLAIN) -> list[Problem]:
+def verify(
+    release_dir: Path, *, fast: bool = False, trusted: Collection[str] = (), ledgers: Sequence[Path] = (), scoring: Scoring = PLAIN
+) -> list[Problem]:
     """All faults of a release; an empty list if it is what it claims. ``fast`` leaves the report's numbers out.
+
+    With the ``ledgers`` of its annotations every row of them is held against the answers.
 
     Nothing is run that the release names, but for built-in and installed metrics and those that are ``trusted`` by name. A metric that
     is not run is no fault, and is named by a :class:`~empathy_eval.metrics.trust.NotRecomputed` at the end of the list.
     No kept score is believed: the cache of ``scoring`` is left alone.
 
     Raises:
-        InputError: if the folder holds no manifest at all, or a metric that may be run cannot be made.
+        InputError: if the folder holds no manifest at all, a metric that may be run cannot be made, or a ledger cannot be read.
+        JobError: if a ledger is damaged.
     """
     path = release_dir / MANIFEST
     if not path.is_file():
@@ -61,9 +69,12 @@ def verify(release_dir: Path, *, fast: bool = False, trusted: Collection[str] = 
     found = [Problem(str(link), "leads out of the release", LINK) for link in leading_out(release_dir)]
     found = found or [*_files(release_dir, manifest), *_tables(release_dir, manifest)]
     if not found:
-        found = [*row_faults(release_dir, manifest), *_duplicates(release_dir), *_card(release_dir, manifest)]
-    if not found and not fast:
-        found = [*_report(release_dir, manifest, trusted, replace(scoring, cache=None))]
+        rows = [*row_faults(release_dir, manifest), *annotation_faults(release_dir, manifest)]
+        found = [*rows, *_duplicates(release_dir), *_card(release_dir, manifest)]
+    if not found and ledgers:
+        found = answer_faults(release_dir, manifest, ledgers)
+    if not fast and all(isinstance(one, NotRecomputed) for one in found):
+        found = [*found, *_report(release_dir, manifest, trusted, replace(scoring, cache=None))]
     return found
 
 
@@ -85,7 +96,7 @@ def _files(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """Every parquet file has its columns and as many rows as the manifest says."""
-    for config in COLUMNS:
+    for config in configs_of(manifest["counts"]):
         for split in SPLITS:
             path = file_of(folder, config, split)
             table = _parquet(path)

@@ -6,7 +6,7 @@ import contextlib
 import re
 import shutil
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from empathy_eval.evaluation.report import Report, own_metrics, published_config
 from empathy_eval.generation.build_folder import accepted, read_build
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.review.record import content_hash, review_facts
+from empathy_eval.releases.annotations import add_annotations, read_all
 from empathy_eval.releases.card import write_card, write_changelog
 from empathy_eval.releases.croissant import write_croissant
 from empathy_eval.releases.difficulty import fill
@@ -40,20 +41,18 @@ class Released:
 
 def release(
     build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None,
-    without: Collection[str] = (), scoring: Scoring = PLAIN,
+    without: Collection[str] = (), annotations: Sequence[Path] = (), scoring: Scoring = PLAIN,
 ) -> Released:  # fmt: skip
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
+    What judges said of its texts, in the folders ``annotations``, becomes configs of their own.
     The report leaves out the metrics ``without``, and the embedding of its audit if it is among them; manifest, page and card say so.
 
     Raises:
         InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
-            ``partial``) or nothing to release, the record is not valid, or what is to be left out is no metric of the configuration.
+            ``partial``) or nothing to release, the record is not valid, what is to be left out is no metric, or annotations do not fit.
     """
-    if not VERSION.fullmatch(version):
-        raise input_error("--version", f'"{version}" is not a version', "write it as X.Y.Z, such as 1.0.0")
-    if date is not None and not DATE.fullmatch(date):
-        raise input_error("--date", f'"{date}" is not a date', "write it as YYYY-MM-DD")
+    _check_names(version, date)
     header = read_build(build_dir)
     summary = header["summary"]
     if summary["missing"] and not partial:
@@ -64,11 +63,13 @@ def release(
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
         raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
+    judged = read_all(annotations)
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
+        facts |= add_annotations(folder, judged, facts) if judged else {}
         report = write_report(folder, folder / "report", facts, found, scoring)
         fill(folder, report.measured.difficulty)
         write_card(folder, facts, report)
@@ -78,6 +79,13 @@ def release(
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
     return Released(manifest, report)
+
+
+def _check_names(version: str, date: str | None) -> None:
+    if not VERSION.fullmatch(version):
+        raise input_error("--version", f'"{version}" is not a version', "write it as X.Y.Z, such as 1.0.0")
+    if date is not None and not DATE.fullmatch(date):
+        raise input_error("--date", f'"{date}" is not a date', "write it as YYYY-MM-DD")
 
 
 def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[str, Any]:

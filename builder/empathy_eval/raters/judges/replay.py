@@ -1,0 +1,163 @@
+"""Annotations again: what a judge would be sent about these texts, and what a ledger answers to it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.completions.asker import Answer, Asker, Judge, T, Trail
+from empathy_eval.completions.budget import Budget
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.models import asked_models
+from empathy_eval.completions.models.own import TextModel
+from empathy_eval.completions.models.protocol import Model
+from empathy_eval.completions.requests import About, Completion, Request
+from empathy_eval.design.endpoints import ModelConfig, model_of
+from empathy_eval.design.judge_prompts import judge_prompts
+from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, JUDGING
+from empathy_eval.design.prompts import Message, load_prompts
+from empathy_eval.design.rubrics import Criterion, Example, Rubric, Scale
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.raters.judges.annotating import Annotating, Annotations, Design
+from empathy_eval.raters.judges.annotations import Annotated
+from empathy_eval.raters.judges.cases import Case
+
+KINDS = ", ".join(f"'{one.name}'" for one in JUDGING)
+ASKED = f"SELECT DISTINCT dialogue_id, turn FROM sound_completions WHERE kind IN ({KINDS})"  # noqa: S608
+
+
+class Ledgers:
+    """Several ledgers that are read as one; none at all answers nothing."""
+
+    def __init__(self, ledgers: Sequence[Ledger] = ()) -> None:
+        self._ledgers = ledgers
+
+    def get(self, key: str) -> Completion | None:
+        """The completion of a request, from the first ledger that has it."""
+        return next(filter(None, (one.get(key) for one in self._ledgers)), None)
+
+    def spent(self) -> list[Any]:
+        """Nothing: what is read here was paid for elsewhere."""
+        return []
+
+    def judged(self) -> set[tuple[str, int | None]]:
+        """The dialogues and turns that judges were asked about."""
+        return {(row[0], row[1]) for one in self._ledgers for row in one.query(ASKED)}
+
+
+class Replay:
+    """A judge whose requests are known and who is never asked. ``said`` is what a manifest says of annotations, valid under its schema.
+
+    Raises:
+        InputError: if the requests cannot be known here: the judge is a model of one's own that is not to be made (unless ``own``),
+            or the templates, the schemas or the rubric are others.
+    """
+
+    def __init__(
+        self, said: Mapping[str, Any], catalogue: Catalogue, where: object, ledgers: Ledgers | None = None, *, own: bool = False
+    ) -> None:
+        self._ledgers = ledgers or Ledgers()
+        self.job = _job(said, catalogue, where)
+        self._models = {JUDGE: _model(self.job.config.model, self._ledgers, where, own=own)}
+
+    def fits(self, one: Annotated, case: Case) -> bool:
+        """Whether it is of these very texts: each request about them has its key among those that were answered, well or badly.
+
+        The key of a repair holds the bad answer, which is not here; the key of what was repaired is.
+        """
+        noting = _Noting(self._models, self.job, {judged.sample for judged in one.strategies})
+        asyncio.run(self.job.work(noting)(case))
+        keys = _keys(one)
+        known = keys | {failure.request_key for failure in one.failures}
+        there = _variants(one) <= {None, *case.texts} and (bool(one.failures) or keys <= set().union(*noting.noted))
+        return there and all(noted & known for noted in noting.noted)
+
+    def again(self, cases: Iterable[Case]) -> list[Annotated]:
+        """What the ledgers answer about cases: ``missing`` where they do not."""
+
+        async def work() -> list[Annotated]:
+            config = self.job.config
+            ledger = cast(Ledger, self._ledgers)
+            asker = Asker(ledger, self._models, self.job.prompts, samples=config.samples, repairs=config.repairs, offline=True)
+            return [await self.job.work(asker)(case) for case in cases]
+
+        return asyncio.run(work())
+
+
+class _Noting(Asker):
+    """Asks nobody: notes of each request the keys that its samples have."""
+
+    def __init__(self, models: dict[str, Model], job: Annotations, ideal: set[int]) -> None:
+        super().__init__(cast(Ledger, Ledgers()), models, job.prompts, samples=job.config.samples, offline=True)
+        self.noted, self._ideal = list[set[str | None]](), ideal
+
+    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, again: int = 0) -> Answer[T] | None:
+        """Nothing; but which strategies were thought of is passed over where they were, so that what comes after it is asked for."""
+        model = self.models[JUDGE]
+        body = model.body(messages, ALL_KINDS[about.kind].answer)
+        samples = range(again * self.samples, (again + 1) * self.samples)
+        self.noted.append({Request(body, model.endpoint, about, sample).key for sample in samples})
+        return Answer(cast(T, None), "", "") if about.kind == IDEAL.name and again in self._ideal else None
+
+
+def _keys(one: Annotated) -> set[str | None]:
+    """The keys of all good answers."""
+    compared = {key for each in one.comparisons for key in (each.request_key_12, each.request_key_21)}
+    named = {key for each in one.strategies for key in (each.request_key, each.ideal_request_key)}
+    return {*(each.request_key for each in one.ratings), *compared, *named}
+
+
+def _variants(one: Annotated) -> set[str | None]:
+    """The variants that were judged."""
+    compared = {name for each in one.comparisons for name in (each.variant_1, each.variant_2)}
+    return {*(each.variant for each in one.ratings), *compared, *(each.variant for each in one.strategies)}
+
+
+def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annotations:
+    """The job that annotations were made by, without its cases."""
+    rubric = rubric_of(said["says"])
+    if (rubric.hash, rubric.name) != (said["rubric_hash"], said["rubric"]):
+        raise input_error(where, f'the rubric "{rubric.name}" is not the one of the hash {said["rubric_hash"]}', "annotate again")
+    design = Design(said["turns"], tuple(said["variants"]), said["samples"])
+    tries = said["tries"]
+    config = Annotating(said["judge"], rubric, design, said["release"], model_of(said["judge"]), tries["samples"], tries["repairs"])
+    job = Annotations(config, load_prompts(), judge_prompts(rubric, catalogue), ())
+    here = job.header()
+    for name in ("templates", "schemas"):
+        if others := sorted(key for key in here[name].keys() | said[name].keys() if here[name].get(key) != said[name].get(key)):
+            what = f"was made with other {name} than are here: {', '.join(others)}"
+            raise input_error(where, what, f"use the version that made it ({said['builder']}), or annotate again")
+    return job
+
+
+def _model(config: ModelConfig, ledgers: Ledgers, where: object, *, own: bool) -> Model:
+    """The judge, for the bodies that it makes."""
+    given: dict[str, Any] = {}
+    if config.kind == "given":
+        # It is not here; but of a model that adds nothing to the messages the bodies are known.
+        given = {JUDGE: type("Given", (TextModel,), {"name": config.model, "endpoint": config.endpoint})()}
+    elif config.kind != "openai" and not own:
+        raise input_error(where, f'the judge "{config.kind}" is a model of one\'s own, which is not made here', "ask who made the release")
+    budget = Budget(cast(Ledger, ledgers), {}, set(), None, None)
+    return asked_models({JUDGE: config}, given, budget)[JUDGE]
+
+
+def rubric_of(value: Mapping[str, Any]) -> Rubric:
+    """A rubric from the JSON of its fields.
+
+    Raises:
+        InputError: for one that is none.
+    """
+    try:
+        criteria = tuple(_criterion(one) for one in value["criteria"])
+        lists = {name: tuple(value[name]) for name in ("steps", "lessons")}
+        return Rubric(**{**value, **lists, "criteria": criteria, "examples": tuple(Example(**one) for one in value["examples"])})
+    except (TypeError, KeyError, ValueError) as error:
+        raise input_error("rubric", f"cannot be read: {error}", "annotate again") from error
+
+
+def _criterion(value: Mapping[str, Any]) -> Criterion:
+    anchors = {float(number): text for number, text in value["anchors"].items()}
+    return Criterion(**{**value, "scale": value["scale"] and Scale(**value["scale"]), "anchors": anchors})

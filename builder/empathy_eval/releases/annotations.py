@@ -1,0 +1,225 @@
+"""Annotations as configs of a release: taken where they are of its very texts, written by split, and told in its manifest."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.schemas import check
+from empathy_eval.base.tabular import TableRow, Writer
+from empathy_eval.design.dataset import OPTIONAL, PROVENANCE, SPLITS, column, file_of, split_of
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
+from empathy_eval.raters.judges.annotations import Annotated
+from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
+from empathy_eval.raters.judges.folder import Folder, read_annotations
+from empathy_eval.raters.judges.replay import Replay
+
+# What a row of each config is called in the provenance.
+WHAT = {"annotations": "annotation", "comparisons": "comparison", "strategies": "strategy"}
+SHOWN = 5
+# What tells a row from the others of its config.
+NAMED = ("pair_id", "dialogue_id", "variant", "variant_1", "variant_2", "teacher", "rubric", "criterion", "sample")
+
+
+@dataclass(frozen=True)
+class Taken:
+    """The cases of finished annotations that are in a release, in its order, and what its manifest says of them."""
+
+    cases: tuple[Annotated, ...]
+    said: dict[str, Any]
+
+
+def read_all(folders: Sequence[Path]) -> list[Folder]:
+    """Finished annotations, by rubric and judge.
+
+    Raises:
+        InputError: if some are not there, not whole or not finished, or two of them are by one judge and rubric; all at once.
+    """
+    found, problems = list[Folder](), list[Problem]()
+    for path in folders:
+        try:
+            one = read_annotations(path)
+        except InputError as error:
+            problems += error.problems
+            continue
+        if missing := sum(case.status == "missing" for case in one.cases):
+            problems.append(
+                Problem(str(path), f"{missing} of {len(one.cases)} cases are missing", "run the same annotate again to ask for them")
+            )
+        for other in found:
+            if (one.rubric, one.teacher) == (other.rubric, other.teacher):
+                what = f'is by "{one.teacher}" and the rubric "{one.rubric}", as {other.path} is'
+                problems.append(Problem(str(path), what, "name one of them"))
+        found.append(one)
+    if problems:
+        raise InputError(problems)
+    return sorted(found, key=lambda one: (one.rubric, one.teacher))
+
+
+def add_annotations(folder: Path, annotations: Sequence[Folder], facts: dict[str, Any]) -> dict[str, Any]:
+    """Writes the configs of annotations into a release whose data is written, and their requests into its provenance.
+
+    Returns what its manifest says otherwise than ``facts`` do: ``annotations``, and ``counts`` by config and split.
+
+    Raises:
+        InputError: if annotations are of other texts, or of none of this release; all such at once.
+    """
+    taken, problems, catalogue = list[Taken](), list[Problem](), load_catalogue()
+    for one in annotations:
+        try:
+            taken.append(_taken(folder, one, f"{facts['name']} {facts['version']}", catalogue))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return {"counts": facts["counts"] | _write(folder, taken), "annotations": [one.said for one in taken]}
+
+
+def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -> Taken:
+    """The cases that are of texts of this release; those of turns and dialogues that it does not have are left out."""
+    said = said_of(annotations)
+    check(said, "annotated_by", annotations.path)
+    replay = Replay(said, catalogue, annotations.path, own=True)
+    by_place = {(one.dialogue_id, one.turn): one for one in annotations.cases}
+    cases = released_cases(folder, said, by_place.keys())
+    pairs = [(by_place[case.dialogue_id, case.turn], case) for case in cases]
+    others = [one.pair_id or one.dialogue_id for one, case in pairs if not replay.fits(one, case)]
+    if others or not pairs:
+        judged = "{name} {version} (seal {seal})".format(**said["release"])
+        shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
+        what = f"judged {judged}, and {name} has other texts at {shown}" if others else f"judged {judged}, of which {name} has nothing"
+        fix = f"annotate {name} itself: what did not change is in the ledger"
+        if said["judge"]["kind"] == "given":
+            fix += "; a judge that was handed in from Python must add nothing to its requests, or be named as module:name"
+        raise InputError([Problem(str(annotations.path), what, fix)])
+    kept = [one for one, _ in pairs]
+    left_out = sorted({one.pair_id or one.dialogue_id for one in annotations.cases} - {one.pair_id or one.dialogue_id for one in kept})
+    return Taken(tuple(kept), said | told_of(kept) | {"cases": len(kept), "left_out": left_out})
+
+
+def said_of(annotations: Folder) -> dict[str, Any]:
+    """What a manifest says of annotations before it is known which of them are taken."""
+    header = annotations.header
+    made = header["configuration"]
+    return {
+        "teacher": annotations.teacher,
+        "rubric": annotations.rubric,
+        "rubric_hash": made["rubric_hash"],
+        "release": made["release"],
+        "turns": made["turns"],
+        "variants": made["variants"],
+        "samples": made["samples_of_a_text"],
+        "tries": {"samples": made["samples"], "repairs": made["repairs"]},
+        "judge": made["judge"],
+        "says": header["rubric"],
+        "templates": header["templates"],
+        "schemas": header["schemas"],
+        "builder": header["builder"],
+        "cases": len(annotations.cases),
+        "left_out": [],
+        **told_of(annotations.cases),
+    }
+
+
+def told_of(cases: Sequence[Annotated]) -> dict[str, Any]:
+    """Counts of what was said of cases and of what was not, and the usage of the answers."""
+    counts = {
+        "annotations": sum(len(one.ratings) for one in cases),
+        "comparisons": sum(len(one.comparisons) for one in cases),
+        "strategies": sum(len(one.strategies) for one in cases),
+    }
+    failed = Counter(f"{one.kind}: {reason}" for case in cases for one in case.failures if one.final for reason in one.reasons)
+    usage: dict[str, Counter[str]] = {}
+    for case in cases:
+        for model, row in case.usage.items():
+            usage.setdefault(model, Counter()).update(row)
+    return {
+        "counts": {name: count for name, count in counts.items() if count},
+        "unannotated_by_reason": dict(sorted(failed.items())),
+        "usage": {model: dict(sorted(row.items())) for model, row in sorted(usage.items())},
+    }
+
+
+def released_cases(folder: Path, said: dict[str, Any], places: Any) -> list[Case]:
+    """The cases at places (dialogue, turn) that a release has, with its texts and in its order."""
+    wanted = set(places)
+    if said["says"]["unit"] == "dialogue":
+        names = column(folder, "dialogues", "dialogue_id")
+        cases = [one for one in dialogues_of(folder, None) if (one.dialogue_id, None) in wanted] if wanted else []
+    else:
+        names = column(folder, "pairs", "pair_id")
+        turns = zip(names, column(folder, "pairs", "dialogue_id"), column(folder, "pairs", "turn"), strict=True)
+        others = frozenset(name for name, *place in turns if tuple(place) not in wanted)
+        cases = cases_of(folder, None, said["variants"], others)
+    order = {name: number for number, name in enumerate(names)}
+    return sorted(cases, key=lambda one: order[one.pair_id or one.dialogue_id])
+
+
+def annotation_rows(one: Annotated, said: dict[str, Any], taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
+    """(config, row) of all that was said of a case; strategies by their names, as in ``pairs``."""
+    judged = {"teacher": said["teacher"], "rubric": said["rubric"], "rubric_hash": said["rubric_hash"]}
+    pair = {"pair_id": one.pair_id}
+    for rating in one.ratings:
+        yield "annotations", {**pair, "dialogue_id": one.dialogue_id, "turn": one.turn, **judged, **vars(rating)}
+    for compared in one.comparisons:
+        yield "comparisons", {**pair, **judged, **vars(compared), "consistent": compared.consistent, "winner": compared.winner}
+    for used in one.strategies:
+        ideal = [used.ideal[strategy.abbreviation] for strategy in taxonomy.strategies]
+        yield "strategies", {**pair, **judged, **vars(used), "ideal": ideal, "named": taxonomy[used.named].name}
+
+
+def identity_of(row: TableRow) -> tuple[Any, ...]:
+    """What a row is about, whoever says what of it."""
+    return tuple(row.get(name) for name in NAMED)
+
+
+def keys_of(config: str, row: TableRow) -> list[str]:
+    """The keys of the requests behind a row."""
+    return [row[name] for name in OPTIONAL[config].names if "request_key" in name]
+
+
+def _write(folder: Path, taken: Sequence[Taken]) -> dict[str, dict[str, int]]:
+    """The configs that have rows, a file a split; returns the number of rows by config and split."""
+    taxonomy = load_taxonomy()
+    there = {config for one in taken for config in one.said["counts"]}
+    configs = {config: schema for config, schema in OPTIONAL.items() if config in there}
+    counts = {config: dict.fromkeys(SPLITS, 0) for config in configs}
+    requests = dict[tuple[str, str | None, str, str, str], None]()
+    with contextlib.ExitStack() as stack:
+        data = {
+            (config, split): stack.enter_context(Writer(file_of(folder, config, split), schema))
+            for config, schema in configs.items()
+            for split in SPLITS
+        }
+        for one in taken:
+            for case in one.cases:
+                split = split_of(case.dialogue_id)
+                for config, row in annotation_rows(case, one.said, taxonomy):
+                    data[config, split].add(row)
+                    counts[config][split] += 1
+                    requests.update(
+                        ((case.dialogue_id, case.pair_id, WHAT[config], one.said["teacher"], key), None) for key in keys_of(config, row)
+                    )
+    _add_provenance(folder, list(requests))
+    return counts
+
+
+def _add_provenance(folder: Path, requests: Sequence[tuple[str, str | None, str, str, str]]) -> None:
+    """Writes the requests behind annotations below those behind texts."""
+    path = folder / "provenance.parquet"
+    partial = path.with_suffix(".partial")
+    with pq.ParquetFile(path) as table, Writer(partial, PROVENANCE) as writer:
+        for group in range(table.num_row_groups):
+            writer.add_table(table.read_row_group(group))
+        for dialogue_id, pair_id, what, model, key in requests:
+            values = {"dialogue_id": dialogue_id, "pair_id": pair_id, "what": what, "method": "judge", "model": model}
+            writer.add({**values, "request_key": key})
+    partial.replace(path)

@@ -1,0 +1,140 @@
+"""What judges said, as a release holds it: each row valid, of a text that is there, and following from what it holds itself."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.schemas import violations
+from empathy_eval.base.tabular import Rows, TableRow, table_batches
+from empathy_eval.design.contrasts import CONTROLS
+from empathy_eval.design.dataset import OPTIONAL, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.rubrics import Rubric
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.judges.replay import rubric_of
+from empathy_eval.releases.annotations import WHAT, identity_of, keys_of
+from empathy_eval.releases.verify_rows import RESTORE, read_rows
+
+# By how much probabilities may miss 1.
+ROUNDED = 1e-6
+# A judge and the name of a rubric.
+Judged = tuple[str, str]
+
+
+def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Rows of what judges said are valid, once there, of texts of the release, by those whom the manifest names, and as many as it says."""
+    judged = dict[Judged, Rubric]()
+    yield from _judges(manifest, judged)
+    yield from _unnamed(folder, manifest)
+    requests, there, seen = _requests(folder), set[tuple[str, str]](), set[Any]()
+    found: dict[Judged, Counter[str]] = defaultdict(Counter)
+    for config, split in [(config, split) for config in OPTIONAL if config in manifest["counts"] for split in SPLITS]:
+        texts = _Texts(folder, split)
+        for place, row in read_rows(folder, config, split):
+            if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
+                yield from wrong
+                continue
+            about, keys = (config, *identity_of(row)), {(WHAT[config], key) for key in keys_of(config, row)}
+            whats = [*_placed(row, split, texts), *_judged(config, row, judged), *_follows(config, row)]
+            whats += ["its request is not in the provenance"] if keys - requests else []
+            whats += ["says what another row says of the same"] if about in seen else []
+            yield from (Problem(place, f'"{row["pair_id"] or row["dialogue_id"]}": {what}', RESTORE) for what in whats)
+            there |= keys
+            seen.add(about)
+            found[row["teacher"], row["rubric"]][config] += 1
+    if lost := requests - there:
+        yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of judges that no row is of", RESTORE)
+    for said in manifest.get("annotations", ()):
+        if said["counts"] != (rows := dict(found[said["teacher"], said["rubric"]])):
+            place = f"manifest.json: annotations: {said['teacher']}, {said['rubric']}"
+            yield Problem(place, f"says {said['counts']} rows, the data holds {rows}", RESTORE)
+
+
+def _judges(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Problem]:
+    """Gathers the rubrics of the manifest by judge and name; each is there once, and is the one of its hash."""
+    for number, said in enumerate(manifest.get("annotations", ())):
+        by, place = (said["teacher"], said["rubric"]), f"manifest.json: annotations[{number}]"
+        if by in judged:
+            yield Problem(place, f'"{by[0]}" by the rubric "{by[1]}" is there twice', RESTORE)
+        try:
+            judged[by] = rubric_of(said["says"])
+        except InputError as error:
+            yield from error.problems
+            continue
+        if (judged[by].name, judged[by].hash) != (said["rubric"], said["rubric_hash"]):
+            yield Problem(place, f'what the rubric "{said["rubric"]}" says does not fit its hash', RESTORE)
+
+
+def _unnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Files of configs that the manifest does not count."""
+    for config in OPTIONAL.keys() - manifest["counts"].keys():
+        if any(name.startswith(f"data/{config}/") for name in manifest["files"]):
+            yield Problem(str(folder / "data" / config), "is not counted in the manifest", RESTORE)
+
+
+def _requests(folder: Path) -> set[tuple[str, str]]:
+    """(what, key) of all requests of judges in the provenance."""
+    path, whats = folder / "provenance.parquet", set(WHAT.values())
+    rows = (row for batch in table_batches(path, ["what", "request_key"]) for row in batch.to_pylist())
+    return {(row["what"], row["request_key"]) for row in rows if row["what"] in whats}
+
+
+class _Texts:
+    """The texts of a split."""
+
+    def __init__(self, folder: Path, split: str) -> None:
+        self.dialogues, self.pairs, self.controls = (Rows(file_of(folder, config, split)) for config in ("dialogues", "pairs", "controls"))
+
+
+def _placed(row: TableRow, split: str, texts: _Texts) -> Iterator[str]:
+    """What a row says of a text that is not there, or not in this split."""
+    name = row["pair_id"]
+    dialogue_id, turn = parts_of(name) if name else (row["dialogue_id"], None)
+    if split_of(dialogue_id) != split:
+        yield f"belongs to {split_of(dialogue_id)} by its id"
+        return
+    if (row.get("dialogue_id", dialogue_id), row.get("turn", turn)) != (dialogue_id, turn):
+        yield "its dialogue or turn is not that of its id"
+    if name is None:
+        if texts.dialogues.get(dialogue_id) is None:
+            yield "is no dialogue of the release"
+        if row["variant"] is not None:
+            yield "is a whole dialogue, and has a variant"
+        return
+    if texts.pairs.get(name) is None:
+        yield "is no pair of the release"
+    for column in ("variant", "variant_1", "variant_2"):
+        if column in row and (row[column] is None or (row[column] in CONTROLS and texts.controls.get(name) is None)):
+            yield f"has no text {row[column]}"
+
+
+def _judged(config: str, row: TableRow, judged: dict[Judged, Rubric]) -> Iterator[str]:
+    """What does not go with the rubric that a row is by."""
+    rubric = judged.get((row["teacher"], row["rubric"]))
+    if rubric is None or rubric.hash != row["rubric_hash"]:
+        yield f'the manifest names no annotations by "{row["teacher"]}" and the rubric "{row["rubric"]}" of that hash'
+    elif config == "annotations":
+        criterion = next((one for one in rubric.criteria if one.name == row["criterion"]), None)
+        if criterion is None or criterion.scale is None:
+            yield f'"{row["criterion"]}" is no criterion of the rubric'
+        elif fault := criterion.scale.fault(row["value"]):
+            yield f"its {row['criterion']} of {row['value']:g} {fault}"
+
+
+def _follows(config: str, row: TableRow) -> Iterator[str]:
+    """What does not follow from the rest of a row."""
+    if config == "comparisons":
+        one, other, there, back = (row[name] for name in ("variant_1", "variant_2", "winner_12", "winner_21"))
+        if one >= other or not {there, back} <= {one, other}:
+            yield f"compares {one} with {other}, and {there} and {back} are preferred"
+        if (row["consistent"], row["winner"]) != (there == back, there if there == back else None):
+            yield f"its winner is {row['winner']}, where {there} and {back} are preferred in the two orders"
+    if config == "strategies":
+        if not abs(math.fsum(row["ideal"]) - 1) <= ROUNDED:  # nor is what is no number
+            yield f"its ideal adds up to {math.fsum(row['ideal']):g}, not to 1"
+        if row["named"] not in {one.name for one in load_taxonomy().strategies}:
+            yield f'"{row["named"]}" is no strategy'

@@ -1,0 +1,401 @@
+"""What judges said becomes configs of a release: taken where it is of the very texts, and held against itself and against the answers."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import datasets
+import mlcroissant
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.commands.annotate import annotate
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.dataset import OPTIONAL, SPLITS, split_of
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.generation.build import build
+from empathy_eval.releases.diff import diff
+from empathy_eval.releases.fetch import load
+from empathy_eval.releases.manifest import manifest_text, sealed
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.write import release
+
+from tests.conftest import demo_file
+from tests.doubles.judges import Judge
+
+DIALOGUE = """
+name: whole
+title: A whole dialogue
+source: a test
+kind: rating
+unit: dialogue
+style: plain
+together: true
+criteria:
+- name: warmth
+  question: How warm is the helper?
+  scale: {from: 0, to: 1, whole: true}
+  anchors: [{value: 0, text: cold}, {value: 1, text: warm}]
+  better: high
+"""
+RUBRICS = {"teacher": "annotations", "warmer": "comparisons", "strategies": "strategies"}
+TEXT, NUMBER, WHOLE = "string", "float64", "int64"
+JUDGED = {"teacher": TEXT, "rubric": TEXT, "rubric_hash": TEXT}
+CONTRACT: dict[str, dict[str, Any]] = {
+    "annotations": {
+        "pair_id": TEXT, "dialogue_id": TEXT, "turn": WHOLE, "variant": TEXT, **JUDGED, "criterion": TEXT, "sample": WHOLE, "value": NUMBER,
+        "reason": TEXT, "request_key": TEXT,
+    },
+    "comparisons": {
+        "pair_id": TEXT, "variant_1": TEXT, "variant_2": TEXT, **JUDGED, "sample": WHOLE, "winner_12": TEXT, "winner_21": TEXT,
+        "consistent": "bool", "winner": TEXT, "reason_12": TEXT, "reason_21": TEXT, "request_key_12": TEXT, "request_key_21": TEXT,
+    },
+    "strategies": {
+        "pair_id": TEXT, **JUDGED, "sample": WHOLE, "ideal": [NUMBER], "ideal_request_key": TEXT, "variant": TEXT, "named": TEXT,
+        "request_key": TEXT,
+    },
+}  # fmt: skip
+
+
+class World:
+    """All seeds: a build, its release, what a judge said of it, and the release with that."""
+
+    def __init__(self, folder: Path, prompts: Prompts) -> None:
+        self.folder, self.build, self.plain, self.judged = folder, folder / "build", folder / "plain", folder / "judged"
+        config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "length"], "bootstrap": 10}))
+        build(Recipe(config, load_catalogue(), prompts), self.build)
+        release(self.build, self.plain, "0.1.0")
+        (folder / "whole.yaml").write_text(DIALOGUE)
+        self.annotations = [self.annotated(name, turns=45) for name in RUBRICS]
+        self.annotations.append(self.annotated(folder / "whole.yaml", turns=None))
+        release(self.build, self.judged, "0.2.0", annotations=self.annotations)
+
+    def annotated(self, rubric: str | Path, out: str = "", judge: Judge | None = None, of: Path | None = None, **how: Any) -> Path:
+        folder = self.folder / (out or f"by-{Path(rubric).stem}")
+        annotate(of or self.plain, folder, rubric=rubric, model=judge or Judge(), **how)
+        return folder
+
+    @property
+    def ledgers(self) -> list[Path]:
+        return [one / "ledger.sqlite" for one in self.annotations]
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> World:
+    return World(tmp_path_factory.mktemp("judged"), prompts)
+
+
+@pytest.fixture
+def copy(world: World, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(world.judged, tmp_path / "release"))
+
+
+def rows(folder: Path, config: str) -> list[dict[str, Any]]:
+    return [row for split in SPLITS for row in pq.read_table(folder / "data" / config / f"{split}.parquet").to_pylist()]
+
+
+def manifest_of(folder: Path) -> dict[str, Any]:
+    value: dict[str, Any] = json.loads((folder / "manifest.json").read_text())
+    return value
+
+
+def resealed(folder: Path, change: Callable[[dict[str, Any]], object] = lambda manifest: None) -> None:
+    value = manifest_of(folder)
+    change(value)
+    value["files"] = {name: digest_file(folder / name) for name in value["files"]}
+    (folder / "manifest.json").write_text(manifest_text(sealed(value)))
+
+
+def forged(folder: Path, config: str, change: Callable[[list[dict[str, Any]]], object]) -> None:
+    """Rows of ``test`` changed as somebody would who wants it to go unseen."""
+    path = folder / "data" / config / "test.parquet"
+    table = pq.read_table(path)
+    changed = table.to_pylist()
+    change(changed)
+    pq.write_table(pa.Table.from_pylist(changed, schema=table.schema), path)
+    resealed(folder)
+
+
+def said(folder: Path, ledgers: list[Path] | None = None) -> str:
+    return "\n".join(map(str, verify(folder, fast=True, ledgers=ledgers or [])))
+
+
+@pytest.mark.parametrize("config", CONTRACT)
+def test_load_dataset_gives_the_columns_and_types_of_the_contract(config: str, world: World, tmp_path: Path) -> None:
+    theirs = datasets.load_dataset(str(world.judged), config, cache_dir=str(tmp_path))
+    assert list(theirs) == list(SPLITS)
+    for split in SPLITS:
+        features = {
+            name: [one.feature.dtype] if isinstance(one, datasets.List) else one.dtype for name, one in theirs[split].features.items()
+        }
+        assert features == CONTRACT[config] and list(features) == OPTIONAL[config].names and theirs[split].num_rows > 0
+        assert theirs[split].to_list() == load(world.judged, config, split).to_list()
+        assert {split_of((row.get("dialogue_id") or row["pair_id"])[:8]) for row in theirs[split]} == {split}
+
+
+def test_a_release_without_annotations_is_as_before_and_with_them_its_texts_are_the_same(world: World, tmp_path: Path) -> None:
+    release(world.build, tmp_path / "again", "0.1.0", annotations=[])
+    assert sorted(manifest_of(tmp_path / "again")) == sorted(manifest_of(world.plain))
+    assert "annotations" not in manifest_of(world.plain) and set(manifest_of(world.plain)["counts"]).isdisjoint(OPTIONAL)
+    for path in world.plain.rglob("*.*"):
+        name = path.relative_to(world.plain)
+        assert (tmp_path / "again" / name).read_bytes() == path.read_bytes()
+        if name.parts[0] == "data":
+            assert (world.judged / name).read_bytes() == path.read_bytes()
+    with pytest.raises(InputError, match='has no "comparisons"'):
+        load(world.plain, "comparisons")
+
+
+def test_the_manifest_tells_who_judged_what_by_what_and_how_much(world: World) -> None:
+    manifest = manifest_of(world.judged)
+    by_rubric = {one["rubric"]: one for one in manifest["annotations"]}
+    assert list(by_rubric) == ["strategies", "teacher", "warmer", "whole"]
+    for name, config in [*RUBRICS.items(), ("whole", "annotations")]:
+        one, header = by_rubric[name], json.loads((world.folder / f"by-{name}" / "build.json").read_text())
+        found = [row for row in rows(world.judged, config) if row["rubric"] == name]
+        assert one["counts"] == {config: len(found)} and {row["rubric_hash"] for row in found} == {one["rubric_hash"]}
+        assert one["teacher"] == "judge" and one["release"]["seal"] == manifest_of(world.plain)["seal"] and one["left_out"] == []
+        assert (one["usage"], one["unannotated_by_reason"]) == (header["summary"]["usage"], header["summary"]["unannotated_by_reason"])
+        assert (one["templates"], one["schemas"], one["says"]) == (header["templates"], header["schemas"], header["rubric"])
+        assert one["cases"] == len((world.folder / f"by-{name}" / "outcomes.jsonl").read_text().splitlines())
+    for config in OPTIONAL:
+        assert sum(manifest["counts"][config].values()) == len(rows(world.judged, config))
+    requests = pq.read_table(world.judged / "provenance.parquet").to_pylist()
+    assert {one["what"] for one in requests} >= {"annotation", "comparison", "strategy"}
+    keys = {one["request_key"] for one in requests}
+    assert all(row[name] in keys for config in OPTIONAL for row in rows(world.judged, config) for name in row if "request_key" in name)
+
+
+def test_rows_of_whole_dialogues_have_no_pair_and_winners_follow_from_both_orders(world: World) -> None:
+    for row in rows(world.judged, "annotations"):
+        assert (row["rubric"] == "whole") == (row["pair_id"] is None) == (row["turn"] is None) == (row["variant"] is None)
+    for row in rows(world.judged, "comparisons"):
+        assert row["variant_1"] < row["variant_2"] and row["consistent"] == (row["winner_12"] == row["winner_21"])
+        assert row["winner"] == (row["winner_12"] if row["consistent"] else None)
+    known = {row["strategy"] for row in rows(world.judged, "pairs")}
+    assert {row["named"] for row in rows(world.judged, "strategies")} & known
+
+
+def test_card_and_croissant_name_the_configs(world: World) -> None:
+    card = (world.judged / "README.md").read_text()
+    manifest = manifest_of(world.judged)
+    for config in OPTIONAL:
+        assert f"- config_name: {config}\n" in card
+        assert f"| `{config}` | " in card and " | ".join(str(count) for count in manifest["counts"][config].values()) in card
+    assert "| `consistent` | true or false |" in card and card.count("--annotations ANNOTATIONS") == 4
+    croissant = mlcroissant.Dataset(jsonld=str(world.judged / "croissant.json"))
+    names = {one.id for one in croissant.metadata.record_sets}
+    assert {f"{config}_{split}" for config in OPTIONAL for split in SPLITS} <= names
+    found = next(iter(croissant.records("comparisons_test")))
+    assert found["comparisons_test/pair_id"].decode() in {row["pair_id"] for row in rows(world.judged, "comparisons")}
+
+
+def test_what_the_card_says_to_preference_trainers_runs(world: World) -> None:
+    card = (world.judged / "README.md").read_text()
+    code = next(part for part in (one.split("```")[0] for one in card.split("```python\n")[1:]) if "comparisons" in part)
+    scope: dict[str, Any] = {}
+    exec(code.replace("<this folder or repository>", str(world.judged)), scope)  # noqa: S102
+    train = scope["train"]
+    assert train.column_names == ["prompt", "chosen", "rejected"] and train.num_rows > 0
+    assert all(row["chosen"] != row["rejected"] for row in train)
+
+
+def test_a_judged_release_is_what_it_claims_with_and_without_the_ledgers(world: World) -> None:
+    assert verify(world.judged) == []
+    assert verify(world.judged, fast=True, ledgers=world.ledgers) == []
+    assert said(world.judged, world.ledgers[:1]).count("no ledger that was given holds its answers") == 3
+    with pytest.raises(InputError, match="no annotations"):
+        verify(world.plain, ledgers=world.ledgers)
+
+
+FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
+    "a score": ("annotations", lambda row: row.update(value=1 - row["value"]), "value: says"),
+    "a reason": ("annotations", lambda row: row.update(reason="because"), "reason: says because, the answer"),
+    "a winner": (
+        "comparisons",
+        lambda row: row.update(winner_12=row["variant_1"], winner_21=row["variant_1"], winner=row["variant_1"], consistent=True),
+        "winner_",
+    ),
+    "a reason of a comparison": ("comparisons", lambda row: row.update(reason_21="because"), "reason_21: says because"),
+    "a strategy": ("strategies", lambda row: row.update(named="Clarification"), "named: says Clarification"),
+    "an ideal": ("strategies", lambda row: row.update(ideal=[1.0] + [0.0] * 14), "ideal: says"),
+}
+
+
+@pytest.mark.parametrize("name", FORGERIES)
+def test_a_forgery_that_fits_together_is_found_by_the_ledger_alone(name: str, world: World, copy: Path) -> None:
+    config, change, told = FORGERIES[name]
+
+    def all_rows(found: list[dict[str, Any]]) -> None:
+        for row in found:
+            change(row)
+
+    forged(copy, config, all_rows)
+    assert said(copy) == ""
+    assert told in said(copy, world.ledgers)
+
+
+def without(folder: Path, config: str, goes: Callable[[dict[str, Any]], bool], **entry: Any) -> None:
+    """Takes rows out with all that tells of them: their requests, the counts of manifest and card."""
+    before = rows(folder, config)
+    gone = [row for row in before if goes(row)]
+    path = folder / "data" / config / "test.parquet"
+    table = pq.read_table(path)
+    pq.write_table(pa.Table.from_pylist([row for row in table.to_pylist() if not goes(row)], schema=table.schema), path)
+    left = {row[name] for row in rows(folder, config) for name in row if "request_key" in name}
+    keys = {row[name] for row in gone for name in row if "request_key" in name} - left
+    path = folder / "provenance.parquet"
+    table = pq.read_table(path)
+    pq.write_table(pa.Table.from_pylist([row for row in table.to_pylist() if row["request_key"] not in keys], schema=table.schema), path)
+
+    def recount(manifest: dict[str, Any]) -> None:
+        counts = manifest["counts"][config]
+        counts["test"] -= len(gone)
+        card = folder / "README.md"
+        card.write_text(re.sub(rf"(\| `{config}` \| .* \| )\d+ \|", rf"\g<1>{counts['test']} |", card.read_text()))
+        for one in manifest["annotations"]:
+            one["counts"] = {name: count - sum(row["rubric"] == one["rubric"] for row in gone) for name, count in one["counts"].items()}
+            if any(row["rubric"] == one["rubric"] for row in gone):
+                one.update({name: change(one[name]) for name, change in entry.items()})
+
+    resealed(folder, recount)
+
+
+def test_a_missing_row_is_found_by_the_ledger_alone(world: World, copy: Path) -> None:
+    first = pq.read_table(copy / "data" / "comparisons" / "test.parquet").to_pylist()[0]
+    without(copy, "comparisons", lambda row: row == first)
+    assert said(copy) == ""
+    assert f"{first['pair_id']} {first['variant_1']} {first['variant_2']}" in (found := said(copy, world.ledgers))
+    assert "is missing: the ledger holds its answer" in found
+
+
+@pytest.mark.parametrize("cases", [lambda count: count, lambda count: count - 1])
+def test_a_case_that_is_left_out_whole_is_found_by_the_ledger_alone(cases: Callable[[int], int], world: World, copy: Path) -> None:
+    name = pq.read_table(copy / "data" / "comparisons" / "test.parquet").to_pylist()[0]["pair_id"]
+    without(copy, "comparisons", lambda row: row["pair_id"] == name, cases=cases)
+    assert said(copy) == ""
+    found = said(copy, world.ledgers)
+    assert "is said to be of 45 cases" in found or f"has no row of {name}, which the ledger answers" in found
+
+
+def test_a_text_that_was_changed_under_its_annotations_is_found_by_the_ledger(world: World, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(world.judged, tmp_path / "r"))
+    name = pq.read_table(other / "data" / "comparisons" / "test.parquet").to_pylist()[0]["pair_id"]
+
+    def swap(found: list[dict[str, Any]]) -> None:
+        for row in found:
+            if row["pair_id"] == name:
+                row["near_empathetic"] += " "
+
+    forged(other, "controls", swap)
+    assert f"{name}: the ledger has no answer about this text" in said(other, world.ledgers) or "near_empathetic" in said(other)
+
+
+UNFIT: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
+    "winner": ("comparisons", lambda row: row.update(winner=None if row["winner"] else row["variant_1"]), "its winner is"),
+    "order": ("comparisons", lambda row: row.update(variant_1=row["variant_2"], variant_2=row["variant_1"]), "compares"),
+    "ideal": ("strategies", lambda row: row.update(ideal=[0.5] * 15), "its ideal adds up to 7.5, not to 1"),
+    "short": ("strategies", lambda row: row.update(ideal=[1.0]), "ideal"),
+    "named": ("strategies", lambda row: row.update(named="Kindness"), '"Kindness" is no strategy'),
+    "value": ("annotations", lambda row: row.update(value=7.0), "is not between 0 and 1"),
+    "nan": ("annotations", lambda row: row.update(value=float("nan")), "nan is not between 0 and 1"),
+    "criterion": ("annotations", lambda row: row.update(criterion="charm"), '"charm" is no criterion of the rubric'),
+    "teacher": ("annotations", lambda row: row.update(teacher="another"), 'names no annotations by "another"'),
+    "pair": ("comparisons", lambda row: row.update(pair_id=row["pair_id"][:-2] + "99"), "is no pair of the release"),
+    "split": ("comparisons", lambda row: row.update(pair_id="001-seed-t01"), "belongs to train by its id"),
+    "key": ("comparisons", lambda row: row.update(request_key_12="s1-" + "0" * 64), "its request is not in the provenance"),
+    "null": ("annotations", lambda row: row.update(teacher=None), "teacher"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_a_row_that_does_not_fit_is_named_without_a_ledger(name: str, copy: Path) -> None:
+    config, change, told = UNFIT[name]
+    forged(copy, config, lambda found: change(found[0]))
+    found = said(copy)
+    assert told in found and f"{config}/test.parquet: row 0" in found
+
+
+def test_a_row_that_is_there_twice_and_counts_that_do_not_fit_are_named(copy: Path) -> None:
+    forged(copy, "comparisons", lambda found: found.append(found[0]))
+    resealed(copy, lambda manifest: manifest["counts"]["comparisons"].update(test=manifest["counts"]["comparisons"]["test"] + 1))
+    found = said(copy)
+    assert "says what another row says of the same" in found and "rows, the data holds" in found
+
+
+def test_a_config_that_the_manifest_does_not_count_is_named(copy: Path) -> None:
+    resealed(copy, lambda manifest: manifest["counts"].pop("strategies"))
+    assert "is not counted in the manifest" in said(copy)
+
+
+def test_a_rubric_that_was_changed_in_the_manifest_is_named(copy: Path) -> None:
+    resealed(copy, lambda manifest: manifest["annotations"][1]["says"].update(persona="You are easily pleased."))
+    assert "does not fit its hash" in said(copy)
+
+
+def test_annotations_of_other_texts_are_refused_with_both_releases_named(world: World, tmp_path: Path) -> None:
+    other = Path(shutil.copytree(world.plain, tmp_path / "other"))
+    path = other / "data" / "pairs" / "test.parquet"
+    table = pq.read_table(path)
+    changed = [{**row, "empathetic": row["empathetic"] + " Truly."} for row in table.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(changed, schema=table.schema), path)
+    resealed(other)
+    judged = tmp_path / "judged"
+    annotate(other, judged, rubric="warmer", model=Judge(), turns=45)
+    with pytest.raises(InputError) as error:
+        release(world.build, tmp_path / "r", "0.3.0", annotations=[judged])
+    told = str(error.value)
+    assert f"judged demo 0.1.0 (seal {manifest_of(other)['seal']})" in told and "empathy-eval-demo 0.3.0 has other texts at " in told
+    assert not (tmp_path / "r").exists()
+
+
+def test_annotations_of_a_dialogue_that_was_withdrawn_are_left_out_and_named(world: World, tmp_path: Path, prompts: Prompts) -> None:
+    gone = rows(world.judged, "comparisons")[0]["pair_id"][:8]
+    withdrawn = [{"dialogue_id": gone, "reason": "a test", "date": "2026-02-01"}]
+    config = load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "length"], "bootstrap": 10}, withdrawn=withdrawn))
+    build(Recipe(config, load_catalogue(), prompts), tmp_path / "b")
+    made = release(tmp_path / "b", tmp_path / "r", "0.3.0", annotations=world.annotations).manifest
+    for one in made["annotations"]:
+        assert all(name.startswith(gone) for name in one["left_out"])
+        assert one["cases"] + len(one["left_out"]) == (60 if one["rubric"] == "whole" else 45)
+    assert not any(row["pair_id"].startswith(gone) for row in rows(tmp_path / "r", "comparisons"))
+    assert said(tmp_path / "r", world.ledgers) == ""
+    found = diff(world.judged, tmp_path / "r").annotations
+    assert found["comparisons"]["removed"] > 0 == found["comparisons"]["added"] == found["comparisons"]["changed"]
+
+
+def test_a_ledger_that_was_filled_for_more_is_no_fault_and_a_smaller_sample_is_taken_whole(world: World, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(world.annotations[1], tmp_path / "a"))
+    annotate(world.plain, folder, rubric="warmer", model=Judge(), turns=60)
+    assert said(world.judged, [folder / "ledger.sqlite", *(one for one in world.ledgers if one.parent.name != "by-warmer")]) == ""
+    release(world.build, tmp_path / "r", "0.3.0", annotations=[folder, *(one for one in world.annotations if one.name != "by-warmer")])
+    found = diff(world.judged, tmp_path / "r")
+    assert list(found.annotations) == ["comparisons"] and found.annotations["comparisons"]["changed"] == 0
+    assert f"rows of comparisons: {found.annotations['comparisons']['added']} added, 0 removed, 0 changed" in str(found)
+    assert not diff(world.judged, world.judged).annotations
+
+
+def test_what_cannot_be_taken_is_refused_all_at_once(world: World, tmp_path: Path) -> None:
+    twice = Path(shutil.copytree(world.annotations[0], tmp_path / "twice"))
+    broken = Path(shutil.copytree(world.annotations[1], tmp_path / "broken"))
+    (broken / "outcomes.jsonl").write_text("")
+    with pytest.raises(InputError) as error:
+        release(world.build, tmp_path / "r", "0.3.0", annotations=[world.annotations[0], twice, broken, tmp_path / "none"])
+    told = str(error.value)
+    assert 'is by "judge" and the rubric "teacher", as' in told and "was changed after" in told and "no finished annotations" in told
+
+
+def test_a_judge_that_adds_to_its_requests_must_be_named_to_be_taken(world: World, tmp_path: Path) -> None:
+    folder = tmp_path / "a"
+    annotate(world.plain, folder, rubric="warmer", model=Judge(parameters={"temperature": 0}), turns=2)
+    with pytest.raises(InputError, match="named as module:name"):
+        release(world.build, tmp_path / "r", "0.3.0", annotations=[folder])
