@@ -18,7 +18,7 @@ from empathy_eval.design.rubrics import Criterion, Rubric, Scale, load_rubric
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.shortcuts import WORDS_ALONE, audit
 from empathy_eval.raters.agreement import Measure
-from empathy_eval.raters.judges.annotating import Annotating, Design, annotations_of, judge_file
+from empathy_eval.raters.judges.annotating import Annotating, Design, annotations_of, judge_of
 from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
 from empathy_eval.raters.judges.folder import Folder
 from empathy_eval.raters.judges.worth import Beside, CriterionWorth, Worth, beside_of, worth_of
@@ -287,7 +287,7 @@ def test_nothing_said_at_all_is_told_without_figures(light: Path) -> None:
 
 
 def config_of(release: Path, of: Rubric) -> Annotating:
-    return annotations_of(release, of, judge_file("m", "http://localhost:1/v1"), Design(1)).config
+    return annotations_of(release, of, judge_of("m", "http://localhost:1/v1"), Design(1)).config
 
 
 class Scripted(Server):
