@@ -287,6 +287,8 @@ def test_two_tabs_never_overwrite_each_other_silently(tab: Page, catalogue: Cata
     other.goto(address)
     press(tab, "1 1 1")
     other.get_by_text("changed in another tab").wait_for()
+    # Each of the three is told by an event of its own, and these come when they come.
+    other.locator("input:checked").nth(2).wait_for(state="attached")
     assert other.locator("input:checked").count() == 3
     # Both at once: the second tab writes before it has heard of the first's change.
     other.evaluate("""() => {
