@@ -38,7 +38,7 @@ def rubric(*criteria: Criterion, kind: str = "rating") -> Rubric:
 
 def folder(of: Rubric, cases: list[Annotated], teacher: str = "m", samples: int = 1, **summary: Any) -> Folder:
     configuration = {
-        "judge": {"model": teacher}, "rubric": of.name, "rubric_hash": of.hash, "samples_of_a_text": samples,
+        "judge": {"kind": "openai", "model": teacher}, "rubric": of.name, "rubric_hash": of.hash, "samples_of_a_text": samples,
         "release": {"name": "demo", "version": "0.1.0", "seal": "s1-0"},
     }  # fmt: skip
     told = {"missing": 0, "unannotated_by_reason": {}, "usage": {}, **summary}
