@@ -8,7 +8,9 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
+from empathy_eval.base.errors import InputError
 from empathy_eval.base.text import words
+from empathy_eval.design import planning
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import FAR, NEAR
 from empathy_eval.design.phases import PhaseRules, breaches
@@ -128,6 +130,12 @@ def test_a_course_that_cannot_be_answered_is_drawn_anew(phases: tuple[str, ...],
         assert not any(
             turn.strategy and own.taxonomy[turn.strategy].asks and after.role == "helper" for turn, after in itertools.pairwise(turns)
         )
+
+
+def test_where_no_course_is_found_it_is_told(full: Catalogue, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(planning, "REDRAWN", 0)
+    with pytest.raises(InputError, match="no order of 12 to 22 turns was found .* that asks\n.*allow more turns"):
+        drawn_plan(7, 1, 0, full, PhaseRules())
 
 
 def test_manners_and_devices_are_drawn_apart(full: Catalogue) -> None:

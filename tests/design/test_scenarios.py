@@ -122,3 +122,9 @@ def test_personas_and_telltale_words_are_checked_and_may_be_left_out(world: Path
     (world / "telltale.yaml").unlink()
     found = load_catalogue(world)
     assert found.personas is None and found.telltale == () and list(found.files) == ["taxonomy.yaml"]
+
+
+def test_a_cold_text_with_a_manner_and_no_text_is_told_what_it_misses(world: Path) -> None:
+    edit(world / PET, lambda value: helper_turns(value)[0]["apathetic"].pop("text"))
+    (problem,) = problems(world)
+    assert 'apathetic: misses "text"' in problem

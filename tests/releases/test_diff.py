@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.configuration import load_configuration
@@ -98,3 +99,15 @@ def test_a_damaged_release_is_named(name: str, content: bytes | None, releases: 
 def test_a_folder_that_is_no_release_is_refused(releases: tuple[Path, Path], tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is no release"):
         diff(releases[0], tmp_path)
+
+
+def test_a_column_that_an_older_release_has_not_changes_no_dialogue(light: Path, tmp_path: Path) -> None:
+    older = Path(shutil.copytree(light, tmp_path / "older"))
+    for path in [*older.glob("data/pairs/*.parquet"), *older.glob("data/controls/*.parquet")]:
+        pq.write_table(pq.read_table(path).drop_columns(["apathetic_manner", "empathetic_device"]), path)
+    manifest = json.loads((older / "manifest.json").read_text())
+    manifest["scenario_files"] = {**manifest["scenario_files"], "personas.yaml": "another"}
+    (older / "manifest.json").write_text(json.dumps(manifest))
+    found = diff(older, light)
+    assert found.changed == () and found.columns["pairs"] == ["+apathetic_manner", "+empathetic_device"]
+    assert any("personas.yaml" in name for name in found.made_by)
