@@ -1,4 +1,4 @@
-"""``annotate``: let a judge rate or compare the replies of a release by a rubric."""
+"""``annotate``: let a judge rate or compare the replies of a release or a build by a rubric."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def annotate(
     templates: str | Path | None = None, ways: Mapping[str, Any] | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> Handed:  # fmt: skip
-    """Lets a judge annotate a release by a rubric, in the folder ``out``: asks for what its ledger does not have.
+    """Lets a judge annotate a release or a finished build by a rubric, in the folder ``out``: asks for what its ledger does not have.
 
     ``model`` is a name, the path of a YAML file, its content, or an object of one's own. ``turns`` of the sample are judged (None: all), of
     each the texts of ``variants`` (None: all there are), each ``samples`` times. ``ways`` may hold what ``build`` takes of ``ledger``,
@@ -56,7 +56,7 @@ def _job(
 ) -> Annotations:  # fmt: skip
     from empathy_eval.design.rubrics import load_rubric
     from empathy_eval.raters.judges.annotating import Design, annotations_of, judge_of
-    from empathy_eval.raters.judges.cases import TEXTS
+    from empathy_eval.raters.judges.sources import TEXTS
     from empathy_eval.releases.fetch import release_folder
 
     if strange := [name for name in variants or () if name not in TEXTS]:
@@ -82,19 +82,20 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "annotate",
         help="let a judge rate or compare replies by a rubric",
-        description="Asks a model to judge the replies of a release by a rubric, through a ledger of its own: nothing answered is asked "
+        description="Asks a model to judge the replies of a release or a build by a rubric, through a ledger of its own: nothing answered is asked "
         "for twice. The judge never sees which variant it reads, nor another one beside it. What it cannot say in form stays unannotated.",
         epilog=EXAMPLES.format(rubrics=", ".join(rubrics)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
+    verb.add_argument("release", metavar="BUILD_OR_RELEASE", help=f"the release, {A_RELEASE}; or the folder of a finished build")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of one judge and rubric")
     verb.add_argument("--rubric", required=True, metavar="NAME", help="a packaged rubric by its name, or a file of your own")
     verb.add_argument("--model", required=True, metavar="NAME", help="the judge: the name of a model, or a YAML file that describes it")
     verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the judge, such as http://localhost:8000/v1")
     verb.add_argument(
         "--turns", type=_turns, default=2000, metavar="N",
-        help="how many turns (or dialogues) are judged, evenly over scenarios and manners: a number, or all; more only add (default: 2000)",
+        help="how many turns (or dialogues) are judged: a number, or all; more only add (default: 2000). Turns with controls come first, "
+        "unless --variants leaves controls out; these, and then all others, evenly over scenarios and manners",
     )  # fmt: skip
     verb.add_argument("--variants", type=lambda text: text.split(","), metavar="A,B", help="the texts that are judged (default: all)")
     verb.add_argument("--samples", type=int, default=1, metavar="K", help="how often each text is judged (default: 1)")
@@ -122,6 +123,12 @@ def run(options: argparse.Namespace) -> int:
     from empathy_eval.raters.judges.worth import beside_of, worth_of
     from empathy_eval.releases.fetch import release_folder
 
+    built = "seal" not in job.config.release
+    if built and (options.beside or options.reviews):
+        what = f"hold a judge against others over a release, and {options.release} is a build"
+        raise input_error(
+            "--beside, --reviews", what, "leave them out, or annotate the release of it: what the ledger has is not asked for again"
+        )
     # What it is held against is read before anything is asked: a wrong name costs nothing.
     beside = beside_of(job.config, options.out, options.beside, options.reviews)
 
@@ -129,10 +136,26 @@ def run(options: argparse.Namespace) -> int:
         ways.refuse_contradictions("annotate")
         return do(job, options.out, ways)
 
-    def worth() -> Said:
+    def worth() -> Said | Unsaid:
+        if built:
+            return Unsaid(f"empathy-eval release {options.release} --annotations {options.out} … takes them into the release of the build")
         return Said(worth_of(read_annotations(options.out), release_folder(options.release), beside))
 
     return done(options, "annotate", work, worth)
+
+
+@dataclass(frozen=True)
+class Unsaid:
+    """Where to go on from annotations of a build: what a judge is worth is reckoned over a release."""
+
+    step: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Nothing."""
+        return {}
+
+    def __str__(self) -> str:
+        return self.step
 
 
 @dataclass(frozen=True)

@@ -83,6 +83,8 @@ class Asker:
         self.offline = offline
         # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
         self.stopped: EmpathyEvalError | None = None
+        # By key what was sent and is not stored yet: who asks the very same meanwhile waits for that answer.
+        self._under_way: dict[str, asyncio.Task[Completion]] = {}
 
     async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, again: int = 0) -> Answer[T] | None:
         """The first good sample of the model for that kind, or None when samples are used up; every sample not taken is in the trail.
@@ -111,7 +113,7 @@ class Asker:
         return None
 
     async def complete(self, model: Model, request: Request) -> Completion:
-        """The completion of a request: from the ledger, or from the model and then stored before it is used."""
+        """The completion of a request: from the ledger, or from the model and then stored before it is used. The same is sent once."""
         found = self.ledger.get(request.key)
         if found is not None:
             return found
@@ -119,6 +121,14 @@ class Asker:
             raise NoAnswer(f"not in the ledger: {request.about}, sample {request.sample}, key {request.key}")
         if self.stopped:
             raise self.stopped
+        asked = self._under_way.get(request.key)
+        if asked is None:
+            asked = self._under_way[request.key] = asyncio.create_task(self._asked(model, request))
+            asked.add_done_callback(lambda _: self._under_way.pop(request.key))
+        return await asked
+
+    async def _asked(self, model: Model, request: Request) -> Completion:
+        """What the model answers, once it is stored."""
         start = time.monotonic()
         try:
             completion = await model.complete(request)

@@ -64,9 +64,9 @@ class Configuration:
         """The hash of everything that can change what a build asks for."""
         return identity_of(self.published)
 
-    def owns(self, published: dict[str, Any]) -> bool:
-        """Whether a folder of that configuration is one of this one: what only a release reads may differ."""
-        return identity_of(published) == self.identity
+    def misfit(self, published: dict[str, Any]) -> str | None:
+        """What a folder of that configuration holds, if it is none of this build's: what only a release reads may differ."""
+        return None if identity_of(published) == self.identity else "holds the build of another configuration"
 
     @property
     def published(self) -> dict[str, Any]:

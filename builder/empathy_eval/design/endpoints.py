@@ -83,8 +83,8 @@ class Asks(Protocol):
     @property
     def published(self) -> dict[str, Any]: ...  # noqa: D102
 
-    def owns(self, published: dict[str, Any]) -> bool:
-        """Whether a folder of that configuration is a folder of this one."""
+    def misfit(self, published: dict[str, Any]) -> str | None:
+        """What a folder of that configuration holds, if that is none of this one's; None if it is."""
         ...
 
 

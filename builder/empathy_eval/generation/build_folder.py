@@ -24,17 +24,17 @@ OUTCOMES, BUILD, CONFIGURATION, LEDGER = "outcomes.jsonl", "build.json", "config
 
 
 def claim_folder(out: Path, config: Asks) -> None:
-    """Sees to it that a build folder belongs to one configuration.
+    """Sees to it that the folder of a job belongs to one configuration.
 
     Raises:
-        InputError: if it is a file, holds the build of another configuration, or holds what is no build.
+        InputError: if it is a file, holds what comes of another configuration, or holds what comes of none.
     """
     if out.exists() and not out.is_dir():
         raise input_error(out, "is a file", "name a folder with --out")
     written = out / CONFIGURATION
     fix = "name another folder with --out; a ledger can be shared with --ledger"
-    if written.is_file() and not config.owns(read_json(written, None, fix)):
-        raise input_error(out, "holds the build of another configuration", fix)
+    if written.is_file() and (held := config.misfit(read_json(written, None, fix))):
+        raise input_error(out, held, fix)
     # A ledger alone is no obstacle: it was put there, or the disk was full before anything else could be written.
     if out.is_dir() and not written.is_file() and not all(path.name.startswith(LEDGER) for path in out.iterdir()):
         raise input_error(out, "is not empty and holds no build", "name another folder with --out")

@@ -21,6 +21,7 @@ from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
 from empathy_eval.raters.judges.folder import Folder, read_annotations
 from empathy_eval.raters.judges.replay import Replay
+from empathy_eval.raters.judges.sources import told
 
 # What a row of each config is called in the provenance.
 WHAT = {"annotations": "annotation", "comparisons": "comparison", "strategies": "strategy"}
@@ -93,7 +94,7 @@ def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -
     pairs = [(by_place[case.dialogue_id, case.turn], case) for case in cases]
     others = [one.pair_id or one.dialogue_id for one, case in pairs if not replay.fits(one, case)]
     if others or not pairs:
-        judged = "{name} {version} (seal {seal})".format(**said["release"])
+        judged = told(said["release"])
         shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
         what = f"judged {judged}, and {name} has other texts at {shown}" if others else f"judged {judged}, of which {name} has nothing"
         fix = f"annotate {name} itself: what did not change is in the ledger"

@@ -18,7 +18,6 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models import asked_models
 from empathy_eval.completions.models.own import own_models
 from empathy_eval.completions.models.protocol import Model
-from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.endpoints import DELIVERY, ModelConfig, model_of
 from empathy_eval.design.judge_prompts import JudgePrompts, judge_prompts
 from empathy_eval.design.kinds import JUDGE, JUDGING
@@ -27,8 +26,10 @@ from empathy_eval.design.rubrics import Rubric
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.summary import Summary
 from empathy_eval.raters.judges.annotations import Annotated
-from empathy_eval.raters.judges.cases import TEXTS, Case, cases_of, dialogues_of
+from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
+from empathy_eval.raters.judges.differences import differences
 from empathy_eval.raters.judges.judge import Judge, compared
+from empathy_eval.raters.judges.sources import TEXTS, source_of
 
 # Samples of a bad answer, and repairs of each.
 SAMPLES, REPAIRS = 2, 1
@@ -45,7 +46,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Annotating:
-    """What annotations are configured by: the judge, the rubric by its hash, the release by its seal, and how much is judged."""
+    """What annotations are configured by: the judge, the rubric by its hash, what a release or a build is named by, and how much."""
 
     judge: Mapping[str, Any]
     rubric: Rubric
@@ -65,9 +66,12 @@ class Annotating:
         """The hash of all that can change what is asked for."""
         return digest(self.published)
 
-    def owns(self, published: dict[str, Any]) -> bool:
-        """Whether a folder of that configuration is one of this one: another number of turns only adds to it, or leaves some out."""
-        return {**published, "turns": None} == {**self.published, "turns": None}
+    def misfit(self, published: dict[str, Any]) -> str | None:
+        """What a folder of that configuration holds, if that is none of this one's; another number of turns adds to it or leaves some out."""
+        if not isinstance(published, dict) or "rubric_hash" not in published:
+            return "holds a build, and no annotations"
+        found = "; ".join(differences(published, self.published))
+        return f"holds annotations {found}" if found else None
 
     @property
     def published(self) -> dict[str, Any]:
@@ -169,17 +173,17 @@ class AnnotationSummary(Summary):
 
 
 def annotations_of(
-    source: Path, rubric: Rubric, judge: Mapping[str, Any], design: Design, *, given: Any = None, templates: Path | None = None
+    folder: Path, rubric: Rubric, judge: Mapping[str, Any], design: Design, *, given: Any = None, templates: Path | None = None
 ) -> Annotations:
-    """The job of judging a release.
+    """The job of judging a release, or a finished build.
 
     ``judge`` is a model as under ``models`` of a configuration, ``given`` an object in its place.
 
     Raises:
-        InputError: if the folder is no release, there is nothing to judge, or the judge or the design is not valid.
+        InputError: if the folder is neither, there is nothing to judge, or the judge or the design is not valid.
     """
-    manifest = read_manifest(source)
-    release = {"name": manifest["configuration"]["name"], "version": manifest["version"], "seal": manifest["seal"]}
+    source = source_of(folder)
+    named = source.named
     check(dict(judge), "judge", "--model")
     if judge["kind"] == "seed-bank":
         raise input_error("--model", '"seed-bank" holds dialogues, and judges nothing', "name an endpoint's model, or one of your own")
@@ -188,9 +192,9 @@ def annotations_of(
     cases = dialogues_of(source, design.turns) if rubric.unit == "dialogue" else cases_of(source, design.turns, design.variants, shown)
     if not cases or (rubric.kind == "preference" and not any(map(compared, cases))):
         raise input_error(
-            source, "holds nothing to judge", "name a release with pairs, and variants (--variants) that this rubric is about"
+            folder, "holds nothing to judge", "name a release or a build with pairs, and variants (--variants) that this rubric is about"
         )
-    config = Annotating(judge, rubric, design, release, model_of(judge))
+    config = Annotating(judge, rubric, design, named, model_of(judge))
     return Annotations(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {})
 
 

@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from empathy_eval.base.hashing import digest_bytes
-from empathy_eval.base.tabular import table_batches
-from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import WAYS, column, files_of, parts_of
-
-REFERENCE = "reference"
-TEXTS = (REFERENCE, *PAIR_VARIANTS, *CONTROLS)
-MANNER = WAYS[0]
+from empathy_eval.design.contrasts import CONTROLS
+from empathy_eval.design.dataset import parts_of
+from empathy_eval.raters.judges.sources import REFERENCE as REFERENCE
+from empathy_eval.raters.judges.sources import TEXTS as TEXTS
+from empathy_eval.raters.judges.sources import Conversation, Placed, Released, Source
 
 
 @dataclass(frozen=True)
@@ -31,7 +26,7 @@ class Case:
     dialogue_id: str
     turn: int | None
     pair_id: str | None
-    conversation: tuple[tuple[str, str], ...]
+    conversation: Conversation
     texts: dict[str, str] = field(default_factory=dict)
 
 
@@ -56,48 +51,49 @@ def spread_out(names: dict[str, Stratum]) -> list[str]:
     return [name for _, _, name in sorted(placed)]
 
 
-def cases_of(release_dir: Path, turns: int | None, variants: Iterable[str] = TEXTS, but: frozenset[str] = frozenset()) -> list[Case]:
-    """So many turns of a release (None: all) with the texts of some variants, in the order of the sample; those in ``but`` are left out.
+def sample_of(turns: Iterable[Placed], variants: Collection[str] = TEXTS) -> list[str]:
+    """The names of turns in the order of the sample: where controls are among the variants, turns that have them come first.
+
+    They are few, and what tells a judge from a shortcut is reckoned from them alone.
+    """
+    first, last = dict[str, Stratum](), dict[str, Stratum]()
+    known: dict[Stratum, Stratum] = {}
+    leading = not set(CONTROLS).isdisjoint(variants)
+    for one in turns:
+        stratum = Stratum(one.scenario_id, one.manner)
+        (first if leading and one.controls else last)[one.name] = known.setdefault(stratum, stratum)
+    return [*spread_out(first), *spread_out(last)]
+
+
+def cases_of(source: Source | Path, turns: int | None, variants: Iterable[str] = TEXTS, but: frozenset[str] = frozenset()) -> list[Case]:
+    """So many turns (None: all) with the texts of some variants, in the order of :func:`sample_of`; those in ``but`` are left out.
+
+    A path is the folder of a release, which need not have its manifest yet.
 
     Raises:
         InputError: if a file is not there, or does not hold what the data contract says.
     """
-    ids = column(release_dir, "pairs", "pair_id")
-    manners = column(release_dir, "pairs", MANNER) if _has(release_dir, MANNER) else [None] * len(ids)
-    strata = map(Stratum, column(release_dir, "pairs", "scenario_id"), manners)
-    order = [name for name in spread_out(dict(zip(ids, strata, strict=True))) if name not in but][:turns]
-    wanted, found = set(order), dict[str, dict[str, Any]]()
-    for config, names in (("pairs", (REFERENCE, *PAIR_VARIANTS)), ("controls", CONTROLS)):
-        asked = [name for name in names if name in set(variants)]
-        context = ["context"] if config == "pairs" else []
-        for row in _rows(release_dir, config, ["pair_id", *asked, *context], wanted):
-            found.setdefault(row["pair_id"], {}).update(row)
-    return [_case(name, found[name]) for name in order]
+    source, asked = _source(source), set(variants)
+    order = [name for name in sample_of(source.turns(), asked) if name not in but][:turns]
+    contexts, texts = dict[str, Conversation](), dict[str, dict[str, str]]()
+    for name, context, some in source.texts(set(order), asked):
+        contexts[name] = contexts.get(name, ()) or context
+        texts.setdefault(name, {}).update(some)
+    return [_case(name, contexts[name], texts[name]) for name in order]
 
 
-def dialogues_of(release_dir: Path, number: int | None) -> list[Case]:
-    """So many dialogues of a release (None: all) as they are in it, in the order of the sample."""
-    ids = column(release_dir, "dialogues", "dialogue_id")
-    strata = dict(zip(ids, map(Stratum, column(release_dir, "dialogues", "scenario_id")), strict=True))
-    order = spread_out(strata)[:number]
-    wanted = set(order)
-    turns = {row["dialogue_id"]: row["turns"] for row in _rows(release_dir, "dialogues", ["dialogue_id", "turns"], wanted)}
-    return [Case(name, None, None, tuple((turn["role"], turn["text"]) for turn in turns[name])) for name in order]
+def dialogues_of(source: Source | Path, number: int | None) -> list[Case]:
+    """So many dialogues (None: all) as they are in a release or a build, in the order of the sample."""
+    source = _source(source)
+    order = spread_out({one.name: Stratum(one.scenario_id) for one in source.dialogues()})[:number]
+    turns = dict(source.conversations(set(order)))
+    return [Case(name, None, None, turns[name]) for name in order]
 
 
-def _case(name: str, row: dict[str, Any]) -> Case:
+def _source(source: Source | Path) -> Source:
+    return Released(source) if isinstance(source, Path) else source
+
+
+def _case(name: str, conversation: Conversation, texts: dict[str, str]) -> Case:
     dialogue_id, turn = parts_of(name)
-    conversation = tuple((one["role"], one["text"]) for one in row["context"])
-    return Case(dialogue_id, turn, name, conversation, {variant: row[variant] for variant in TEXTS if variant in row})
-
-
-def _has(release_dir: Path, name: str) -> bool:
-    return all(name in next(iter(table_batches(path, None))).schema.names for path in files_of(release_dir, "pairs", ("train",)))
-
-
-def _rows(release_dir: Path, config: str, names: list[str], wanted: set[str]) -> Iterator[dict[str, Any]]:
-    """The rows of a config whose first column is wanted."""
-    for path in files_of(release_dir, config):
-        for batch in table_batches(path, names):
-            keep = [place for place, name in enumerate(batch.column(0).to_pylist()) if name in wanted]
-            yield from batch.take(pa.array(keep, pa.int64())).to_pylist()
+    return Case(dialogue_id, turn, name, conversation, {variant: texts[variant] for variant in TEXTS if variant in texts})

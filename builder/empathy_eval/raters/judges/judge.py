@@ -14,7 +14,8 @@ from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING
 from empathy_eval.design.rubrics import Criterion
 from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
 from empathy_eval.raters.judges.answers import ideal_of, named_of, ratings_of
-from empathy_eval.raters.judges.cases import REFERENCE, Case
+from empathy_eval.raters.judges.cases import Case
+from empathy_eval.raters.judges.sources import REFERENCE
 
 # What is compared where nothing else is asked for; both must be there.
 COMPARED = (

@@ -21,6 +21,7 @@ from empathy_eval.raters.judges.annotating import Annotating
 from empathy_eval.raters.judges.choices import decided, preferences, strategies
 from empathy_eval.raters.judges.folder import Folder, read_annotations
 from empathy_eval.raters.judges.reckoning import Reckoning
+from empathy_eval.raters.judges.sources import told
 from empathy_eval.raters.judges.stance import Shortcuts, at_equal_closeness
 from empathy_eval.raters.judges.values import PLACES, Scored, Text, scored_of
 from empathy_eval.raters.review.record import CRITERIA, read_record
@@ -116,9 +117,8 @@ def _misfits(folder: Folder, config: Annotating, *, again: bool) -> Iterator[tup
     theirs, kind = folder.header["configuration"], config.rubric.kind
     if again:
         yield "is --out, or named twice", "name each other folder once"
-    if theirs["release"]["seal"] != config.release["seal"]:
-        release = theirs["release"]
-        yield f'is of another release, "{release["name"]}" {release["version"]}', "name annotations of this one"
+    if theirs["release"] != config.release:
+        yield f"is of another release, {told(theirs['release'])}", "name annotations of this one"
     same, preferring = theirs["rubric_hash"] == config.rubric.hash, folder.header["rubric"]["kind"] == "preference"
     if kind == "strategies":
         yield "cannot stand beside strategies, which are held against the plan alone", "leave it out"
