@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.commands.options import add_recipe, as_recipe, recipe_of
 
 if TYPE_CHECKING:
+    from empathy_eval.completions.requests import Request
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.preview import Estimate, Preview
 
@@ -47,18 +49,26 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     made = preview(recipe_of(options), ledger=options.ledger, n=options.n)
     if options.json:
-        requests = [{"about": asdict(one.about), "key": one.key, "endpoint": one.endpoint, "body": one.body} for one in made.requests]
-        print(
-            json.dumps({"requests": requests, "stand_ins": made.stand_ins, "estimates": [asdict(one) for one in made.estimates]}, indent=2)
-        )
+        requests, estimates = requests_json(made.requests), [asdict(one) for one in made.estimates]
+        print(json.dumps({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates}, indent=2))
         return 0
-    for request in made.requests:
-        print(f"--- {request.about} · key {request.key} · endpoint {request.endpoint}")
-        print(json.dumps(request.body, indent=2, ensure_ascii=False))
+    print_requests(made.requests)
     if made.stand_ins:
         print(f"--- not in the ledger yet, so a seed dialogue stands in for rewriting: {', '.join(made.stand_ins)}")
     print(estimate_table(made.estimates))
     return 0
+
+
+def requests_json(requests: Sequence[Request]) -> list[dict[str, Any]]:
+    """Requests as JSON values."""
+    return [{"about": asdict(one.about), "key": one.key, "endpoint": one.endpoint, "body": one.body} for one in requests]
+
+
+def print_requests(requests: Sequence[Request]) -> None:
+    """Prints requests with what they are about."""
+    for request in requests:
+        print(f"--- {request.about} · key {request.key} · endpoint {request.endpoint}")
+        print(json.dumps(request.body, indent=2, ensure_ascii=False))
 
 
 def estimate_table(estimates: tuple[Estimate, ...]) -> str:

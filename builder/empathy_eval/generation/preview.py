@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -130,10 +130,7 @@ class Items:
             settings = self.config.models[kind.role]
             sizes = [len(request.content) for request in rendered if request.about.kind == kind.name]
             average, seconds, each, observed = self._observed(kind.name, settings.model) or self._assumed(kind, sizes)
-            requests = round(count * each)
-            usage = Usage(*(round(requests * value) for value in average))
-            dollars = cost(usage, settings.prices) if settings.prices else None
-            yield Estimate(kind.name, settings.model, requests, usage, dollars, _hours(settings, requests, usage, seconds), observed)
+            yield estimated(kind.name, settings, round(count * each), average, seconds, observed=observed)
 
     def _observed(self, kind: str, model: str) -> tuple[list[float], float, float, bool] | None:
         """Averages of the ledger. Bad samples and repairs count as requests beyond one for each thing asked for."""
@@ -147,14 +144,28 @@ class Items:
     def _assumed(self, kind: Kind, sizes: list[int]) -> tuple[list[float], float, float, bool]:
         turns = (self.config.rules.min_turns + self.config.rules.max_turns) / 2
         written = TOKENS_A_VARIANT if kind.variant else turns * TOKENS_A_TURN
-        read = sum(sizes) / len(sizes) / BYTES_A_TOKEN if sizes else 0.0
-        return [read, 0.0, written], SECONDS_A_REQUEST + written * SECONDS_A_TOKEN, 1.0, False
+        return *assumed(sizes, written), 1.0, False
 
 
 def _kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:
     """The kinds of rewriting requests of a turn; where rules go first, at most these."""
     kinds = rewritings(turn.controls) if turn.role == "helper" else ()
     yield from (one for one in kinds if one != NEAR_APATHETIC or config.near_apathetic != "rules")
+
+
+def assumed(sizes: Sequence[int], written: float) -> tuple[list[float], float]:
+    """The tokens (read, cached, written) and the seconds of a request that nothing is known of but the bytes of such requests."""
+    read = sum(sizes) / len(sizes) / BYTES_A_TOKEN if sizes else 0.0
+    return [read, 0.0, written], SECONDS_A_REQUEST + written * SECONDS_A_TOKEN
+
+
+def estimated(
+    kind: str, settings: ModelConfig, requests: int, average: Sequence[float], seconds: float, *, observed: bool
+) -> Estimate:
+    """What so many requests take, by the average tokens (read, cached, written) and the seconds of one."""
+    usage = Usage(*(round(requests * value) for value in average))
+    dollars = cost(usage, settings.prices) if settings.prices else None
+    return Estimate(kind, settings.model, requests, usage, dollars, _hours(settings, requests, usage, seconds), observed)
 
 
 def _hours(settings: ModelConfig, requests: int, usage: Usage, seconds: float) -> float:
