@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.commands.options import A_RELEASE
+from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.ways import Ways, add_ways, do, done
 
 if TYPE_CHECKING:
@@ -21,6 +23,7 @@ if TYPE_CHECKING:
 EXAMPLES = """\
 examples:
   empathy-eval annotate build/demo/release --out build/judged --rubric teacher --model NAME --base-url http://localhost:8000/v1 --turns 200
+  empathy-eval annotate build/demo --out build/judged-build --rubric teacher --model judge.yaml --turns all --preview
   empathy-eval annotate build/demo/release --out build/by-hand --rubric warmer --model by-hand --turns 30 --requests-to ask.jsonl
 
 --model is the name of a model, or a YAML file with what a configuration has under one of its models (endpoint, prices, limits).
@@ -82,8 +85,8 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "annotate",
         help="let a judge rate or compare replies by a rubric",
-        description="Asks a model to judge the replies of a release or a build by a rubric, through a ledger of its own: nothing answered is asked "
-        "for twice. The judge never sees which variant it reads, nor another one beside it. What it cannot say in form stays unannotated.",
+        description="Asks a model to judge the replies of a release or a build by a rubric, through a ledger of its own: nothing answered "
+        "is asked for twice. The judge never sees which variant it reads, nor another one beside it. What it cannot say in form stays unannotated.",
         epilog=EXAMPLES.format(rubrics=", ".join(rubrics)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -105,7 +108,12 @@ def add(verbs: Any) -> None:
         help="finished annotations of the release to hold these against: by the same rubric, or preferences beside ratings; repeatable",
     )  # fmt: skip
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="the record of `review import`, to hold the judge against people")
-    add_ways(verb)
+    add_ways(verb).add_argument(
+        "--preview", action="store_true",
+        help="send and write nothing: show the first requests, and estimate what is left to ask; what the ledger has already is not asked "
+        "again, and its averages are used",
+    )  # fmt: skip
+    verb.add_argument("-n", type=int, default=1, metavar="N", help="with --preview: turns whose requests are shown (default: 1)")
     verb.set_defaults(run=run)
 
 
@@ -119,6 +127,8 @@ def run(options: argparse.Namespace) -> int:
         options.release, options.rubric, options.model, options.base_url, options.turns, options.variants, options.samples,
         options.templates,
     )  # fmt: skip
+    if options.preview:
+        return _previewed(job, options)
     from empathy_eval.raters.judges.folder import read_annotations
     from empathy_eval.raters.judges.worth import beside_of, worth_of
     from empathy_eval.releases.fetch import release_folder
@@ -142,6 +152,27 @@ def run(options: argparse.Namespace) -> int:
         return Said(worth_of(read_annotations(options.out), release_folder(options.release), beside))
 
     return done(options, "annotate", work, worth)
+
+
+def _previewed(job: Annotations, options: argparse.Namespace) -> int:
+    """Prints what would be asked for; returns the exit status."""
+    from empathy_eval.generation.build_folder import LEDGER, claim_folder
+    from empathy_eval.raters.judges.preview import preview
+
+    if options.slice or options.engine != "local" or options.no_wait:
+        raise input_error("--preview", "is of a whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
+    claim_folder(options.out, job.config)
+    there = options.out / LEDGER
+    made = preview(job, options.ledger or (there if there.is_file() else None), options.n)
+    if options.json:
+        estimates = [asdict(one) for one in made.estimates]
+        print(json.dumps({"requests": requests_json(made.requests), "answered": made.answered, "estimates": estimates}, indent=2))
+        return 0
+    print_requests(made.requests)
+    if made.answered:
+        print(f"--- {made.answered:,} requests are answered in {options.ledger or there}, and not sent again; what is left:")
+    print(estimate_table(made.estimates))
+    return 0
 
 
 @dataclass(frozen=True)

@@ -92,8 +92,8 @@ def _here(what: Recipe | Job, folder: Path, run: Run, ways: Ways) -> Handed:
     return Handed(build(what, folder, run), {})
 
 
-def add_ways(verb: argparse.ArgumentParser) -> None:
-    """Adds the ways of a verb that asks models."""
+def add_ways(verb: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
+    """Adds the ways of a verb that asks models; returns the group of those that stand in each other's place."""
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
     way = verb.add_mutually_exclusive_group()
     way.add_argument("--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it")
@@ -120,6 +120,7 @@ def add_ways(verb: argparse.ArgumentParser) -> None:
     )
     add_engine(verb)
     verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
+    return way
 
 
 def part(text: str) -> tuple[int, int]:

@@ -159,9 +159,7 @@ def assumed(sizes: Sequence[int], written: float) -> tuple[list[float], float]:
     return [read, 0.0, written], SECONDS_A_REQUEST + written * SECONDS_A_TOKEN
 
 
-def estimated(
-    kind: str, settings: ModelConfig, requests: int, average: Sequence[float], seconds: float, *, observed: bool
-) -> Estimate:
+def estimated(kind: str, settings: ModelConfig, requests: int, average: Sequence[float], seconds: float, *, observed: bool) -> Estimate:
     """What so many requests take, by the average tokens (read, cached, written) and the seconds of one."""
     usage = Usage(*(round(requests * value) for value in average))
     dollars = cost(usage, settings.prices) if settings.prices else None

@@ -67,7 +67,7 @@ class Annotating:
         return digest(self.published)
 
     def misfit(self, published: dict[str, Any]) -> str | None:
-        """What a folder of that configuration holds, if it is none of this one's: another number of turns adds to it, or leaves some out."""
+        """What a folder of that configuration holds, if it is none of this one's: another number of turns adds to it or leaves some out."""
         if not isinstance(published, dict) or "rubric_hash" not in published:
             return "holds a build, and no annotations"
         found = "; ".join(differences(published, self.published))
