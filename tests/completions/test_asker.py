@@ -1,5 +1,6 @@
 """Asking: ledger first, one repair a sample, then the next sample."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,34 @@ async def test_a_good_answer_is_taken_and_not_asked_for_again(ledger: Ledger, pr
     again = await ask(ledger, prompts, model, Trail())
     assert first.value == "kind words" and first == again
     assert len(model.bodies) == 1 and not trail.failures
+
+
+@pytest.mark.parametrize("answer", [said({"text": "kind words"}), said("rude")])
+async def test_the_very_same_asked_at_once_is_sent_once_and_all_have_its_answer(
+    answer: Completion, ledger: Ledger, prompts: Prompts
+) -> None:
+    model, trails = Scripted(answer, *[said({"text": "kind again"})] * 9), [Trail(), Trail(), Trail()]
+    asker = Asker(ledger, {"far": model}, prompts, samples=1, repairs=1)
+    found = await settled(*(asker.ask(ABOUT, MESSAGES, kind, trail) for trail in trails))
+    assert found[0] == found[1] == found[2] and trails[0] == trails[1] == trails[2]
+    assert len(model.bodies) == len(ledger) == trails[0].plain_usage()["scripted"]["requests"]
+    assert not asker._under_way
+
+
+async def test_what_gets_no_answer_gets_none_for_all_who_asked_at_once_and_is_asked_for_again_later(
+    ledger: Ledger, prompts: Prompts
+) -> None:
+    class Down(Scripted):
+        async def complete(self, request: Any) -> Completion:
+            self.bodies.append(request.body)
+            await asyncio.sleep(0)
+            raise NoAnswer("down")
+
+    model = Down()
+    asker = Asker(ledger, {"far": model}, prompts)
+    for times in (1, 2):
+        found = await asyncio.gather(*(asker.ask(ABOUT, MESSAGES, kind, Trail()) for _ in range(3)), return_exceptions=True)
+        assert [str(one) for one in found] == ["down"] * 3 and len(model.bodies) == times
 
 
 async def test_each_bad_sample_gets_one_repair_that_shows_the_violations(ledger: Ledger, prompts: Prompts) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,13 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import column, files_of
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.raters.judges.annotating import Design, annotations_of
-from empathy_eval.raters.judges.cases import TEXTS, Stratum, cases_of, dialogues_of, spread_out
+from empathy_eval.raters.judges.cases import TEXTS, Stratum, cases_of, dialogues_of, sample_of, spread_out
+from empathy_eval.raters.judges.sources import Placed
 from hypothesis import given
 from hypothesis import strategies as st
 
 STRATA = st.builds(Stratum, st.integers(1, 4), st.one_of(st.none(), st.sampled_from(["hurrying", "correcting"])))
+PLACED = st.builds(Placed, st.text(max_size=6), st.integers(1, 4), st.sampled_from([None, "hurrying", "correcting"]), st.booleans())
 NAMES = st.dictionaries(st.text(st.characters(codec="ascii"), max_size=6), STRATA, max_size=60)
 JUDGE = {"kind": "openai", "model": "m", "endpoint": "e", "max_tokens": 100}
 
@@ -57,6 +60,32 @@ def test_within_a_stratum_the_order_is_its_own(names: dict[str, Stratum], others
     before = [name for name in spread_out(names) if names[name] == stratum]
     more = {**names, **{f"other {name}": Stratum(9) for name in others}}
     assert [name for name in spread_out(more) if more[name] == stratum] == before
+
+
+@given(st.lists(PLACED, max_size=60, unique_by=lambda one: one.name), st.randoms(use_true_random=False))
+def test_turns_with_controls_come_first_and_both_parts_are_spread_out(turns: list[Placed], rng: Any) -> None:
+    order, (with_them, others) = sample_of(turns), ([one for one in turns if one.controls is has] for has in (True, False))
+    parts = [spread_out({one.name: Stratum(one.scenario_id, one.manner) for one in some}) for some in (with_them, others)]
+    assert order == [*parts[0], *parts[1]]
+    rng.shuffle(turns)
+    assert sample_of(turns) == order
+
+
+@given(st.lists(PLACED, max_size=60, unique_by=lambda one: one.name))
+def test_without_controls_among_the_variants_who_has_them_is_nothing(turns: list[Placed]) -> None:
+    order = sample_of(turns, ("reference", *PAIR_VARIANTS))
+    assert order == sample_of([one._replace(controls=not one.controls) for one in turns], PAIR_VARIANTS)
+    assert order == spread_out({one.name: Stratum(one.scenario_id, one.manner) for one in turns})
+
+
+@pytest.mark.parametrize("variants", [TEXTS, ("reference", "apathetic"), ("near_empathetic",)])
+def test_a_larger_sample_of_a_release_where_few_have_controls_only_appends(variants: tuple[str, ...], light: Path, tmp_path: Path) -> None:
+    shutil.copytree(light / "data", tmp_path / "data")
+    path = tmp_path / "data" / "controls" / "train.parquet"
+    pq.write_table((table := pq.read_table(path)).slice(3, 4), path)
+    having, turns = set(table["pair_id"].to_pylist()[3:7]), cases_of(tmp_path, None, variants)
+    assert len(turns) == 20 and all(cases_of(tmp_path, number, variants) == turns[:number] for number in range(20))
+    assert ({str(one.pair_id) for one in turns[:4]} == having) == (not set(CONTROLS).isdisjoint(variants))
 
 
 def test_a_larger_sample_of_a_release_only_appends(light: Path) -> None:

@@ -189,16 +189,32 @@ def test_more_turns_are_added_to_those_there_and_fewer_leave_some_out(court: Cou
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"rubric": "rating-guide"}, {"model": model("http://x/v1", model="judge-2")}, {"samples": 2}, {"variants": ("reference",)}],
-    ids=["rubric", "judge", "samples", "variants"],
+    ("change", "told"),
+    [
+        ({"rubric": "rating-guide"}, 'by the rubric "teacher", not "rating-guide"'),
+        ({"model": model("http://x/v1", model="judge-2")}, 'by the judge "judge-1", not "judge-2"'),
+        ({"model": model("http://x/v1", max_tokens=9)}, 'by the judge "judge-1" with another max_tokens'),
+        ({"samples": 2}, "with 1 samples of a text, not 2"),
+        ({"variants": ("reference",)}, "of reference, apathetic, empathetic, near_empathetic, far_apathetic, not of reference"),
+    ],
+    ids=["rubric", "judge", "settings", "samples", "variants"],
 )
-def test_a_folder_of_other_annotations_is_refused_and_left_alone(change: dict[str, Any], court: Court) -> None:
+def test_a_folder_of_other_annotations_is_refused_with_what_differs_and_left_alone(change: dict[str, Any], told: str, court: Court) -> None:
     court.annotate(turns=2)
     before, asked = court.bytes(), court.answered()
-    with pytest.raises(InputError, match=r"of another configuration(.|\n)*name another folder with --out"):
+    with pytest.raises(InputError, match=f"holds annotations {told}\n(.|\n)*name another folder with --out"):
         court.annotate(**{"turns": 2, **change})
     assert court.bytes() == before and court.answered() == asked
+
+
+def test_a_folder_of_a_build_or_of_annotations_of_its_build_is_refused(court: Court) -> None:
+    court.annotate(turns=1)
+    with pytest.raises(InputError, match=r"holds annotations of .* 0\.1\.0 \(seal s1-.*\), not of a build of demo \(outcomes "):
+        court.annotate(turns=1, release=court.release.parent / "build")
+    (court.folder / "b").mkdir()
+    shutil.copy(court.release.parent / "build" / "configuration.json", court.folder / "b")
+    with pytest.raises(InputError, match="b: holds a build, and no annotations"):
+        court.annotate(turns=1, name="b")
 
 
 def test_how_the_judge_is_reached_makes_no_other_annotations(court: Court) -> None:

@@ -86,7 +86,8 @@ def add(verbs: Any) -> None:
         "annotate",
         help="let a judge rate or compare replies by a rubric",
         description="Asks a model to judge the replies of a release or a build by a rubric, through a ledger of its own: nothing answered "
-        "is asked for twice. The judge never sees which variant it reads, nor another one beside it. What it cannot say in form stays unannotated.",
+        "is asked for twice. The judge never sees which variant it reads, nor another one beside it. What it cannot say in form stays "
+        "unannotated.",
         epilog=EXAMPLES.format(rubrics=", ".join(rubrics)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
