@@ -88,6 +88,37 @@ def test_all_turns_and_only_some_variants_are_judged_where_that_is_asked_for(doo
     assert closing["planned"] == cases and closing["ratings"] == cases * 2 * 2 * 6
 
 
+def test_a_preview_shows_the_first_requests_and_what_is_left_and_writes_nothing(door: Door) -> None:
+    texts = [len(case.texts) for case in cases_of(door.release, 4)]
+    assert door.annotate("teacher", "a", "--preview") == 0
+    assert door.out.count("--- ") == texts[0] and "assumed sizes" in door.out and f"{sum(texts)} " in door.out
+    assert not door.server.received and not (door.folder / "a").exists()
+    assert door.annotate("teacher", turns=2) == 0
+    before, asked = door.bytes(), len(door.server.received)
+    assert door.annotate("teacher", "a", "--preview", "-n", "0") == 0
+    assert f"{asked} requests are answered in {door.folder / 'a' / 'ledger.sqlite'}" in door.out and "the ledger's averages" in door.out
+    assert door.annotate("teacher", "a", "--preview", "--json") == 0
+    made = json.loads(door.out)
+    assert (len(made["requests"]), made["answered"]) == (texts[0], asked) and made["requests"][0]["body"]["model"] == "judge-1"
+    assert [one["requests"] for one in made["estimates"]] == [sum(texts[2:])]
+    assert door.bytes() == before and len(door.server.received) == asked
+
+
+@pytest.mark.parametrize("more", [("--slice", "1/2"), ("--offline",), ("--engine", "ray")])
+def test_a_preview_in_another_way_at_once_is_refused(more: tuple[str, ...], door: Door) -> None:
+    assert door.annotate("teacher", "a", "--preview", *more) == 2
+    refused(door, "--preview")
+
+
+def test_a_build_is_annotated_and_says_how_to_go_on_and_is_held_against_nobody(door: Door) -> None:
+    door.release = door.release.parent / "build"
+    assert door.annotate("teacher", "a", "--beside", door.folder) == 2
+    refused(door, "--beside, --reviews", "is a build", "annotate the release of it")
+    assert door.annotate("teacher", turns=1) == 0 and "1 judged" in door.out
+    assert f"empathy-eval release {door.release} --annotations {door.folder / 'a'}" in door.out
+    assert door.annotate("teacher", "a", "--json", turns=1) == 0 and json.loads(door.out)["annotated"] == 1
+
+
 # In every way.
 
 
@@ -228,7 +259,7 @@ def test_the_seed_bank_is_refused_as_a_judge(door: Door) -> None:
     refused(door, "seed-bank")
 
 
-def test_what_is_no_release_is_refused(door: Door) -> None:
+def test_what_is_neither_a_release_nor_a_build_is_refused(door: Door) -> None:
     for name in ("nowhere", "empty"):
         door.release = door.folder / name
         if name == "empty":

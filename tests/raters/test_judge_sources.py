@@ -9,12 +9,26 @@ from typing import Any
 
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.base.hashing import digest_file
 from empathy_eval.commands.annotate import annotate
+from empathy_eval.design.prompts import Message
 from empathy_eval.raters.judges.cases import cases_of, dialogues_of
 from empathy_eval.raters.judges.folder import read_annotations
 from empathy_eval.raters.judges.sources import TEXTS, source_of, told
 
 from tests.doubles.judges import Judge
+
+
+class Noted(Judge):
+    """A judge that keeps what it was asked."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = list[str]()
+
+    def answer(self, messages: list[Message], answer_schema: dict[str, Any]) -> str:
+        self.asked.append(json.dumps(messages))
+        return super().answer(messages, answer_schema)
 
 
 @pytest.fixture(scope="module")
@@ -56,8 +70,6 @@ def test_of_a_partial_build_what_was_accepted_and_not_withdrawn_is_judged(built:
 
 def changed(build: Path, folder: Path, change: Any) -> Path:
     """A build whose first outcome came out otherwise."""
-    from empathy_eval.base.hashing import digest_file
-
     shutil.copytree(build, folder)
     first, *others = (json.loads(line) for line in (folder / "outcomes.jsonl").read_text().splitlines())
     change(first)
@@ -71,7 +83,7 @@ def changed(build: Path, folder: Path, change: Any) -> Path:
 def test_what_was_said_of_a_build_is_said_of_its_release_without_asking_again(
     rubric: str, light: Path, built: Path, tmp_path: Path
 ) -> None:
-    judge = Judge()
+    judge = Noted()
     annotate(built, tmp_path / "b", rubric=rubric, model=judge, turns=3)
     asked = len(judge.asked)
     annotate(light, tmp_path / "r", rubric=rubric, model=judge, turns=3, ways={"ledger": tmp_path / "b" / "ledger.sqlite"})

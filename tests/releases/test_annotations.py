@@ -23,6 +23,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
+from empathy_eval.raters.judges.as_scores import annotations_in
 from empathy_eval.releases.diff import diff
 from empathy_eval.releases.fetch import load
 from empathy_eval.releases.manifest import manifest_text, sealed
@@ -356,6 +357,18 @@ def test_annotations_of_other_texts_are_refused_with_both_releases_named(world: 
     told = str(error.value)
     assert f"judged demo 0.1.0 (seal {manifest_of(other)['seal']})" in told and "empathy-eval-demo 0.3.0 has other texts at " in told
     assert not (tmp_path / "r").exists()
+
+
+def test_annotations_of_the_build_itself_are_taken_as_those_of_its_release(world: World, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(world.annotations[1], tmp_path / "before")) / "ledger.sqlite"
+    judged = world.annotated("warmer", str(tmp_path / "judged"), of=world.build, turns=45, ways={"ledger": folder, "offline": True})
+    made = release(world.build, tmp_path / "r", "0.2.0", annotations=[judged]).manifest
+    assert rows(tmp_path / "r", "comparisons") == rows(world.judged, "comparisons") and verify(tmp_path / "r", fast=True) == []
+    (said_of_it,) = made["annotations"]
+    assert said_of_it["release"] == {"name": "empathy-eval-demo", "outcomes": digest_file(world.build / "outcomes.jsonl")}
+    with pytest.raises(InputError, match="what was said of a build is taken by release --annotations"):
+        annotations_in([judged], tmp_path / "r")
+    assert said(tmp_path / "r", [folder]) == ""
 
 
 def test_annotations_of_a_dialogue_that_was_withdrawn_are_left_out_and_named(world: World, tmp_path: Path, prompts: Prompts) -> None:
