@@ -18,7 +18,7 @@ Text = tuple[str, str]
 PLACES = 9
 HUNDREDTHS = 100
 # The numbers of a reward model have no scale: they stay as they are, and only their order is read.
-BARE = {"name": REWARD, "scale": None, "better": None}
+BARE: dict[str, Any] = {"name": REWARD, "scale": None, "better": None}
 
 
 @dataclass(frozen=True)
