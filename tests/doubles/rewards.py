@@ -58,6 +58,7 @@ class RewardServer(Server):
     odd: Any = None
     of: str = "\x00"
     second: float | None = None
+    model: str = MODEL
     received: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
 
     @property
@@ -75,7 +76,7 @@ class RewardServer(Server):
         reads = READS[path]
         if not {key for key, must in reads.items() if must} <= body.keys() <= reads.keys():
             return self._error(422, f"{sorted(body)} is not what is read here")
-        if body.get("model", MODEL) != MODEL:
+        if body.get("model", self.model) != self.model:
             return self._error(404, "The model does not exist.")
         payload = json.dumps(self.given(path, body)).encode()
         self.answered[name] += fault != "cut"

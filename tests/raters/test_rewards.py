@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,10 @@ from empathy_eval.raters.judges.cases import cases_of
 from empathy_eval.raters.judges.folder import read_annotations
 from empathy_eval.raters.judges.worth import worth_of
 from empathy_eval.raters.judges.worth_table import shown
+from empathy_eval.releases.annotations import add_annotations
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify_annotations import annotation_faults
 from empathy_eval.releases.verify_answers import answer_faults
-from empathy_eval.releases.write import release
 
 from tests.doubles.judge import read_once as read_once
 from tests.doubles.rewards import MODEL, READS, RewardServer, reward, said
@@ -277,7 +278,7 @@ def test_rewards_are_on_the_stand_and_their_worth_is_told(bench: Bench) -> None:
     assert [row.metric for row in measured.inversion] == [f"{MODEL}/reward:reward"]
     for variant, mean in measured.inversion[0].scores.items():
         some = [reward(text) for (_, name), text in bench.texts.items() if name == variant]
-        assert mean == pytest.approx(sum(some) / len(some)) and max(some) > 1 > 0 > min(some)
+        assert mean == pytest.approx(sum(some) / len(some), abs=1e-6) and max(some) > 1 > 0 > min(some)
     worth = worth_of(read_annotations(out), bench.release)
     assert [(one.name, one.texts) for one in worth.criteria] == [("reward", len(bench.texts))]
     assert "reward" in shown(worth) and worth.criteria[0].on_grid is None
@@ -286,8 +287,9 @@ def test_rewards_are_on_the_stand_and_their_worth_is_told(bench: Bench) -> None:
 def test_a_release_holds_rewards_and_verify_holds_them_against_the_ledger(bench: Bench) -> None:
     case = cases_of(bench.release, 2)[0]
     bench.server.odd, bench.server.of = {"data": []}, case.texts["apathetic"]
-    out, judged = bench.annotate("score"), bench.folder / "judged"
-    release(bench.release.parent / "build", judged, "0.2.0", annotations=[out])
+    out, judged = bench.annotate("score"), Path(shutil.copytree(bench.release, bench.folder / "judged"))
+    manifest = read_manifest(judged)
+    sealed_anew(judged, manifest | add_annotations(judged, [read_annotations(out)], manifest | {"name": "small"}))
     assert [one.row for one in annotations_of(judged).criteria()] == [f"{MODEL}/reward:reward"]
     assert checked(judged, out) == []
     forge(judged, lambda row: row | {"value": row["value"] + 1})
@@ -312,9 +314,12 @@ def forge(folder: Path, *changes: Callable[[dict[str, Any]], dict[str, Any]]) ->
     for place, change in enumerate(changes):
         rows[place] = change(rows[place])
     pq.write_table(type(table).from_pylist(rows, table.schema), path)
-    manifest = json.loads((folder / "manifest.json").read_text())
-    manifest["files"] = {name: digest_file(folder / name) for name in manifest["files"]}
-    (folder / "manifest.json").write_text(manifest_text(sealed(manifest)))
+    sealed_anew(folder, read_manifest(folder))
+
+
+def sealed_anew(folder: Path, manifest: dict[str, Any]) -> None:
+    names = [str(path.relative_to(folder)) for path in sorted(folder.rglob("*")) if path.is_file() and path.name != "manifest.json"]
+    (folder / "manifest.json").write_text(manifest_text(sealed(manifest | {"files": {name: digest_file(folder / name) for name in names}})))
 
 
 # Bad input.
