@@ -206,9 +206,9 @@ def test_a_rubric_that_is_not_valid_is_refused(door: Door) -> None:
     refused(door, "mine.yaml")
 
 
-def test_a_rubric_for_reward_models_is_refused(door: Door) -> None:
+def test_a_rubric_for_reward_models_is_refused_where_a_model_is_asked_in_words(door: Door) -> None:
     assert door.annotate("reward") == 2
-    refused(door, 'rubric "reward"', "is for reward models")
+    refused(door, 'rubric "reward"', 'is for reward models, and "judge-1" is asked in words', "kind: reward")
 
 
 @pytest.mark.parametrize(("option", "value"), [("--turns", "0"), ("--turns", "-3"), ("--samples", "0")])

@@ -19,12 +19,13 @@ from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics
 from empathy_eval.releases.write import Released
 
 from tests.doubles.batches import BatchServer, reply
+from tests.doubles.rewards import RewardServer
 from tests.doubles.server import Behaviour, Server, running
 from tests.journeys.test_docs import ROOT, blocks, ran
 
 URL, HOSTED = "http://localhost:8000/v1", "https://api.provider.example/v1"
-LOOK, RELEASE, BATCH, BY_HAND = blocks("judges.md", "sh")
-JUDGE, RUBRIC = blocks("judges.md", "yaml")
+LOOK, RELEASE, BATCH, BY_HAND, REWARDS = blocks("judges.md", "sh")
+JUDGE, REWARDED, RUBRIC = blocks("judges.md", "yaml")
 IMPORT = re.compile(r"^empathy-eval ledger import \S+ answers-(\d)\.jsonl$")
 
 
@@ -86,6 +87,15 @@ def test_a_judge_works_by_hand_as_written(folder: Path) -> None:
             answer(folder / f"ask-{found[1]}.jsonl", folder / f"answers-{found[1]}.jsonl", server)
         said = ran(line, folder)
     assert "5 cases: 5 judged, 0 missing" in said and "comparisons" in said
+
+
+def test_a_reward_model_comes_to_the_stand_as_written(folder: Path) -> None:
+    model = yaml.safe_load(REWARDED)
+    with running(server=RewardServer(Behaviour(), model=model["model"])) as server:
+        assert isinstance(server, RewardServer)
+        (folder / "reward.yaml").write_text(REWARDED.replace(model["base_url"], server.root))
+        said = ran(REWARDS, folder)
+    assert "10 cases: 10 judged, 0 missing" in said and f"{model['model']}/reward:reward: 10 of" in said
 
 
 def answer(asked: Path, answers: Path, server: Server) -> None:

@@ -26,7 +26,8 @@ examples:
   empathy-eval annotate build/demo --out build/judged-build --rubric teacher --model judge.yaml --turns all --preview
   empathy-eval annotate build/demo/release --out build/by-hand --rubric warmer --model by-hand --turns 30 --requests-to ask.jsonl
 
---model is the name of a model, or a YAML file with what a configuration has under one of its models (endpoint, prices, limits).
+--model is the name of a model, or a YAML file with what a configuration has under one of its models (endpoint, prices, limits); a reward
+model (--rubric reward) is a file of kind: reward.
 Once it is finished it prints what the judge is worth; --beside and --reviews add whom it is held against.
 The rubrics: {rubrics}; or a file of your own. The same command again resumes; with more --turns it goes on where it was.
 """
@@ -49,8 +50,17 @@ def annotate(
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
     how = Ways(**(ways or {}), progress=progress)
-    how.refuse_contradictions("annotate")
-    return do(_job(release, rubric, model, base_url, turns, variants, samples, templates), Path(out), how)
+    job = _job(release, rubric, model, base_url, turns, variants, samples, templates)
+    _refuse(how, job)
+    return do(job, Path(out), how)
+
+
+def _refuse(ways: Ways, job: Annotations) -> None:
+    """Raises an :class:`InputError` for ways that do not go together, or not with the judge."""
+    ways.refuse_contradictions("annotate")
+    if ways.batch and job.config.model.form:
+        fix = "leave it out; or write the requests into a file with --requests-to, for a server that works through files"
+        raise input_error("--batch", "no provider takes reward models in batches", fix)
 
 
 def _job(
@@ -73,10 +83,9 @@ def _job(
     else:
         judge = judge_of(model, base_url)
     design = Design(turns, tuple(name for name in TEXTS if not variants or name in variants), samples)
-    found = load_rubric(rubric)
-    if found.kind == "reward":
-        raise input_error(f'rubric "{found.name}"', "is for reward models, which annotate does not ask yet", "choose another rubric")
-    return annotations_of(release_folder(release), found, judge, design, given=given, templates=Path(templates) if templates else None)
+    return annotations_of(
+        release_folder(release), load_rubric(rubric), judge, design, given=given, templates=Path(templates) if templates else None
+    )
 
 
 def add(verbs: Any) -> None:
@@ -144,7 +153,7 @@ def run(options: argparse.Namespace) -> int:
     beside = beside_of(job.config, options.out, options.beside, options.reviews)
 
     def work(ways: Ways) -> Handed:
-        ways.refuse_contradictions("annotate")
+        _refuse(ways, job)
         return do(job, options.out, ways)
 
     def worth() -> Said | Unsaid:

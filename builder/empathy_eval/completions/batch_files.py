@@ -19,9 +19,11 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.completions.ledger import INSERT, Entry, Ledger, row_of
 from empathy_eval.completions.models.chat_completion import NoCompletion, completion_of, said
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL
+from empathy_eval.completions.models.reward_forms import PATHS, rewards_of, sent_of
 from empathy_eval.completions.pending import ANSWERED, Noted, wanted
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.endpoints import Asks, ModelConfig
+from empathy_eval.design.kinds import REWARD
 
 # What is stored in one commit: answers, and the bytes of the lines they came in.
 TOGETHER, WEIGHT = 500, 64 * 2**20
@@ -47,9 +49,11 @@ def custom_id(key: str) -> str:
     return key.removeprefix(f"{SCHEME}-")
 
 
-def request_line(key: str, body: bytes) -> bytes:
-    """A request in the providers' input form; ``body`` is its canonical JSON."""
-    return b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}\n' % (custom_id(key).encode(), BATCH_URL.encode(), body)
+def request_line(key: str, body: bytes, form: str | None = None) -> bytes:
+    """A request in the providers' input form, that of a reward model in its ``form``; ``body`` is its canonical JSON."""
+    url = BATCH_URL if form in (None, "chat") else PATHS[form]
+    said = sent_of(json.loads(body)) if form else body
+    return b'{"custom_id":"%b","method":"POST","url":"%b","body":%b}\n' % (custom_id(key).encode(), url.encode(), said)
 
 
 def take(ledger: Ledger, source: str, lines: Iterable[bytes], delivery: str) -> Taken:
@@ -124,8 +128,9 @@ def _judge(ledger: Ledger, where: str, value: Any, delivery: str, entries: dict[
         taken.unanswered[reason] += 1
     else:
         about, model, worst = request
+        read = rewards_of if about.kind == REWARD.name else completion_of
         try:
-            entries[key] = Entry(key, about, completion_of(value["response"]["body"], model, worst), delivery)
+            entries[key] = Entry(key, about, read(value["response"]["body"], model, worst), delivery)
         except NoCompletion as error:
             taken.paid[key] = (model, worst)
             taken.problems.append(Problem(where, str(error), "have the request answered again"))
@@ -208,7 +213,7 @@ def _fill(path: Path, first: Noted, others: Iterator[Noted], limits: ModelConfig
     digest, size, requests = hashlib.sha256(), 0, list[Noted]()
     with path.open("wb") as stream:
         for one in chain([first], others):
-            line = request_line(one.key, one.body)
+            line = request_line(one.key, one.body, limits.form)
             size += len(line)
             if requests and (len(requests) == limits.batch_requests or size > limits.batch_bytes):
                 return digest.hexdigest(), tuple(requests), one

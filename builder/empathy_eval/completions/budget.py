@@ -125,7 +125,7 @@ def make_budget(config: Asks, ledger: Ledger, dollars: float | None, tokens: int
     Raises:
         InputError: if dollars are limited and a model has no prices.
     """
-    endpoints = {role: one for role, one in config.models.items() if one.kind == "openai"}
+    endpoints = {role: one for role, one in config.models.items() if one.remote}
     unpriced = [role for role, one in endpoints.items() if one.prices is None]
     if dollars is not None and unpriced:
         fix = "write prices: {input: …, output: …} in dollars per million tokens, or use --budget-tokens"

@@ -39,9 +39,11 @@ class Prices:
 
 @dataclass(frozen=True)
 class ModelConfig:
-    """One model: ``kind`` is ``seed-bank``, ``openai``, ``given`` (handed in from Python) or the name of one's own.
+    """One model: ``kind`` is ``seed-bank``, ``openai``, ``reward``, ``given`` (handed in from Python) or the name of one's own.
 
-    All but ``parameters`` is for ``openai``; of a given model ``model`` and ``endpoint`` are what it calls itself, of others their kind.
+    All but ``parameters`` is for ``openai`` and ``reward``; of a given model ``model`` and ``endpoint`` are what it calls itself, of others
+    their kind. A reward model is asked in a ``form`` that servers have; ``label`` is the class whose number counts, where it has several:
+    its name, or its place.
     """
 
     kind: str
@@ -55,6 +57,8 @@ class ModelConfig:
     api_key_env: str = "OPENAI_API_KEY"
     headers: dict[str, str] = field(default_factory=dict)
     query: dict[str, str] = field(default_factory=dict)
+    form: str | None = None
+    label: str | int | None = None
     prices: Prices | None = None
     in_flight: int = 64
     requests_per_minute: float | None = None
@@ -64,6 +68,11 @@ class ModelConfig:
     # What a file of requests may hold: the limits of OpenAI's batches.
     batch_requests: int = 50_000
     batch_bytes: int = 200_000_000
+
+    @property
+    def remote(self) -> bool:
+        """Whether its requests are sent to an endpoint."""
+        return self.kind == "openai" or self.form is not None
 
 
 class Asks(Protocol):

@@ -24,6 +24,8 @@ VARIABLES_OF_JUDGES = {
     "ideal": _ALL | {"strategies", "context"},
     "named": _ALL | {"strategies", "context", "reply"},
 }
+# How chat models call who speaks.
+SPEAKERS = {"seeker": "user", "helper": "assistant"}
 Turns = Sequence[Mapping[str, Any]]
 
 
@@ -66,6 +68,11 @@ class JudgePrompts:
     def named(self, context: Turns, reply: str) -> list[Message]:
         """Asks which strategy a reply uses."""
         return self._messages("named", context, strategies=self.taxonomy.strategies, reply=reply)
+
+    def reward(self, context: Turns, reply: str) -> list[Message]:
+        """What a reward model is given: the conversation as it would be told to the one who replies, and the reply last."""
+        said = [*((turn["role"], turn["text"]) for turn in context), ("helper", reply)]
+        return [{"role": SPEAKERS[role], "content": text} for role, text in said]
 
     def _messages(self, kind: str, context: Turns, **values: Any) -> list[Message]:
         turns = [_bare(turn) for turn in context]

@@ -43,10 +43,10 @@ NEAR_EMPATHETIC = Kind("near_empathetic", "near", "variant_answer", REWRITING | 
 FAR_APATHETIC = Kind("far_apathetic", "far", "variant_answer", REWRITING, "far_apathetic")
 SCORE = Kind("score", "toxicity", "score_answer", delivery="computed")
 
-# What a judge is asked; ``design/judge_prompts`` has their templates.
+# What a judge is asked; ``design/judge_prompts`` has their templates. A reward model has none: it is given the conversation.
 JUDGE = "judge"
-RATING, PREFERENCE, IDEAL, NAMED = JUDGING = tuple(
-    Kind(name, JUDGE, f"{name}_answer") for name in ("rating", "preference", "ideal", "named")
+RATING, PREFERENCE, IDEAL, NAMED, REWARD = JUDGING = tuple(
+    Kind(name, JUDGE, f"{name}_answer") for name in ("rating", "preference", "ideal", "named", "reward")
 )
 
 # Those of a build.

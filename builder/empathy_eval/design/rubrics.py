@@ -22,6 +22,8 @@ OWN = {
     "reward": (set[str](), ()),
 }
 SPECIFIC = {key for keys, _ in OWN.values() for key in keys}
+# What the numbers of a reward model are called where criteria are named; they have no scale, and more is better.
+REWARD = "reward"
 # What a criterion has where a number is asked for, and nowhere else.
 OF_NUMBERS = ("scale", "anchors", "better")
 

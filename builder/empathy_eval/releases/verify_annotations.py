@@ -13,7 +13,7 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, file_of, parts_of, split_of
-from empathy_eval.design.rubrics import Rubric
+from empathy_eval.design.rubrics import REWARD, Rubric
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.judges.replay import rubric_of
 from empathy_eval.releases.annotations import WHAT, identity_of, keys_of
@@ -118,11 +118,22 @@ def _judged(config: str, row: TableRow, judged: dict[Judged, Rubric]) -> Iterato
     if rubric is None or rubric.hash != row["rubric_hash"]:
         yield f'the manifest names no annotations by "{row["teacher"]}" and the rubric "{row["rubric"]}" of that hash'
     elif config == "annotations":
+        if rubric.kind == "reward":
+            yield from _rewarded(row)
+            return
         criterion = next((one for one in rubric.criteria if one.name == row["criterion"]), None)
         if criterion is None or criterion.scale is None:
             yield f'"{row["criterion"]}" is no criterion of the rubric'
         elif fault := criterion.scale.fault(row["value"]):
             yield f"its {row['criterion']} of {row['value']:g} {fault}"
+
+
+def _rewarded(row: TableRow) -> Iterator[str]:
+    """What is wrong with the number of a reward model."""
+    if row["criterion"] != REWARD:
+        yield f'"{row["criterion"]}" is no criterion of the rubric'
+    if not math.isfinite(row["value"]):
+        yield f"its {REWARD} of {row['value']:g} is no finite number"
 
 
 def _follows(config: str, row: TableRow) -> Iterator[str]:

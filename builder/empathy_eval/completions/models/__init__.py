@@ -1,4 +1,4 @@
-"""The models behind one protocol: a seed bank that needs nothing, any OpenAI-compatible endpoint, one's own, the toxicity scorer."""
+"""The models behind one protocol: a seed bank, any OpenAI-compatible endpoint, reward models, one's own, the toxicity scorer."""
 
 from __future__ import annotations
 
@@ -48,7 +48,9 @@ def asked_models(
     if sent := {role: one for role, one in configured.items() if role not in made}:
         # openai takes half a second to import, which an offline build does not need.
         from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
+        from empathy_eval.completions.models.reward_endpoint import RewardEndpoint
 
         lines = {one.endpoint: Line(one, stopped) for one in sent.values()}
-        made.update((role, OpenAIEndpoint(one, budget, lines[one.endpoint], stopped)) for role, one in sent.items())
+        for role, one in sent.items():
+            made[role] = (RewardEndpoint if one.form else OpenAIEndpoint)(one, budget, lines[one.endpoint], stopped)
     return made

@@ -42,7 +42,7 @@ def completion_of(body: Any, model: str, worst: Usage) -> Completion:
         why = next((f"; {said(f'{place}: {what}')}" for place, what in odd), "") or f": {said(body)}".removesuffix(": ")
         raise NoCompletion(f"the answer has no usable content{why}")
     ends = "refusal" if refusal else finish or ("stop" if text else "empty")
-    return Completion(_storable(refusal or text), ends, model, _counted(usage, worst, empty=not (refusal or text)))
+    return Completion(_storable(refusal or text), ends, model, counted(usage, worst, empty=not (refusal or text)))
 
 
 def _text(content: Any) -> str:
@@ -57,7 +57,7 @@ def _storable(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-def _counted(usage: dict[str, Any], worst: Usage, *, empty: bool) -> Usage:
+def counted(usage: dict[str, Any], worst: Usage, *, empty: bool) -> Usage:
     """The tokens as they were counted, each within its worst case, or the worst case."""
     read, written = usage.get("prompt_tokens"), usage.get("completion_tokens")
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0

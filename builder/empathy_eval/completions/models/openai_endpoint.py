@@ -74,6 +74,8 @@ class Line:
 class OpenAIEndpoint:
     """A model behind a chat-completions endpoint. The key is read from the environment and kept nowhere else."""
 
+    path = "/chat/completions"
+
     def __init__(self, config: ModelConfig, budget: Budget, line: Line, stopped: Callable[[], EmpathyEvalError | None]) -> None:
         self.name, self.endpoint, self._stopped = config.model, config.endpoint, stopped
         self._config, self._budget = config, budget
@@ -89,6 +91,14 @@ class OpenAIEndpoint:
         elif config.structure == "json_object":
             body["response_format"] = {"type": "json_object"}
         return body
+
+    def sent(self, request: Request) -> bytes:
+        """The bytes that are sent."""
+        return request.content
+
+    def answer(self, body: Any, worst: Usage) -> Completion:
+        """The completion in the body of an answer. Raises :class:`NoCompletion` where there is none."""
+        return completion_of(body, self.name, worst)
 
     async def complete(self, request: Request) -> Completion:
         """Sends a request until it is answered or patience ends.
@@ -127,7 +137,7 @@ class OpenAIEndpoint:
             try:
                 if stopped := self._stopped():  # while it waited for its turn
                     raise stopped
-                completion = await self._send(request.content, worst)
+                completion = await self._send(self.sent(request), worst)
                 used, known = completion.usage, True
                 return completion
             except Refused as refusal:
@@ -146,10 +156,10 @@ class OpenAIEndpoint:
         try:
             response = await within(
                 self._config.timeout_seconds,
-                self._line.client.post("/chat/completions", cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}),
+                self._line.client.post(self.path, cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}),
             )
             self._pace.heed(response.headers.raw)
-            completion = completion_of(_parsed(response.content), self.name, worst)
+            completion = self.answer(_parsed(response.content), worst)
         except openai.APIStatusError as error:
             self._pace.heed(error.response.headers.raw)
             raise self._received(meaning(error, self._config)) from error

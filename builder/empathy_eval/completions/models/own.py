@@ -153,7 +153,7 @@ def own_models(configured: Mapping[str, ModelConfig], given: Mapping[str, Any]) 
     """
     made, found = dict[bytes, Any](), dict[str, Any]()
     for role, one in configured.items():
-        if role in given or one.kind not in ("seed-bank", "openai"):
+        if role in given or not (one.remote or one.kind == "seed-bank"):
             named = canonical_json([one.kind, one.parameters])
             found[role] = _found(role, one, given.get(role, made.get(named)))
             if role not in given:

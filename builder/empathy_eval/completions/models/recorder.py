@@ -61,7 +61,7 @@ class Notes:
 
     def stand_ins(self, models: Mapping[str, Model], config: Asks) -> dict[str, Model]:
         """Models that only note, in the place of those that a request is sent to."""
-        tokens = {role: one.max_tokens for role, one in config.models.items() if one.kind == "openai"}
+        tokens = {role: one.max_tokens for role, one in config.models.items() if one.remote}
         return {role: Noting(model, self, tokens[role]) if role in tokens else model for role, model in models.items()}
 
 

@@ -135,10 +135,13 @@ def check_access(config: ModelConfig) -> None:
     Raises:
         InputError: for a key or a value that cannot stand in a header, or a variable that is not set; no value is shown.
     """
-    if config.kind != "openai":
+    if not config.remote:
         return
     where, problems = f"models: {config.model}", list[Problem]()
     place, address = ("base_url", config.base_url) if config.base_url else (f"the environment variable {ADDRESS}", os.environ.get(ADDRESS))
+    if config.form and not address:
+        fix = "name the address that the path of its form follows, such as http://localhost:8000"
+        problems.append(Problem(f"{where}: base_url", "is missing, and no provider is usual for reward models", fix))
     if address:  # without base_url the client looks there
         problems += [Problem(f"{where}: {place}", what, fix) for what, fix in url_faults(address)]
         try:

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import EmpathyEvalError, input_error
+from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, read_yaml, schema
 from empathy_eval.base.version import __version__
@@ -20,7 +20,7 @@ from empathy_eval.completions.models.own import own_models
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.design.endpoints import DELIVERY, ModelConfig, model_of
 from empathy_eval.design.judge_prompts import JudgePrompts, judge_prompts
-from empathy_eval.design.kinds import JUDGE, JUDGING
+from empathy_eval.design.kinds import JUDGE, JUDGING, REWARD
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.rubrics import Rubric
 from empathy_eval.design.scenarios import load_catalogue
@@ -31,7 +31,7 @@ from empathy_eval.raters.judges.differences import differences
 from empathy_eval.raters.judges.judge import Judge, compared
 from empathy_eval.raters.judges.sources import TEXTS, source_of
 
-# Samples of a bad answer, and repairs of each.
+# Samples of a bad answer, and repairs of each. A reward model, which reads no words on its answer and says the same again, is asked once.
 SAMPLES, REPAIRS = 2, 1
 
 
@@ -118,7 +118,7 @@ class Annotations:
 
     def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Annotated]]:
         """One case, ask by ask."""
-        return Judge(asker, self.asking, self.config.design.samples).case
+        return Judge(asker, self.asking, self.config.design.samples, self.config.model.label).case
 
     def summary(self, total: int, budget: Budget | None) -> Summary:
         """Counts of cases and of what was said of them."""
@@ -126,12 +126,13 @@ class Annotations:
 
     def header(self) -> dict[str, Any]:
         """Configuration, rubric, templates and schemas: all that the annotations are a function of beside texts and ledger."""
+        worded = self.config.rubric.kind != "reward"
         return {
             "configuration": self.config.published,
             "identity": self.config.identity,
             "rubric": asdict(self.config.rubric),
-            "templates": dict(sorted({**self.asking.prompts.hashes, "repair": self.prompts.hashes["repair"]}.items())),
-            "schemas": {kind.answer: digest(schema(kind.answer)) for kind in JUDGING},
+            "templates": dict(sorted({**self.asking.prompts.hashes, "repair": self.prompts.hashes["repair"]}.items())) if worded else {},
+            "schemas": {kind.answer: digest(schema(kind.answer)) for kind in JUDGING if worded == (kind is not REWARD)},
             "builder": __version__,
         }
 
@@ -187,6 +188,8 @@ def annotations_of(
     check(dict(judge), "judge", "--model")
     if judge["kind"] == "seed-bank":
         raise input_error("--model", '"seed-bank" holds dialogues, and judges nothing', "name an endpoint's model, or one of your own")
+    if problems := list(_unfit(rubric, judge, design, templates)):
+        raise InputError(problems)
     asking = judge_prompts(rubric, load_catalogue(), templates)
     shown = frozenset(one.pair_id for one in rubric.examples)
     cases = dialogues_of(source, design.turns) if rubric.unit == "dialogue" else cases_of(source, design.turns, design.variants, shown)
@@ -194,8 +197,26 @@ def annotations_of(
         raise input_error(
             folder, "holds nothing to judge", "name a release or a build with pairs, and variants (--variants) that this rubric is about"
         )
-    config = Annotating(judge, rubric, design, named, model_of(judge))
+    tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
+    config = Annotating(judge, rubric, design, named, model_of(judge), *tries)
     return Annotations(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {})
+
+
+def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: Design, templates: Path | None) -> Iterator[Problem]:
+    """What does not go with a rubric for reward models, or with a reward model."""
+    rewards = rubric.kind == "reward"
+    if rewards != (judge["kind"] == "reward") and judge["kind"] in ("openai", "reward"):
+        what = (
+            f'is for reward models, and "{judge["model"]}" is asked in words'
+            if rewards
+            else f'is asked in words, and "{judge["model"]}" is not'
+        )
+        fix = "name a YAML file with kind: reward and its form (chat, classify, score or predict)" if rewards else 'use the rubric "reward"'
+        yield Problem(f'rubric "{rubric.name}"', what, fix)
+    if rewards and design.samples > 1:
+        yield Problem("--samples", "a reward model says the same number each time", "leave it out")
+    if rewards and templates:
+        yield Problem("--templates", "a reward model is sent the conversation alone, and no prompt", "leave it out")
 
 
 def judge_of(model: str | Path | Mapping[str, Any], base_url: str | None = None) -> dict[str, Any]:

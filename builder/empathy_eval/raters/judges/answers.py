@@ -52,6 +52,23 @@ def named_of(value: dict[str, Any], taxonomy: Taxonomy) -> str | list[Flaw]:
     return name if name in taxonomy else [_unknown("strategy", name, [one.abbreviation for one in taxonomy.strategies])]
 
 
+def reward_of(value: dict[str, Any], label: str | int | None) -> float | list[Flaw]:
+    """The number of an answer that is valid under ``reward_answer``, of the class of that label where one is named; or its flaws."""
+    given = [(one["label"], one["value"]) for one in value["rewards"]]
+    if label is None and len(given) > 1:
+        return [Flaw("reward_of_several_classes", f"there are {len(given)} classes, and none of them is named; name one")]
+    found = [number for name, number in given if label in (None, name)]
+    if len(found) > 1:
+        return [Flaw("reward_twice", f'"{label}" is there {len(found)} times; give it once')]
+    if not found and given:
+        return [Flaw("reward_label_unknown", f'there is no class "{label}"; name one of those that there are')]
+    if not found or found[0] is None:
+        return [Flaw("reward_missing", "there is no number; give one")]
+    return (
+        found[0] if isinstance(found[0], int | float) else [Flaw("reward_not_finite", f"the number is {found[0][:80]}; give a finite one")]
+    )
+
+
 def _once(what: str, given: list[str], asked: Iterable[str]) -> Iterator[Flaw]:
     """Flaws of an answer that has not each of what was asked for exactly once."""
     counts, asked = Counter(given), list(asked)

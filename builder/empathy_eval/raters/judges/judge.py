@@ -10,10 +10,11 @@ from empathy_eval.completions.asker import Asker, Trail, settled
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.design.judge_prompts import JudgePrompts
-from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING
+from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING, REWARD
+from empathy_eval.design.rubrics import REWARD as REWARDED
 from empathy_eval.design.rubrics import Criterion
 from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
-from empathy_eval.raters.judges.answers import ideal_of, named_of, ratings_of
+from empathy_eval.raters.judges.answers import ideal_of, named_of, ratings_of, reward_of
 from empathy_eval.raters.judges.cases import Case
 from empathy_eval.raters.judges.sources import REFERENCE
 
@@ -31,19 +32,23 @@ def compared(case: Case) -> list[tuple[str, str]]:
 
 @dataclass(frozen=True)
 class Judge:
-    """Rates, compares or names the texts of cases. It never learns which variant it reads, nor sees another one while it rates."""
+    """Rates, compares or names the texts of cases. It never learns which variant it reads, nor sees another one while it rates.
+
+    ``label`` is the class of a reward model whose number counts, if it has several.
+    """
 
     asker: Asker
     prompts: JudgePrompts
     samples: int = 1
+    label: str | int | None = None
 
     async def case(self, case: Case) -> Annotated:
         """All that is asked of a case; what no answer comes to leaves it missing, once all that was under way is stored."""
         trail = Trail()
         place = case.dialogue_id, case.turn, case.pair_id
-        ask = {"rating": self._ratings, "preference": self._comparisons, "strategies": self._strategies}[self.prompts.rubric.kind]
+        ask = {"rating": self._ratings, "preference": self._comparisons, "strategies": self._strategies, "reward": self._rewards}
         try:
-            found = await ask(_Asked(self, case, trail))
+            found = await ask[self.prompts.rubric.kind](_Asked(self, case, trail))
         except NoAnswer as error:
             return Annotated(*place, "missing", (str(error),))
         return Annotated(*place, "accepted", **found, failures=trail.sorted_failures(), usage=trail.plain_usage())
@@ -68,6 +73,11 @@ class Judge:
     async def _strategies(self, asked: _Asked) -> dict[str, Any]:
         made = await settled(*(asked.strategies(sample) for sample in range(self.samples)))
         return {"strategies": tuple(one for some in made for one in some)}
+
+    async def _rewards(self, asked: _Asked) -> dict[str, Any]:
+        texts = asked.case.texts.items()
+        made = await settled(*(asked.reward(variant, text, sample) for variant, text in texts for sample in range(self.samples)))
+        return {"ratings": tuple(one for one in made if one)}
 
 
 @dataclass(frozen=True)
@@ -112,6 +122,15 @@ class _Asked:
 
         there, back = await settled(shown(one, other), shown(other, one))
         return Comparison(one, other, sample, there[0], back[0], there[1], back[1], there[2], back[2]) if there and back else None
+
+    async def reward(self, variant: str, text: str, sample: int) -> Rating | None:
+        """The number of a reward model for one text; None where it gave none that is one."""
+
+        async def judge(value: Any) -> float | list[Flaw]:
+            return reward_of(value, self.judge.label)
+
+        answer = await self._ask(REWARD.name, self.judge.prompts.reward(self._context, text), judge, sample)
+        return answer and Rating(variant, REWARDED, sample, float(answer.value), "", answer.request_key)
 
     async def strategies(self, sample: int) -> list[Judged]:
         """How likely each strategy is the right one before there is a reply, then which one each text uses."""

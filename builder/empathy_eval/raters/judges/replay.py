@@ -138,7 +138,7 @@ def _model(config: ModelConfig, ledgers: Ledgers, where: object, *, own: bool) -
     if config.kind == "given":
         # It is not here; but of a model that adds nothing to the messages the bodies are known.
         given = {JUDGE: type("Given", (TextModel,), {"name": config.model, "endpoint": config.endpoint})()}
-    elif config.kind != "openai" and not own:
+    elif not config.remote and not own:
         raise input_error(where, f'the judge "{config.kind}" is a model of one\'s own, which is not made here', "ask who made the release")
     budget = Budget(cast(Ledger, ledgers), {}, set(), None, None)
     return asked_models({JUDGE: config}, given, budget)[JUDGE]

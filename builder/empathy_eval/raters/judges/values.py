@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from empathy_eval.design.rubrics import REWARD
 from empathy_eval.raters.judges.annotations import Comparison
 from empathy_eval.raters.judges.folder import Folder
 
@@ -16,13 +17,15 @@ Text = tuple[str, str]
 # Means are equal where they differ by no more than the order of adding up.
 PLACES = 9
 HUNDREDTHS = 100
+# The numbers of a reward model have no scale: they stay as they are, and only their order is read.
+BARE: dict[str, Any] = {"name": REWARD, "scale": None, "better": None}
 
 
 @dataclass(frozen=True)
 class Scored:
     """What a judge gave by one criterion, by text and sample, on a scale from ``low`` to ``high``; ``better`` says which end is.
 
-    A preference is on a scale from 0 to 1: the share of both orders that the first by name won.
+    A preference is on a scale from 0 to 1: the share of both orders that the first by name won. A reward may be any number.
     """
 
     name: str
@@ -50,7 +53,8 @@ class Scored:
 def scored_of(folder: Folder) -> tuple[Scored, ...]:
     """The numbers of annotations, criterion by criterion in the order of the rubric; none where strategies are named."""
     rubric = folder.header["rubric"]
-    given: dict[str, dict[Text, dict[int, float]]] = {one["name"]: {} for one in rubric["criteria"]}
+    criteria = [BARE] if rubric["kind"] == "reward" else rubric["criteria"]
+    given: dict[str, dict[Text, dict[int, float]]] = {one["name"]: {} for one in criteria}
     for case in folder.cases:
         name = case.pair_id or case.dialogue_id
         for rating in case.ratings:
@@ -58,7 +62,7 @@ def scored_of(folder: Folder) -> tuple[Scored, ...]:
         for one in case.comparisons:
             compared = given[rubric["criteria"][0]["name"]].setdefault((name, both(one.variant_1, one.variant_2)), {})
             compared[one.sample] = share_of_first(one)
-    return tuple(_scored(one, given[one["name"]]) for one in rubric["criteria"])
+    return tuple(_scored(one, given[one["name"]]) for one in criteria)
 
 
 def _scored(criterion: dict[str, Any], given: Mapping[Text, Mapping[int, float]]) -> Scored:

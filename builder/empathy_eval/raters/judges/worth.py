@@ -122,7 +122,9 @@ def _misfits(folder: Folder, config: Annotating, *, again: bool) -> Iterator[tup
     same, preferring = theirs["rubric_hash"] == config.rubric.hash, folder.header["rubric"]["kind"] == "preference"
     if kind == "strategies":
         yield "cannot stand beside strategies, which are held against the plan alone", "leave it out"
-    elif not (same or (kind == "rating" and preferring)):
+    elif kind == "reward" and not preferring:
+        yield "cannot stand beside rewards: each reward model has a scale of its own", "score them together; leave it out here"
+    elif not (same or (kind in ("rating", "reward") and preferring)):
         what = f'is by "{folder.rubric}", and these are by "{config.rubric.name}", as they read now'
         yield what, "name annotations by the same rubric, or preferences beside ratings"
 
@@ -168,7 +170,7 @@ class _Bench:
 
     def criterion(self, scored: Scored) -> CriterionWorth:
         """The figures of one criterion."""
-        reckoning, numbers = self.reckoning, self.kind == "rating"
+        reckoning, numbers = self.reckoning, self.kind in ("rating", "reward")
         values = [value for some in scored.given.values() for value in some.values()]
         tenths = [math.isclose(value * 10, round(value * 10), abs_tol=1e-9) for value in values]
         return CriterionWorth(
@@ -178,7 +180,9 @@ class _Bench:
             self._with_judges(scored) if self.same else None,
             self._with_decisions(scored) if numbers else {},
             self._with_people(scored) if scored.name in self.people else {},
-            reckoning.count(sum(tenths) / max(len(values), 1), len(values), share="values-on-the-0.1-grid") if numbers else None,
+            reckoning.count(sum(tenths) / max(len(values), 1), len(values), share="values-on-the-0.1-grid")
+            if self.kind == "rating"
+            else None,
             reckoning.count(len(set(values)), len(values), number="distinct-values") if numbers else None,
             at_equal_closeness(scored, self.shortcuts, reckoning),
         )
