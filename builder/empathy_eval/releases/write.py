@@ -19,6 +19,7 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.report import Report, own_metrics, published_configuration, write_report
 from empathy_eval.generation.build_folder import accepted, read_build
 from empathy_eval.metrics.scoring import PLAIN, Scoring
+from empathy_eval.raters.judges.told import judges_told, people_told
 from empathy_eval.raters.review.record import content_hash, review_facts
 from empathy_eval.releases.annotations import add_annotations, read_all
 from empathy_eval.releases.card import write_card, write_changelog
@@ -70,7 +71,8 @@ def release(
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
         facts |= add_annotations(folder, judged, facts) if judged else {}
-        report = write_report(folder, folder / "report", facts, found, scoring)
+        facts |= people_told(folder, facts, reviews) if judged and reviews else {}
+        report = write_report(folder, folder / "report", facts, found, scoring, judges_told)
         fill(folder, report.measured.difficulty)
         write_card(folder, facts, report)
         write_changelog(folder, facts)
