@@ -80,8 +80,9 @@ def _fooled(judge: str, some: list[Standing], line: tuple[float, str] | None) ->
     if line is None:
         return Fooled(judge, "not known", f"{said}; no shortcut was measured beside it.")
     places = Counter(one.place for one in some)
-    parts = [f"{places[one]} {PLACES_OF[one]}" for one in (ABOVE, AT, BELOW, UNTESTED) if places[one]]
-    told = f"{said}, and of {counted(len(some), 'criterion', 'criteria')} {listed(parts)}."
+    parts = [f"{places[one]} {'is' if places[one] == 1 else 'are'} {PLACES_OF[one]}" for one in (ABOVE, AT, BELOW, UNTESTED) if places[one]]
+    of = counted(len(some), "criterion", "criteria")
+    told = f"{said}. Beside the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
     if places[UNTESTED]:
         return Fooled(judge, "not known, for want of intervals", told)
     if places[ABOVE] == len(some):

@@ -73,9 +73,7 @@ class Report:
         return self.measured.to_pandas()
 
 
-def report(
-    release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN, judges: Judges = no_judges
-) -> Report:
+def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN, judges: Judges = no_judges) -> Report:
     """Measures a release anew, with the metrics its manifest names, into a folder of its own.
 
     Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name. ``judges`` makes the figures on

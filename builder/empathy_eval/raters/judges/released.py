@@ -103,6 +103,4 @@ def _order(case: tuple[Place, Rows]) -> tuple[str, int]:
 
 def _case(dialogue_id: str, turn: int | None, name: str | None, rows: Rows) -> Annotated:
     bare = Annotated(dialogue_id, turn, name, "accepted")
-    return replace(
-        bare, ratings=tuple(rows["annotations"]), comparisons=tuple(rows["comparisons"]), strategies=tuple(rows["strategies"])
-    )
+    return replace(bare, ratings=tuple(rows["annotations"]), comparisons=tuple(rows["comparisons"]), strategies=tuple(rows["strategies"]))

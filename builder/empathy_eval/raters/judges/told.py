@@ -15,8 +15,15 @@ from empathy_eval.raters.judges.reckoning import chance_of, reckoning_of
 from empathy_eval.raters.judges.released import released_annotations
 from empathy_eval.raters.judges.stance import Shortcuts, duels_won
 from empathy_eval.raters.judges.tag_audit import (
-    PEOPLE, audit_json, planned_in, signed_by, signed_by_people, tag_audit, tags_of_judge, tags_of_people,
-)  # fmt: skip
+    PEOPLE,
+    audit_json,
+    planned_in,
+    signed_by,
+    signed_by_people,
+    tag_audit,
+    tags_of_judge,
+    tags_of_people,
+)
 from empathy_eval.raters.judges.values import scored_of
 from empathy_eval.raters.judges.worth import Beside, worth_by
 from empathy_eval.raters.review.record import read_record
@@ -88,8 +95,7 @@ def _beside(one: Folder, folders: Sequence[Folder]) -> tuple[Folder, ...]:
         if other is not one
         and kind != "strategies"
         and (
-            other.header["configuration"]["rubric_hash"] == hashed
-            or (kind == "rating" and other.header["rubric"]["kind"] == "preference")
+            other.header["configuration"]["rubric_hash"] == hashed or (kind == "rating" and other.header["rubric"]["kind"] == "preference")
         )
     )
 
