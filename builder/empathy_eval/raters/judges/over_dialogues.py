@@ -77,7 +77,7 @@ def _seen(folder: Folder, turns: Turns) -> list[Seen]:
         for one in case.strategies:
             if name in turns.planned:
                 before = found.get((name, one.sample))
-                named = one.named if one.variant == REFERENCE else before and before.named
+                named = one.named if one.variant == REFERENCE else before.named if before else None
                 likely = max(one.ideal, key=lambda strategy, ideal=one.ideal: ideal[strategy])  # type: ignore[misc]
                 found[name, one.sample] = Seen(name, turns.planned[name], named, likely)
     return [found[key] for key in sorted(found)]

@@ -74,8 +74,8 @@ def _made(config: str, row: dict[str, Any], criteria: set[str], taxonomy: Taxono
         winners = {row["winner_12"], row["winner_21"]}
         if not winners <= {row["variant_1"], row["variant_2"]}:
             raise ValueError(f"it prefers {' and '.join(sorted(winners))}")
-        names = ("variant_1", "variant_2", "sample", "winner_12", "winner_21")
-        return Comparison(*(row[name] for name in names), "", "", "", "")
+        kept = {name: row[name] for name in WANTED["comparisons"] if name != "pair_id"}
+        return Comparison(**kept, reason_12="", reason_21="", request_key_12="", request_key_21="")
     if config == "strategies":
         by_name = {one.name: one.abbreviation for one in taxonomy.strategies}
         ideal = dict(zip((one.abbreviation for one in taxonomy.strategies), row["ideal"], strict=True))

@@ -36,9 +36,10 @@ def tags_of_judge(folder: Folder, planned: Mapping[str, str]) -> Iterator[Tag]:
     """What a judge called the references of the turns that ``planned`` has; each sample is a judgement."""
     taxonomy = load_taxonomy()
     for case in folder.cases:
-        for one in case.strategies:
-            if one.variant == REFERENCE and case.pair_id in planned:
-                yield Tag(case.pair_id, planned[case.pair_id], taxonomy[one.named].name)
+        name = case.pair_id or ""
+        for one in case.strategies if name in planned else ():
+            if one.variant == REFERENCE:
+                yield Tag(name, planned[name], taxonomy[one.named].name)
 
 
 def planned_in(release_dir: Path) -> dict[str, str]:
