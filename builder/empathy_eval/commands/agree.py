@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,15 +12,18 @@ if TYPE_CHECKING:
     from empathy_eval.raters.agreement.against_median import AgainstMedian
     from empathy_eval.raters.agreement.agree import Agreement, Criterion
     from empathy_eval.raters.agreement.benchmark import Benchmark, Pair, Standing
+    from empathy_eval.raters.agreement.tags import TagAudit
 
 EXAMPLES = """\
 examples:
   empathy-eval agree ratings.csv
   empathy-eval agree ratings.csv --judge my-model --json
   empathy-eval agree build/reviews.ratings.csv build/judged --judge my-model
+  empathy-eval agree build/reviews.json build/judged-strategies --release build/demo/release
 
 TABLE is a CSV file with the columns item, rater, rating and, if there are several, criterion (a missing rating is an empty cell or no
-row), or the folder of a judge's annotations (docs/judges.md).
+row), the folder of a judge's annotations (docs/judges.md), or the record of review import (.json): its ratings, and what raters said of
+strategy tags. Of a folder of strategies the tags are held against the plan of --release.
 docs/agreement.md says what each figure means and when it is not defined.
 """
 # Of more pairs only the spread is shown; JSON has them all.
@@ -30,18 +33,23 @@ NO_INTERVAL = "(no interval): no resamples, or the figure is not defined in too 
 
 def agree(
     table: str | Path | Sequence[str | Path], judges: Sequence[str] = (), *, resamples: int = 1000, seed: int = 0, level: str = "interval",
+    release: str | Path | None = None,
 ) -> Agreement:  # fmt: skip
     """How far the raters of a CSV table agree, and where judges stand beside them; intervals over ``resamples`` draws of items.
 
-    In the place of the table there may be a folder of annotations, or several of both, taken together.
+    In the place of the table there may be a folder of annotations, the record of a review (``.json``), or several of all, taken together.
+    Where strategies were named or raters judged tags, ``tags`` has their audit; ``release`` is the one whose strategies judges named.
 
     Raises:
-        InputError: if a table cannot be read, or a judge is not in it.
+        InputError: if a table cannot be read, a judge is not in it, or strategies were named and it is not said of which release.
     """
-    from empathy_eval.raters.agreement import agree, read_tables
+    from empathy_eval.evaluation.inversion import Chance
+    from empathy_eval.raters.judges.agreeing import agreement_of
+    from empathy_eval.releases.fetch import release_folder
 
     tables = [table] if isinstance(table, str | Path) else table
-    return agree(read_tables([Path(one) for one in tables]), list(judges), resamples, seed, level)
+    of = release_folder(release) if release else None
+    return agreement_of([Path(one) for one in tables], list(judges), Chance(resamples, 0, seed), level, of)
 
 
 def add(verbs: Any) -> None:
@@ -56,6 +64,7 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument("table", type=Path, nargs="+", metavar="TABLE", help="the ratings, a row a rating; several are taken together")
     verb.add_argument("--judge", action="append", default=[], metavar="NAME", help="a rater to be placed against the others; repeatable")
+    verb.add_argument("--release", metavar="RELEASE", help="the release whose strategies judges named: it has the plan")
     verb.add_argument("--resamples", type=int, default=1000, metavar="N", help="draws of items for the intervals (default 1000; 0: none)")
     verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws (default 0)")
     verb.add_argument(
@@ -70,13 +79,21 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    found = agree(options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level)
+    found = agree(
+        options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release
+    )
     print(json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False) if options.json else shown(found))
     return 0
 
 
 def shown(agreement: Agreement) -> str:
-    """All figures, a block a criterion, each block with the settings of its intervals."""
+    """All figures, a block a criterion, each block with the settings of its intervals; then the audit of tags."""
+    parts = [*([_ratings(agreement)] if agreement.criteria else []), *(["\n".join(_tags(agreement.tags))] if agreement.tags else [])]
+    text = "\n\n".join(parts)
+    return f"{text}\n\n{NO_INTERVAL}" if "(no interval)" in text else text
+
+
+def _ratings(agreement: Agreement) -> str:
     judges = f"; judges: {', '.join(agreement.judges)}" if agreement.judges else ""
     lines = [f"{len(agreement.experts)} experts{judges}"]
     for criterion in agreement.criteria:
@@ -84,8 +101,24 @@ def shown(agreement: Agreement) -> str:
     factors = [f"  {name}  {measure}" for name, measure in agreement.inflation.items()]
     settings = next(iter(agreement.inflation.values())).signature
     lines += ["", "variance inflation factor of each criterion", *factors, f"  {settings}"]
-    text = "\n".join(lines)
-    return f"{text}\n\n{NO_INTERVAL}" if "(no interval)" in text else text
+    return "\n".join(lines)
+
+
+def _tags(audit: TagAudit) -> Iterator[str]:
+    """A line a strategy and who judged it, and before them who held how many right."""
+    yield "strategy tags: how many were judged and held right, and what the others were called instead"
+    for by, one in audit.right.items():
+        yield f"  {by}: held right of {one.items} tags  {one}"
+        yield f"    {one.signature}"
+    header = ("strategy", "by", "judged", "right", "called instead")
+    cells = [(one.strategy, one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
+    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
+    for row in (header, *cells):
+        yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _instead(called: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in called.items())
 
 
 def _criterion(one: Criterion) -> Iterator[str]:

@@ -29,10 +29,11 @@ def report(
         InputError: if it is no release or cannot be had, no metric is left to run, or ``out`` holds something else.
     """
     from empathy_eval.evaluation.report import report
+    from empathy_eval.raters.judges.told import judges_told
     from empathy_eval.releases.fetch import release_folder
 
     with scoring_with(cache, engine, ray_address, progress) as scoring:
-        return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring)
+        return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring, judges=judges_told)
 
 
 def add(verbs: Any) -> None:

@@ -60,14 +60,19 @@ def charts_of(measured: Measured) -> list[Chart]:
 def accuracies(measured: Measured) -> Chart | None:
     """How often each metric is right at equal closeness, beside what shortcuts reach there."""
     rows = [(name, [Mark(STANCE, one.accuracy)]) for name, one in measured.equal_closeness.items() if one.accuracy]
-    label = "share of comparisons with the empathetic reply rated better"
     line = line_of(measured)
     drawn = (line.accuracy.value, line.shortcut) if line and line.contrast == STANCE else None
-    ends = [end for _, (mark,) in rows for end in (mark.of.value, mark.of.low) if end is not None] + [drawn[0] if drawn else 1.0]
+    return accuracy_chart("accuracies", rows, drawn)
+
+
+def accuracy_chart(name: str, rows: Sequence[tuple[str, list[Mark]]], line: tuple[float, str] | None) -> Chart | None:
+    """How often each row is right at equal closeness, beside what shortcuts reach there; None without a row."""
+    label = "share of comparisons with the empathetic reply rated better"
+    ends = [end for _, (mark,) in rows for end in (mark.of.value, mark.of.low) if end is not None] + [line[0] if line else 1.0]
     # From a little below chance on, or from 0 where something lies lower.
     ticks = [one / 10 for one in (range(4, 11) if min(ends) >= 0.4 else range(0, 11, 2))]
-    chart = _chart("accuracies", ACCURACY, rows, 0.5, label)
-    return replace(chart, ticks=ticks, line=drawn) if chart else None
+    chart = _chart(name, ACCURACY, rows, 0.5, label)
+    return replace(chart, ticks=ticks, line=line) if chart else None
 
 
 def effects(measured: Measured) -> Chart | None:

@@ -52,7 +52,7 @@ def line_of(measured: Measured) -> Line | None:
     if audited is None or best is None or best.accuracy is None:
         return None
     words = next((one.accuracy for one in audited.shortcuts if one.name == WORDS_ALONE), None)
-    beside = {name: _beside(one.accuracy, best.accuracy.value) for name, one in found.items() if one.accuracy and not one.forced}
+    beside = {name: place_beside(one.accuracy, best.accuracy.value) for name, one in found.items() if one.accuracy and not one.forced}
     return Line(contrast, best.name, best.accuracy, words, beside)
 
 
@@ -64,7 +64,8 @@ def ranked(measured: Measured) -> tuple[str, dict[str, Difference]]:
     return RAW, {row.metric: one for row in rows if (one := row.differences[RAW]).accuracy}
 
 
-def _beside(accuracy: Estimate, line: float) -> str:
+def place_beside(accuracy: Estimate, line: float) -> str:
+    """Where an accuracy stands beside a line: ``above`` or ``below`` it only with its whole interval."""
     if accuracy.low is None or accuracy.high is None:
         return UNTESTED
     return ABOVE if accuracy.low > line else BELOW if accuracy.high < line else AT

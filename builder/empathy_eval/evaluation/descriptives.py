@@ -66,7 +66,7 @@ def course(release_dir: Path) -> dict[str, Any]:
             for turns in batch.column("turns").to_pylist():
                 tagged = [(turn["phase"], turn["strategy"]) for turn in turns if turn["role"] == "helper"]
                 for number, (phase, strategy) in enumerate(tagged):
-                    part = (2 * number + 1) * PARTS // (2 * len(tagged))
+                    part = part_of(number, len(tagged))
                     phases[phase, part] += 1
                     strategies[strategy, part] += 1
     taxonomy = load_taxonomy()
@@ -76,6 +76,11 @@ def course(release_dir: Path) -> dict[str, Any]:
         "phases": _counts(phases, taxonomy.phases),
         "strategies": [{**one, "phase": phase_of[one["name"]]} for one in _counts(strategies, list(phase_of))],
     }
+
+
+def part_of(number: int, of: int) -> int:
+    """The part of a dialogue, from 0, that its helper turn of that number is in, of so many."""
+    return (2 * number + 1) * PARTS // (2 * of)
 
 
 def _counts(found: Mapping[tuple[str, int], int], names: Sequence[str]) -> list[dict[str, Any]]:

@@ -11,6 +11,7 @@ from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.charts import Chart
 from empathy_eval.evaluation.claims import PLACES_OF, claims, line_of, ranked
+from empathy_eval.evaluation.judged import judged
 from empathy_eval.evaluation.results import Measured, MetricRow
 from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
 
@@ -25,6 +26,7 @@ def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts
     return templates.get_template("page.html.j2").render(
         measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
         line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
+        judged=judged(told.get("judges"), measured),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 

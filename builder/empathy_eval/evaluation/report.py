@@ -20,6 +20,7 @@ from empathy_eval.evaluation.descriptives import course, examples, lengths, maki
 from empathy_eval.evaluation.embedding import Embedding, embedding_of
 from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_lengths
 from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.judged import judges_charts
 from empathy_eval.evaluation.page import page
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.shortcuts import measured_with_audit
@@ -32,8 +33,15 @@ from empathy_eval.metrics.weights import is_listed, published
 if TYPE_CHECKING:
     import pandas as pd
 
+# From a release and its manifest the part ``judges`` of its tables, or nothing: whoever rates is no matter of this room.
+Judges = Callable[[Path, dict[str, Any]], dict[str, Any]]
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
 EXCHANGES = 1999
+
+
+def no_judges(release_dir: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """Nothing is told of judges."""
+    return {}
 
 
 @dataclass(frozen=True)
@@ -45,7 +53,8 @@ class Measures(Found):
 
 @dataclass(frozen=True)
 class Report:
-    """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``.
+    """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``, and of
+    the judges whose annotations the release holds: ``judges``.
 
     ``left`` are the metrics of the manifest that were not run.
     """
@@ -64,10 +73,11 @@ class Report:
         return self.measured.to_pandas()
 
 
-def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN) -> Report:
+def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN, judges: Judges = no_judges) -> Report:
     """Measures a release anew, with the metrics its manifest names, into a folder of its own.
 
-    Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name.
+    Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name. ``judges`` makes the figures on
+    the judges that a release holds annotations of.
 
     Raises:
         InputError: if the folder is no release, no metric is left to run, or ``out`` holds something else.
@@ -78,7 +88,7 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
         raise InputError(left)
     refuse_odd_rows(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
-        return replace(write_report(release_dir, folder, manifest, found, scoring), left=left)
+        return replace(write_report(release_dir, folder, manifest, found, scoring, judges), left=left)
 
 
 def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Measures, tuple[NotRecomputed, ...]]:
@@ -132,19 +142,22 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
     return {**configuration, "report": {**settings, "bertscore": bertscore}}
 
 
-def write_report(release_dir: Path, out: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN) -> Report:
+def write_report(
+    release_dir: Path, out: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges
+) -> Report:
     """Measures a release and writes ``index.html``, the tables as JSON and ``figures/`` into ``out``.
 
     Args:
         facts: the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
         found: the metrics and the embedding.
+        judges: makes the figures on judges.
 
     Raises:
         InputError: if the folder holds no pairs.
     """
-    report = measure_release(release_dir, facts, found, scoring)
+    report = measure_release(release_dir, facts, found, scoring, judges)
     write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
-    charts = charts_of(report.measured)
+    charts = [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
     for chart in charts:
         draw_chart(chart, out / "figures")
     draw_lengths(report.told["lengths"], out / "figures")
@@ -153,8 +166,10 @@ def write_report(release_dir: Path, out: Path, facts: dict[str, Any], found: Mea
     return report
 
 
-def measure_release(release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN) -> Report:
-    """The tables of a release by these metrics, and its shortcut audit."""
+def measure_release(
+    release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges
+) -> Report:
+    """The tables of a release by these metrics, its shortcut audit, and what ``judges`` makes of its annotations."""
     configuration = facts["configuration"]
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
     stand = Stand(release_dir, found, chance, scoring)
@@ -177,6 +192,7 @@ def measure_release(release_dir: Path, facts: dict[str, Any], found: Measures, s
         "course": course(release_dir),
         "examples": examples(release_dir),
         "making": making(facts),
+        **judges(release_dir, facts),
     }
     return Report(measured_with_audit(stand, found.embedding), about, told)
 

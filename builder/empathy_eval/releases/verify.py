@@ -21,6 +21,7 @@ from empathy_eval.design.dataset import CANDIDATES, MANIFEST, PROVENANCE, SPLITS
 from empathy_eval.evaluation.report import measure_release, metrics_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.raters.judges.told import judges_told
 from empathy_eval.releases.difficulty import difficulty_faults
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.manifest import manifest_text, sealed
@@ -168,7 +169,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         yield from error.problems if isinstance(error, InputError) else [Problem(str(page), f"cannot be read: {error}", RESTORE)]
         return
     found, left = metrics_of(manifest, trusted)
-    report = measure_release(folder, manifest, found, scoring)
+    report = measure_release(folder, manifest, found, scoring, judges_told)
     anew = report.to_json()
     others: list[str] = []
     if left:

@@ -92,7 +92,7 @@ def _without_holm(differences: dict[str, Any]) -> dict[str, Any]:
 
 
 def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
-    """(where, number) of scores, differences and shortcuts' accuracies that the page does not show."""
+    """(where, number) of scores, differences, and shortcuts' and judges' accuracies that the page does not show."""
     for where, row in rows(tables):
         for variant, value in row["scores"].items() if where in ("inversion", "controls", "candidates") else ():
             if number(value) not in page:
@@ -107,6 +107,12 @@ def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
                 # The unit stands behind the last number of an interval alone.
                 if value is not None and number(100 * value, 1) not in page:
                     yield f"shortcuts: {contrast['contrast']}: {one['name']}", number(100 * value, 1)
+    for judge, worth in tables.get("judges", {}).get("worth", {}).items():
+        for name, one in worth["criteria"].items():
+            right = one["stance"].get("judge", {})
+            for value in (right.get("value"), right.get("low"), right.get("high")):
+                if value is not None and number(100 * value, 1) not in page:
+                    yield f"judges: {judge}: {name}", number(100 * value, 1)
 
 
 def rows(tables: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:

@@ -19,6 +19,8 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.report import Report, own_metrics, published_configuration, write_report
 from empathy_eval.generation.build_folder import accepted, read_build
 from empathy_eval.metrics.scoring import PLAIN, Scoring
+from empathy_eval.raters.judges.folder import Folder
+from empathy_eval.raters.judges.told import judges_told, people_told
 from empathy_eval.raters.review.record import content_hash, review_facts
 from empathy_eval.releases.annotations import add_annotations, read_all
 from empathy_eval.releases.card import write_card, write_changelog
@@ -69,8 +71,8 @@ def release(
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
-        facts |= add_annotations(folder, judged, facts) if judged else {}
-        report = write_report(folder, folder / "report", facts, found, scoring)
+        facts |= _judged(folder, judged, facts, reviews) if judged else {}
+        report = write_report(folder, folder / "report", facts, found, scoring, judges_told)
         fill(folder, report.measured.difficulty)
         write_card(folder, facts, report)
         write_changelog(folder, facts)
@@ -86,6 +88,12 @@ def _check_names(version: str, date: str | None) -> None:
         raise input_error("--version", f'"{version}" is not a version', "write it as X.Y.Z, such as 1.0.0")
     if date is not None and not DATE.fullmatch(date):
         raise input_error("--date", f'"{date}" is not a date', "write it as YYYY-MM-DD")
+
+
+def _judged(folder: Path, judged: Sequence[Folder], facts: dict[str, Any], reviews: Path | None) -> dict[str, Any]:
+    """Adds annotations; returns what the manifest says of them, and of how they go with what people said."""
+    told = add_annotations(folder, judged, facts)
+    return told | (people_told(folder, facts | told, reviews) if reviews else {})
 
 
 def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[str, Any]:

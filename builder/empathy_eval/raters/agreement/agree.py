@@ -16,6 +16,7 @@ from empathy_eval.raters.agreement.benchmark import PANEL, Benchmark, benchmark
 from empathy_eval.raters.agreement.bootstrap import Measure, Resampling
 from empathy_eval.raters.agreement.kappa import WEIGHTS
 from empathy_eval.raters.agreement.table import Table
+from empathy_eval.raters.agreement.tags import TagAudit
 from empathy_eval.raters.agreement.variance_inflation import inflation
 
 if TYPE_CHECKING:
@@ -66,22 +67,25 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Agreement:
-    """How far the raters of a table agree; ``inflation`` is by criterion."""
+    """How far the raters of a table agree; ``inflation`` is by criterion, ``tags`` the audit of strategy tags, where some were judged."""
 
     level: str
     experts: tuple[str, ...]
     judges: tuple[str, ...]
     criteria: tuple[Criterion, ...]
     inflation: dict[str, Measure]
+    tags: TagAudit | None = None
 
     def to_json(self) -> dict[str, Any]:
-        """The figures as JSON values; what is not defined is null, with its reason in ``why``."""
-        return asdict(self)
+        """The figures as JSON values; what is not defined is null, with its reason in ``why``. Without tags nothing is said of them."""
+        found = asdict(self)
+        return found if self.tags else {name: value for name, value in found.items() if name != "tags"}
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The long form, a record a figure with the columns ``FIGURE_COLUMNS``; ranks among pairs (``reached``) are in JSON alone."""
         found = [(one.criterion, *figure) for one in self.criteria for figure in one.figures()]
         found += [(criterion, "variance inflation", None, None, None, one) for criterion, one in self.inflation.items()]
+        found += [("strategy tags", "held right", None, by, None, one) for by, one in (self.tags.right if self.tags else {}).items()]
         for *about, one in found:
             yield dict(zip(FIGURE_COLUMNS, (*about, one.value, one.low, one.high, one.items, one.why, one.signature), strict=True))
 
@@ -137,9 +141,16 @@ def _check(table: Table, judges: Sequence[str], resamples: int, level: str) -> N
     problems = [
         Problem("judge", f'"{judge}" is no rater of the table', f"use one of {known}") for judge in judges if judge not in table.raters
     ]
+    problems += odd_options(resamples, level)
+    if problems:
+        raise InputError(problems)
+
+
+def odd_options(resamples: int, level: str) -> list[Problem]:
+    """What is wrong with a number of resamples and a level."""
+    problems = list[Problem]()
     if level not in LEVELS:
         problems.append(Problem("level", f'"{level}" is not known', f"use one of {', '.join(LEVELS)}"))
     if not 0 <= resamples <= MOST_RESAMPLES:
         problems.append(Problem("resamples", f'"{resamples}" is out of range', f"use 0 (no intervals) to {MOST_RESAMPLES}"))
-    if problems:
-        raise InputError(problems)
+    return problems

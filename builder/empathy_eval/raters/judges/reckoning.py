@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from empathy_eval.raters.agreement.alpha import interval_alpha
 from empathy_eval.raters.agreement.bootstrap import Measure, Resampling, ratio
 from empathy_eval.raters.agreement.kappa import kappa_measures, kappa_sums, kappas
 from empathy_eval.raters.agreement.table import Codes
+from empathy_eval.raters.judges.folder import Folder
 from empathy_eval.raters.judges.values import Text, dialogue_of
 
 # Beneath this a spread is the rounding of values that are all alike.
@@ -39,7 +41,9 @@ class Reckoning:
 
     def shares(self, won: Mapping[str, Sequence[float]], names: Sequence[str], **settings: object) -> dict[str, Measure]:
         """The mean of each of several columns over the same items, with intervals from the same draws; ``names`` are their pairs."""
-        dialogues = [dialogue_of(name) for name in names]
+        # In the order of the ids, so that draws are the same in whatever order the items come.
+        order = sorted(range(len(names)), key=lambda place: names[place])
+        dialogues = [dialogue_of(names[place]) for place in order]
         clusters = Clusters.of(dialogues, [int(one[:3]) for one in dialogues])
         how = {
             "interval": "bootstrap,Rao-Wu,percentile", "level": CONFIDENCE, "resamples": self.chance.resamples, "unit": "dialogue",
@@ -48,7 +52,7 @@ class Reckoning:
         line = self.line(len(names), **settings, **how)
         if not names:
             return {name: Measure.undefined("there is nothing to compare", line) for name in won}
-        found = accuracies([np.array(column, dtype=np.float64) for column in won.values()], clusters, self.chance)
+        found = accuracies([np.array(column, dtype=np.float64)[order] for column in won.values()], clusters, self.chance)
         why = None if len(clusters) > 1 else "no interval: all is of one dialogue"
         return {name: Measure(one.value, one.low, one.high, len(names), why, line) for name, one in zip(won, found, strict=True)}
 
@@ -92,6 +96,19 @@ class Reckoning:
         dialogues, unit = np.unique([dialogue_of(name) for name in names], return_inverse=True)
         sample = Resampling.of(len(dialogues), self.chance.resamples if len(dialogues) > 1 else 0, self.chance.seed)
         return replace(sample, unit=sample.unit[unit], signature=f"drawn:dialogues|{sample.signature}")
+
+
+def chance_of(manifest: Mapping[str, Any]) -> Chance:
+    """How figures on the judges of a release reckon with chance: as its report does."""
+    made = manifest["configuration"]
+    return Chance(made["report"]["bootstrap"], 0, made["seed"])
+
+
+def reckoning_of(folder: Folder, chance: Chance) -> Reckoning:
+    """How figures about a judge are signed and reckoned."""
+    made = folder.header["configuration"]
+    samples, hashed = made["samples_of_a_text"], made["rubric_hash"]
+    return Reckoning(signature_line(teacher=folder.teacher, rubric=folder.rubric, rubric_hash=hashed, samples=samples), chance)
 
 
 def _ranks(values: Array) -> Array:

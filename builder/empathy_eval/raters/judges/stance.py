@@ -58,7 +58,7 @@ class Shortcuts:
 
 def at_equal_closeness(scored: Scored, shortcuts: Shortcuts, reckoning: Reckoning) -> dict[str, Measure]:
     """How often the judge, and each shortcut, is right where the two texts are equally close, ties half; empty without such texts."""
-    won = dict(_won(scored))
+    won = duels_won(scored)
     if not won:
         return {}
     names = [pair for pair, _ in won]
@@ -66,6 +66,11 @@ def at_equal_closeness(scored: Scored, shortcuts: Shortcuts, reckoning: Reckonin
     columns |= {name: [some[duel] for duel in won] for name, some in shortcuts.won.items() if won.keys() <= some.keys()}
     found = reckoning.shares(columns, names, right="kind-over-cold,ties-half", duels="near,far")
     return {name: replace(one, signature=f"{one.signature}{SIGNATURES.get(name, '')}") for name, one in found.items()}
+
+
+def duels_won(scored: Scored) -> dict[Duel, float]:
+    """What the judge won of each duel of a kind text with the cold one that is equally close: 1, 0, or one half for a tie."""
+    return dict(_won(scored))
 
 
 def _won(scored: Scored) -> Iterable[tuple[Duel, float]]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,23 +11,19 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.hashing import signature_line
-from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import column, read_manifest
+from empathy_eval.design.dataset import read_manifest
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotating import Annotating
 from empathy_eval.raters.judges.choices import decided, preferences, strategies
 from empathy_eval.raters.judges.folder import Folder, read_annotations
-from empathy_eval.raters.judges.reckoning import Reckoning
+from empathy_eval.raters.judges.people import beside_people, rated_by_people
+from empathy_eval.raters.judges.reckoning import Reckoning, chance_of, reckoning_of
 from empathy_eval.raters.judges.sources import told
 from empathy_eval.raters.judges.stance import Shortcuts, at_equal_closeness
-from empathy_eval.raters.judges.values import PLACES, Scored, Text, scored_of
+from empathy_eval.raters.judges.values import Scored, Text, scored_of
 from empathy_eval.raters.review.record import CRITERIA, read_record
-from empathy_eval.raters.review.sheets import text_hash
 
-# The scale that people rate on.
-LOWEST, STEPS = 1, 3
 # The two criteria on the whole of a reply, whose correlation says whether they are two.
 WHOLE = ("flow", "content")
 
@@ -135,16 +130,17 @@ def worth_of(folder: Folder, release_dir: Path, beside: Beside | None = None) ->
     Raises:
         InputError: if a file of the release is not there, or does not hold what the data contract says.
     """
-    beside, configuration, kind = beside or Beside(), folder.header["configuration"], folder.header["rubric"]["kind"]
-    manifest = read_manifest(release_dir)["configuration"]
-    chance = Chance(manifest["report"]["bootstrap"], 0, manifest["seed"])
-    samples: int = configuration["samples_of_a_text"]
-    hashed: str = configuration["rubric_hash"]
-    line = signature_line(teacher=folder.teacher, rubric=folder.rubric, rubric_hash=hashed, samples=samples)
-    reckoning = Reckoning(line, chance)
+    chance = chance_of(read_manifest(release_dir))
+    return worth_by(folder, chance, beside or Beside(), Shortcuts(release_dir, chance.seed))
+
+
+def worth_by(folder: Folder, chance: Chance, beside: Beside, shortcuts: Shortcuts) -> Worth:
+    """The same of a release whose shortcuts are given: judges of one release share them."""
+    configuration, kind, release_dir = folder.header["configuration"], folder.header["rubric"]["kind"], shortcuts.release_dir
+    reckoning, samples, hashed = reckoning_of(folder, chance), configuration["samples_of_a_text"], configuration["rubric_hash"]
     same = [one for one in beside.folders if one.header["configuration"]["rubric_hash"] == hashed]
     scored = {one.name: one for one in scored_of(folder)}
-    bench = _Bench(reckoning, Shortcuts(release_dir, chance.seed), samples, same, beside, _people(beside.reviews, release_dir), kind)
+    bench = _Bench(reckoning, shortcuts, samples, same, beside, rated_by_people(beside.reviews, release_dir), kind)
     summary = folder.header["summary"]
     return Worth(
         folder.teacher, folder.rubric, hashed, kind, samples, tuple(f"{one.teacher}, {one.rubric}" for one in beside.folders),
@@ -206,36 +202,7 @@ class _Bench:
         return {f"{one.teacher}, {one.rubric}": decided(scored, one, self.reckoning) for one in preferring}
 
     def _with_people(self, scored: Scored) -> dict[str, Measure]:
-        """Kappa of the two ratings rounded, halves up, the judge's on the people's scale; and the correlation of ranks."""
-        people, merits = self.people[scored.name], scored.merits
-        texts = [text for text in merits if text in people]
-        names = [pair for pair, _ in texts]
-        judged = np.array([round(LOWEST + (STEPS - 1) * merits[text], PLACES) for text in texts])
-        rated = np.array([people[text] for text in texts])
-        rounded = tuple(np.floor(one + 0.5).astype(np.int64) - LOWEST for one in (judged, rated))
-        scale, of = range(LOWEST, LOWEST + STEPS), "judge,mean-of-people"
-        return {
-            "kappa": self.reckoning.kappa((rounded[0], rounded[1]), scale, names, "quadratic", of=of, rounded="halves-up"),
-            "spearman": self.reckoning.correlation(judged, rated, names, ranks=True, of=of),
-        }
-
-
-def _people(reviews: Mapping[str, Any] | None, release_dir: Path) -> dict[str, dict[Text, float]]:
-    """By criterion and text the mean rating of people, of those texts that are still what they rated."""
-    if reviews is None:
-        return {}
-    hashes: dict[Text, str] = {}
-    for config, variants in (("pairs", PAIR_VARIANTS), ("controls", CONTROLS)):
-        names = column(release_dir, config, "pair_id")
-        for variant in variants:
-            texts = column(release_dir, config, variant)
-            hashes |= {(name, variant): text_hash(text) for name, text in zip(names, texts, strict=True)}
-    given: dict[str, dict[Text, list[int]]] = {name: defaultdict(list) for name in CRITERIA}
-    for one in reviews["judgements"]:
-        if one["kind"] == "variant" and "attempt" not in one and hashes.get((one["pair_id"], one["variant"])) == one["text"]:
-            for name in CRITERIA:
-                given[name][one["pair_id"], one["variant"]].append(one[name])
-    return {name: {text: round(sum(some) / len(some), PLACES) for text, some in found.items()} for name, found in given.items()}
+        return beside_people(scored, self.people[scored.name], self.reckoning)
 
 
 def _together(scored: Mapping[str, Scored], reckoning: Reckoning) -> Measure | None:

@@ -1,0 +1,199 @@
+"""What a report tells of judges: figures of a release against those of the folders, and against ones derived by hand."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.cli import main
+from empathy_eval.commands.annotate import annotate
+from empathy_eval.design.dataset import column, pair_id, read_manifest
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.raters.judges.agreeing import agreement_of
+from empathy_eval.raters.judges.annotations import Annotated, Judged
+from empathy_eval.raters.judges.folder import Folder, read_annotations
+from empathy_eval.raters.judges.over_dialogues import over_dialogues, turns_of
+from empathy_eval.raters.judges.reckoning import reckoning_of
+from empathy_eval.raters.judges.released import released_annotations
+from empathy_eval.raters.judges.tag_audit import planned_in, tag_audit, tags_of_judge, tags_of_people
+from empathy_eval.raters.judges.worth import Beside, worth_of
+from empathy_eval.releases.manifest import manifest_text, sealed
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.verify_report import unseen
+from empathy_eval.releases.write import release
+
+from tests.doubles.judges import Judge
+
+RUBRICS = ("teacher", "warmer", "strategies")
+
+
+@pytest.fixture(scope="module")
+def folders(light: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    made = [tmp_path_factory.mktemp("told") / name for name in RUBRICS]
+    for name, out in zip(RUBRICS, made, strict=True):
+        annotate(light, out, rubric=name, model=Judge(), turns=20)
+    return made
+
+
+@pytest.fixture(scope="module")
+def judged(light: Path, folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("judged") / "release"
+    release(light.parent / "build", out, "0.2.0", annotations=folders)
+    return out
+
+
+def tables(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "report" / "tables.json").read_text())
+    return found
+
+
+def test_the_report_has_the_figures_that_annotate_prints(light: Path, folders: list[Path], judged: Path) -> None:
+    told = tables(judged)["judges"]["worth"]
+    read = dict(zip(RUBRICS, map(read_annotations, folders), strict=True))
+    assert list(told) == ["judge/strategies", "judge/teacher", "judge/warmer"]
+    for name, beside in (("teacher", (read["warmer"],)), ("warmer", ()), ("strategies", ())):
+        printed = json.loads(json.dumps(worth_of(read[name], light, Beside(beside)).to_json()))
+        for key in ("together", "preferences", "strategies", "unannotated"):
+            assert told[f"judge/{name}"][key] == printed[key]
+        for row in printed["criteria"]:
+            found = told[f"judge/{name}"]["criteria"][row["name"]]
+            assert {key: found[key] for key in row} == row and found["pairs"] > 0
+
+
+def test_the_page_answers_first_whether_the_judge_is_fooled(judged: Path) -> None:
+    page = (judged / "report" / "index.html").read_text()
+    section = page[page.index('<section id="judges"') : page.index('<section id="lengths"')]
+    text = re.sub(r"<[^>]+>", "", section)
+    assert text.index("Is judge/teacher fooled?") < text.index("How often a judge is right") < text.index("What their answers are worth")
+    for name, one in tables(judged)["judges"]["worth"]["judge/teacher"]["criteria"].items():
+        right = one["stance"]["judge"]
+        assert f"judge/teacher: {name}" in text and f"{100 * right['value']:.1f}\N{NO-BREAK SPACE}%" in text
+        assert right["signature"] in text and one["with_itself"]["signature"] in text
+    assert '<title id="judges-title">' in section and 'href="#judges"' in page
+    assert {"judges.svg", "judges.png"} <= {path.name for path in (judged / "report" / "figures").iterdir()}
+
+
+def test_a_release_without_annotations_says_nothing_of_judges(light: Path) -> None:
+    assert "judges" not in tables(light) and "#judges" not in (light / "report" / "index.html").read_text()
+    assert not (light / "report" / "figures" / "judges.svg").exists()
+
+
+def test_verify_finds_changed_figures(judged: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(judged, tmp_path / "r"))
+    found = tables(copy)
+    right = found["judges"]["worth"]["judge/teacher"]["criteria"]["flow"]["stance"]["judge"]
+    page = (copy / "report" / "index.html").read_text()
+    assert not list(unseen(found, page))
+    assert [where for where, _ in unseen(found, page.replace(f"{100 * right['value']:.1f}", "x")) if where == "judges: judge/teacher: flow"]
+    right["value"] += 0.01
+    found["judges"]["course"]["judge/strategies"]["strategies"][0]["planned"][0] += 1
+    found["judges"]["tags"]["rows"][0]["right"] += 1
+    (copy / "report" / "tables.json").write_text(json.dumps(found))
+    value = read_manifest(copy)
+    value["files"] = {name: digest_file(copy / name) for name in value["files"]}
+    (copy / "manifest.json").write_text(manifest_text(sealed(value)))
+    said = "\n".join(map(str, verify(copy)))
+    for where in (
+        "worth: judge/teacher: criteria: flow: stance: judge: value",
+        "course: judge/strategies: strategies: 0: planned: 0",
+        "tags: ",
+    ):
+        assert f"judges: {where}" in said
+
+
+def test_a_release_that_does_not_hold_what_it_should_is_refused_in_words(judged: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(judged, tmp_path / "r"))
+    for path in (copy / "data" / "strategies").iterdir():
+        table = pq.read_table(path)
+        place = table.schema.get_field_index("named")
+        pq.write_table(table.set_column(place, table.schema.field(place), pa.array(["Kindness"] * len(table), pa.string())), path)
+    with pytest.raises(InputError, match="does not hold what the data contract says"):
+        released_annotations(copy, read_manifest(copy))
+
+
+def naming(release_dir: Path, rows: list[tuple[str, str, str, str]]) -> Folder:
+    """Strategies from (pair, variant, named, most likely)."""
+    taxonomy = [one.abbreviation for one in load_taxonomy().strategies]
+    cases = [
+        Annotated(name[:8], int(name[-2:]), name, "accepted", strategies=(Judged(variant, 0, named, "k", shares, "k"),))
+        for name, variant, named, likely in rows
+        for shares in [{one: 0.3 if one == likely else 0.05 for one in taxonomy}]
+    ]
+    configuration = {
+        "judge": {"kind": "openai", "model": "m"}, "rubric": "strategies", "rubric_hash": "s1-0", "samples_of_a_text": 1,
+        "release": {"name": "demo", "version": "0.1.0", "seal": read_manifest(release_dir)["seal"]},
+    }  # fmt: skip
+    return Folder(Path("m"), {"configuration": configuration, "rubric": {"kind": "strategies"}, "summary": {}}, tuple(cases))
+
+
+def test_judged_strategies_stand_beside_planned_ones_part_by_part(light: Path) -> None:
+    taxonomy = load_taxonomy()
+    names = dict.fromkeys(name.rpartition("-t")[0] for name in column(light, "pairs", "pair_id"))
+    planned = planned_in(light)
+    first, second = (next(one for one in planned if one.startswith(name)) for name in list(names)[:2])
+    codes = {one.name: one.abbreviation for one in taxonomy.strategies}
+    other = next(code for code in codes.values() if code not in (codes[planned[first]], codes[planned[second]]))
+    rows = [(first, "reference", codes[planned[first]], other), (second, "reference", other, codes[planned[second]])]
+    # What a variant is called is no tag of the turn.
+    folder = naming(light, [*rows, (first, "apathetic", other, other)])
+    turns = turns_of(light)
+    assert {name: codes[one] for name, one in planned.items()}.items() <= turns.planned.items()
+    found = over_dialogues(folder, turns, reckoning_of(folder, Chance(10, 0, 1)))
+    assert found["turns"] == 2
+    for name in ("named", "likely"):
+        assert (found["agreement"][name]["equal"]["value"], found["agreement"][name]["equal"]["items"]) == (0.5, 2)
+        assert found["agreement"][name]["kappa"]["signature"]
+    by_name = {one["name"]: one for one in found["strategies"]}
+    assert sum(by_name[planned[first]]["planned"]) >= 1 and by_name[taxonomy[other].name]["planned"] == [0] * 10
+    assert by_name[taxonomy[other].name]["named"][turns.part[second]] == 1
+    assert by_name[taxonomy[other].name]["likely"][turns.part[first]] == 1
+
+
+def record(pairs: list[tuple[str, str, bool, str | None]]) -> dict[str, Any]:
+    """A record of one rater's tags, from (pair, tag, right, strategy)."""
+    judgements = [
+        {"kind": "dialogue", "review": "s1-0", "rater": "rater-01", "dialogue_id": name[:-4], "content": "c" * 12,
+         "tags": [{"turn": int(name[-2:]), "tag": tag, "right": right, **({"strategy": called} if called else {})}]}
+        for name, tag, right, called in pairs
+    ]  # fmt: skip
+    judgements[0]["tags"].append({"turn": 1, "tag": "Clarification", "planted": "Offer Hope", "right": False})  # type: ignore[attr-defined]
+    return {"judgements": judgements, "reviews": {"s1-0": {}}}
+
+
+def test_people_and_judges_are_in_one_audit_with_what_tags_were_called_instead(light: Path) -> None:
+    name = "001-seed-t03"
+    said = [(name, "Offer Hope", True, None), (name, "Offer Hope", False, "Clarification"), (name, "Offer Hope", False, None)]
+    people = list(tags_of_people(record(said)))
+    assert len(people) == 3 and people[0].pair_id == pair_id("001-seed", 3)
+    assert list(tags_of_people(record(said), {"001-seed": "other"})) == []
+    judge = list(tags_of_judge(naming(light, [(name, "reference", "Aff", "Aff")]), {name: "Offer Hope"}))
+    audit = tag_audit({"people": ("raters:1", people), "m": ("teacher:m", judge), "nobody": ("", [])}, Chance(10, 0, 1))
+    found = [(one.strategy, one.by, one.judged, one.right, one.instead) for one in audit.rows]
+    called = load_taxonomy()["Aff"].name
+    assert found == [
+        ("Offer Hope", "people", 3, 1, {"Clarification": 1, "not said": 1}), ("Offer Hope", "m", 1, 0, {called: 1}),
+    ]  # fmt: skip
+    assert audit.right["people"].value == pytest.approx(1 / 3, abs=1e-6) and audit.right["people"].items == 3
+
+
+def test_agree_needs_the_release_that_has_the_plan(light: Path, folders: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["agree", str(folders[2])]) == 2
+    assert "--release RELEASE" in capsys.readouterr().err
+    assert main(["agree", str(folders[2]), "--release", str(light), "--resamples", "0"]) == 0
+    said = capsys.readouterr().out
+    audit = agreement_of([folders[2]], [], Chance(0, 0, 0), "interval", light).tags
+    assert audit and "judge/strategies: held right of 20 tags" in said and sum(one.judged for one in audit.rows) == 20
+    assert all(re.search(rf"{one.strategy} +judge/strategies +{one.judged} +{one.right}\b", said) for one in audit.rows)
+    assert main(["agree", str(folders[2]), str(folders[2]), "--release", str(light)]) == 2
+    assert "name one of them" in capsys.readouterr().err
+    assert main(["agree", str(folders[2]), "--release", str(light), "--judge", "judge"]) == 2
+    assert "here are tags alone" in capsys.readouterr().err
