@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -217,9 +218,49 @@ def test_less_than_one_is_refused(option: str, value: str, door: Door) -> None:
     refused(door, option, f"{value} is not at least 1")
 
 
+def test_all_that_is_wrong_with_how_much_is_judged_is_said_at_once(door: Door) -> None:
+    assert door.annotate("teacher", "a", "--samples=10001", "--variants=warm,,reference", turns="9" * 30) == 2
+    refused(
+        door, "--turns: 1e+30 is more than 1,000,000,000", "--samples: 1e+04 is more than 10,000", '"warm" is not known', '"" is not known'
+    )
+
+
+def test_annotations_are_not_made_in_the_release_itself(door: Door) -> None:
+    door.release = Path(shutil.copytree(door.release, door.folder / "release"))
+    for name in ("release", "release/judged", "release/data/../more", "link"):
+        if name == "link":
+            (door.folder / "link").symlink_to(door.release)
+            name = "link/judged"
+        assert door.annotate("teacher", name) == 2
+        refused(door, "--out", "is in the release that is judged")
+    assert not {"judged", "more"} & {path.name for path in door.release.rglob("*")}
+
+
+@pytest.mark.parametrize("name", ["a file", "a build", "others' files", "a name that is too long"])
+def test_a_place_that_is_not_for_annotations_is_refused_and_left_alone(name: str, door: Door) -> None:
+    place = door.folder / ("x" * 300 if "long" in name else "place")
+    if name == "a file":
+        place.write_text("mine")
+    elif "long" not in name:
+        place.mkdir()
+        (place / ("configuration.json" if name == "a build" else "mine.txt")).write_text("{}")
+    before = sorted(path.name for path in door.folder.rglob("*"))
+    assert door.annotate("teacher", place.name) == 2
+    refused(door, place.name, "Fix: ", "--out")
+    assert sorted(path.name for path in door.folder.rglob("*")) == before
+
+
+@pytest.mark.parametrize("name", ["m\x1b[31m", "m\u202e", "m\nn", "m|n", "m`n", "x" * 201])
+def test_a_name_of_a_judge_that_hides_signs_is_refused_and_does_nothing_to_a_terminal(name: str, door: Door) -> None:
+    for model in (name, judge_file(door.folder, model=name)):
+        assert door.annotate("teacher", model=model) == 2
+        refused(door, "model", "signs that can be seen")
+        assert not {"\x1b", "\u202e"} & set(door.err)
+
+
 def test_turns_that_are_no_number_are_refused(door: Door) -> None:
     assert door.annotate("teacher", turns="many") == 2
-    refused(door, "--turns", "'many'")
+    refused(door, "--turns", '"many" is no number; write one from 1 on, or all')
 
 
 def test_a_variant_that_is_not_known_is_refused_with_those_that_are(door: Door) -> None:
@@ -239,12 +280,15 @@ def test_variants_that_are_not_compared_with_each_other_are_refused(door: Door) 
         ({"model": None}, ("model",)),
         ({"temperature": 0}, ("temperature",)),
         ({"base_url": "ftp://judge"}, ("base_url",)),
+        ({"base_url": "https://me:secret@judge/v1"}, ("base_url", "credentials")),
+        ({"api_key": "secret"}, ('has unknown "api_key"', "api_key_env")),
         ({"kind": "no such kind"}, ("kind",)),
     ],
 )
 def test_a_file_that_describes_no_model_is_refused(changes: dict[str, Any], said: tuple[str, ...], door: Door) -> None:
     assert door.annotate("teacher", model=judge_file(door.folder, **changes)) == 2
     refused(door, *said)
+    assert "secret" not in door.err and door.err.count("Fix: ") == 1
 
 
 def test_a_file_of_a_model_that_is_not_there_is_refused(door: Door) -> None:

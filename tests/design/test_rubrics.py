@@ -196,6 +196,16 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "a colon in a criterion": (lambda value: first(value).update(name="warm:cold"), 'name: "warm:cold" does not match'),
     "a slash in the name": (lambda value: value.update(name="a/b"), 'name: "a/b" does not match'),
     "a colon in the name": (lambda value: value.update(name="a:b"), 'name: "a:b" does not match'),
+    "a sign that is not seen": (lambda value: value.update(name="a\u202eb"), 'name: "a\\u202eb" does not match'),
+    "a sign of a terminal in a criterion": (lambda value: first(value).update(name="a\x1b[31m"), 'name: "a\\u001b[31m" does not match'),
+    "a quote in a criterion": (lambda value: first(value).update(name='a"b'), "quotes and blanks"),
+    "a name without end": (lambda value: value.update(name="x" * 101), "write up to 100 letters"),
+    "a bound without end": (lambda value: first(value)["scale"].update(to=float("inf")), "to: Infinity is out of range"),
+    "a bound that is no number": (lambda value: first(value)["scale"].update({"from": float("nan")}), "from nan to 2 is not between nan"),
+    "a bound of 400 digits": (lambda value: first(value)["scale"].update(to=10**400), "is out of range (maximum 1000000000)"),
+    "too many criteria": (
+        lambda value: value.update(criteria=[first(value) | {"name": f"c{n}"} for n in range(101)]), "at most 100 criteria",
+    ),
     "an unknown kind": (lambda value: value.update(kind="ranking"), 'kind: "ranking" is not known'),
     "a rating without criteria": (lambda value: (value.pop("criteria"), value.pop("examples")), 'misses "criteria"'),
     "a rating without a style": (lambda value: value.pop("style"), 'misses "style"'),
@@ -230,6 +240,24 @@ def test_a_kind_without_numbers_has_no_scale_no_style_and_no_examples(name: str,
     wanted = "criteria: 3 in a preference" if name == "warmer" else "criteria: is not for a rubric of kind"
     assert any(wanted in problem for problem in found)
     assert sum('has "scale", and a preference has no numbers' in problem for problem in found) == (3 if name == "warmer" else 0)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (b"- a\n", "is not of type object"),
+        (b"", "is not of type object"),
+        (b"{[: a", "is not YAML"),
+        (b"\xff", "is not UTF-8"),
+        (b"[" * 9999, "is nested more than 64 deep"),
+        (b"a: &a [x, x]\n" + b"".join(b"%c: &%c [%s]\n" % (n, n, b", ".join([b"*%c" % (n - 1)] * 9)) for n in range(98, 106)), "aliases"),
+    ],
+    ids=["list", "empty", "no YAML", "no text", "deep", "aliases"],
+)
+def test_a_file_that_is_no_rubric_is_refused_in_words(content: bytes, said: str, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_bytes(content)
+    (problem,) = problems(tmp_path / "own.yaml")
+    assert said in problem and "own.yaml" in problem
 
 
 def test_a_preference_without_its_question_is_refused(tmp_path: Path) -> None:

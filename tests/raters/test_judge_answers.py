@@ -47,6 +47,10 @@ def test_what_is_not_as_asked_is_a_flaw_that_says_what_to_mend(given: list[tuple
     assert told(ratings_of(rated(*given), ASKED)) == {reason: detail}
 
 
+def test_a_negative_zero_is_a_zero() -> None:
+    assert [math.copysign(1, value) for value in ratings_of(rated(("warm", -0.0), ("clear", 1)), ASKED).values()] == [1, 1]  # type: ignore[union-attr]
+
+
 def test_all_flaws_come_at_once_and_an_empty_answer_misses_everything() -> None:
     assert set(told(ratings_of(rated(("warm", -1), ("clear", 2.5), ("kind", 1)), ASKED))) == {
         "rating_out_of_bounds", "rating_not_whole", "criterion_unknown",

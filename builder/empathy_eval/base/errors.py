@@ -18,10 +18,10 @@ class Problem:
     fix: str
 
     def __str__(self) -> str:
-        return _plain(f"{self.where}: {self.what}\n  Fix: {self.fix}")
+        return plain(f"{self.where}: {self.what}\n  Fix: {self.fix}")
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """A text with what a stranger's value could do to a terminal (control signs, changes of direction, half signs) written out."""
     return "".join(sign if sign.isprintable() or sign in "\n\t\xa0" else ascii(sign)[1:-1] for sign in text)
 

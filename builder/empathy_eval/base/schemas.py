@@ -53,8 +53,8 @@ def violations(value: Any, name: str) -> Iterator[tuple[str, str, str]]:
     if _plainly_valid(value, name):
         return
     errors = sorted(islice(validator(name).iter_errors(value), MOST_TOLD), key=lambda error: [str(part) for part in error.absolute_path])
-    for error in errors:
-        yield _place(error), _what(error), _fix(error)
+    # What misses several is said of each of them, and branches of a schema may say the same: once is enough.
+    yield from dict.fromkeys((_place(error), _what(error), _fix(error)) for error in errors)
 
 
 def _plainly_valid(value: Any, name: str) -> bool:

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.errors import plain
+
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.against_median import AgainstMedian
     from empathy_eval.raters.agreement.agree import Agreement, Criterion
@@ -82,7 +84,8 @@ def run(options: argparse.Namespace) -> int:
     found = agree(
         options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release
     )
-    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False) if options.json else shown(found))
+    text = json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False) if options.json else plain(shown(found))
+    print(text)
     return 0
 
 

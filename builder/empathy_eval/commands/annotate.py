@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.commands.options import A_RELEASE
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from empathy_eval.raters.judges.annotating import Annotations
     from empathy_eval.raters.judges.worth import Worth
 
+# Far more than any release has, and what a manifest takes.
+MOST_TURNS, MOST_SAMPLES = 1_000_000_000, 10_000
 EXAMPLES = """\
 examples:
   empathy-eval annotate build/demo/release --out build/judged --rubric teacher --model NAME --base-url http://localhost:8000/v1 --turns 200
@@ -49,6 +52,7 @@ def annotate(
         InputError: if something is wrong with what is given, or the folder holds other annotations.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
+    _refuse_inside(release, Path(out))
     how = Ways(**(ways or {}), progress=progress)
     job = _job(release, rubric, model, base_url, turns, variants, samples, templates)
     _refuse(how, job)
@@ -63,6 +67,12 @@ def _refuse(ways: Ways, job: Annotations) -> None:
         raise input_error("--batch", "no provider takes reward models in batches", fix)
 
 
+def _refuse_inside(release: str | Path, out: Path) -> None:
+    """Raises an :class:`InputError` for a folder in the release itself, which would no more be what its manifest says."""
+    if Path(release).is_dir() and out.resolve().is_relative_to(Path(release).resolve()):
+        raise input_error("--out", f'"{out}" is in the folder that is judged', "name a folder outside of it")
+
+
 def _job(
     release: str | Path, rubric: str | Path, model: Any, base_url: str | None, turns: int | None, variants: Sequence[str] | None,
     samples: int, templates: str | Path | None,
@@ -72,11 +82,14 @@ def _job(
     from empathy_eval.raters.judges.sources import TEXTS
     from empathy_eval.releases.fetch import release_folder
 
-    if strange := [name for name in variants or () if name not in TEXTS]:
-        raise input_error("--variants", f'"{strange[0]}" is not known', f"use some of these: {', '.join(TEXTS)}")
-    for name, count in (("--turns", turns), ("--samples", samples)):
-        if count is not None and count < 1:
-            raise input_error(name, f"{count} is not at least 1", "name a number from 1 on")
+    fix = f"use some of these: {', '.join(TEXTS)}"
+    problems = [Problem("--variants", f'"{name}" is not known', fix) for name in variants or () if name not in TEXTS]
+    for name, count, most in (("--turns", turns, MOST_TURNS), ("--samples", samples, MOST_SAMPLES)):
+        if count is not None and not 1 <= count <= most:
+            what = f"{count} is not at least 1" if count < 1 else f"{count:.3g} is more than {most:,}"
+            problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
+    if problems:
+        raise InputError(problems)
     given, judge = None, model
     if not isinstance(model, str | Path | Mapping):
         given, judge = model, {"kind": "given", "model": model.name, "endpoint": model.endpoint}
@@ -128,11 +141,14 @@ def add(verbs: Any) -> None:
 
 
 def _turns(text: str) -> int | None:
+    if text != "all" and not re.fullmatch(r"-?[0-9]{1,30}", text):
+        raise argparse.ArgumentTypeError(f'"{text[:80]}" is no number; write one from 1 on, or all')
     return None if text == "all" else int(text)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
+    _refuse_inside(options.release, options.out)
     job = _job(
         options.release, options.rubric, options.model, options.base_url, options.turns, options.variants, options.samples,
         options.templates,

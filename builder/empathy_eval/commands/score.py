@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import input_error, plain
 from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
@@ -113,7 +113,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))
     else:
-        print(score_csv(measured) if options.csv else score_table(measured))
+        print(score_csv(measured) if options.csv else plain(score_table(measured)))
     return told_of(measured.faults)
 
 

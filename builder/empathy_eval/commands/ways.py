@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import input_error, plain
 from empathy_eval.commands.options import add_engine, check_engine
 
 if TYPE_CHECKING:
@@ -168,7 +168,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
             print(f"came back from batches without an answer: {reason} ({count:,})")
         print(_next_step(options, handed.requests) if handed.requests else summary)
         if more:
-            print(f"\n{more}")
+            print(plain(f"\n{more}"))
         if options.slice and not handed.requests:
             print("only the ledger was filled: bring the parts together with `ledger merge`, then do the whole without --slice")
     return 1 if summary and summary.missing and not handed.requests else 0

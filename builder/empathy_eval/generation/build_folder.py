@@ -27,9 +27,13 @@ def claim_folder(out: Path, config: Asks) -> None:
     """Sees to it that the folder of a job belongs to one configuration.
 
     Raises:
-        InputError: if it is a file, holds what comes of another configuration, or holds what comes of none.
+        InputError: if it is a file, cannot be a folder, holds what comes of another configuration, or holds what comes of none.
     """
-    if out.exists() and not out.is_dir():
+    try:
+        file = out.exists() and not out.is_dir()
+    except OSError as error:  # a name that is too long
+        raise input_error(out, f"cannot be a folder: {error.strerror}", "name another folder with --out") from error
+    if file:
         raise input_error(out, "is a file", "name a folder with --out")
     written = out / CONFIGURATION
     fix = "name another folder with --out; a ledger can be shared with --ledger"

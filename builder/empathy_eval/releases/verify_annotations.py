@@ -13,9 +13,9 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.rubrics import REWARD, Rubric
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.judges.replay import rubric_of
 from empathy_eval.releases.annotations import WHAT, identity_of, keys_of
 from empathy_eval.releases.verify_rows import RESTORE, read_rows
 

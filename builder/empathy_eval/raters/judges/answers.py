@@ -26,7 +26,8 @@ def ratings_of(value: dict[str, Any], criteria: Iterable[Criterion]) -> dict[str
             reason = "not_whole" if scale.low <= number <= scale.high else "out_of_bounds"
             flaws.append(Flaw(f"rating_{reason}", f'the value {number} for "{name}" {fault}; give one that is'))
     values = dict(given)
-    return flaws or {name: float(values[name]) for name in asked}
+    # Adding 0 takes the sign off a negative zero.
+    return flaws or {name: values[name] + 0.0 for name in asked}
 
 
 def ideal_of(value: dict[str, Any], taxonomy: Taxonomy) -> dict[str, float] | list[Flaw]:
@@ -43,7 +44,7 @@ def ideal_of(value: dict[str, Any], taxonomy: Taxonomy) -> dict[str, float] | li
     if not flaws and not abs(total - 1) <= ROUNDED + 1e-9:
         flaws.append(Flaw("probabilities_sum", f"the probabilities add up to {total:g}; let them add up to 1"))
     values = dict(given)
-    return flaws or {name: values[name] / total for name in known}
+    return flaws or {name: values[name] / total + 0.0 for name in known}
 
 
 def named_of(value: dict[str, Any], taxonomy: Taxonomy) -> str | list[Flaw]:

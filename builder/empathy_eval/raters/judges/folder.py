@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.base.schemas import check, read_json
+from empathy_eval.design.rubric_json import rubric_of
+from empathy_eval.design.rubrics import Rubric
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 from empathy_eval.raters.judges.annotations import Annotated
 
@@ -46,11 +49,48 @@ def read_annotations(folder: Path) -> Folder:
     if not path.is_file():
         raise input_error(folder, "holds no finished annotations", f"run empathy-eval annotate … --out {folder} to its end")
     header = read_json(path, "annotations", AGAIN)
-    if digest_file(folder / OUTCOMES) != header["outcomes"]:
-        raise input_error(folder / OUTCOMES, "was changed after the annotations were made", AGAIN)
-    cases = []
-    for number, line in enumerate((folder / OUTCOMES).read_text(encoding="utf-8").splitlines(), 1):
-        value = json.loads(line)
-        check(value, "annotated", f"{folder / OUTCOMES}: line {number}")
-        cases.append(Annotated.from_json(value))
-    return Folder(folder, header, tuple(cases))
+    made, rubric = header["configuration"], rubric_of(header["rubric"])
+    if (rubric.name, rubric.hash) != (made["rubric"], made["rubric_hash"]):
+        raise input_error(path, f'what the rubric "{made["rubric"]}" says does not fit its hash', AGAIN)
+    if any(one.scale and not one.scale.low < one.scale.high for one in rubric.criteria):
+        raise input_error(path, f'the rubric "{rubric.name}" has a scale without extent', AGAIN)
+    return Folder(folder, header, tuple(_cases(folder / OUTCOMES, header["outcomes"], rubric)))
+
+
+def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
+    """The cases of a file, each there once, and its ratings on the scales of the rubric."""
+    seen = set[tuple[str, int | None]]()
+    try:
+        if digest_file(path) != digest:
+            raise input_error(path, "was changed after the annotations were made", AGAIN)
+        with path.open("rb") as stream:
+            for number, line in enumerate(stream, 1):
+                where = f"{path}: line {number}"
+                value = json_value(line.decode())
+                check(value, "annotated", where)
+                case = Annotated.from_json(value)
+                if (case.dialogue_id, case.turn) in seen:
+                    raise input_error(where, f'"{case.pair_id or case.dialogue_id}" is there twice', AGAIN)
+                seen.add((case.dialogue_id, case.turn))
+                if odd := list(_odd(case, rubric)):
+                    raise InputError([Problem(where, what, AGAIN) for what in odd])
+                yield case
+    except OSError as error:
+        raise input_error(path, f"cannot be read: {error.strerror}", AGAIN) from error
+    except UnicodeDecodeError as error:
+        raise input_error(where, "is not UTF-8", AGAIN) from error
+    except Refused as error:
+        raise input_error(where, str(error), AGAIN) from error
+
+
+def _odd(case: Annotated, rubric: Rubric) -> Iterator[str]:
+    """What ratings of a case have that is not of the rubric, or that another one has said."""
+    scales = {one.name: one.scale for one in rubric.criteria}
+    for one in case.ratings:
+        scale = scales.get(one.criterion)
+        if scales and one.criterion not in scales:
+            yield f'"{one.criterion}" is no criterion of the rubric'
+        elif scale and (fault := scale.fault(one.value)):
+            yield f'the value {one.value} for "{one.criterion}" {fault}'
+    if len({(one.variant, one.criterion, one.sample) for one in case.ratings}) < len(case.ratings):
+        yield "rates the same text by the same criterion twice"

@@ -18,7 +18,7 @@ from empathy_eval.design.endpoints import ModelConfig, model_of
 from empathy_eval.design.judge_prompts import judge_prompts
 from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, JUDGING
 from empathy_eval.design.prompts import Message, load_prompts
-from empathy_eval.design.rubrics import Criterion, Example, Rubric, Scale
+from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.raters.judges.annotating import Annotating, Annotations, Design
 from empathy_eval.raters.judges.annotations import Annotated
@@ -142,22 +142,3 @@ def _model(config: ModelConfig, ledgers: Ledgers, where: object, *, own: bool) -
         raise input_error(where, f'the judge "{config.kind}" is a model of one\'s own, which is not made here', "ask who made the release")
     budget = Budget(cast(Ledger, ledgers), {}, set(), None, None)
     return asked_models({JUDGE: config}, given, budget)[JUDGE]
-
-
-def rubric_of(value: Mapping[str, Any]) -> Rubric:
-    """A rubric from the JSON of its fields.
-
-    Raises:
-        InputError: for one that is none.
-    """
-    try:
-        criteria = tuple(_criterion(one) for one in value["criteria"])
-        lists = {name: tuple(value[name]) for name in ("steps", "lessons")}
-        return Rubric(**{**value, **lists, "criteria": criteria, "examples": tuple(Example(**one) for one in value["examples"])})
-    except (TypeError, KeyError, ValueError) as error:
-        raise input_error("rubric", f"cannot be read: {error}", "annotate again") from error
-
-
-def _criterion(value: Mapping[str, Any]) -> Criterion:
-    anchors = {float(number): text for number, text in value["anchors"].items()}
-    return Criterion(**{**value, "scale": value["scale"] and Scale(**value["scale"]), "anchors": anchors})
