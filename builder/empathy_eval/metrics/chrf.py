@@ -52,7 +52,7 @@ def _formula(counts: Array | Codes) -> Array:
     """sacrebleu's own steps in its own order, so to the last bit its own floats, for all rows at once."""
     totals, shared = counts.reshape(len(counts), ORDER, 3)[:, :, :2].astype(np.float64), counts[:, 2::3, None]
     parts = np.divide(shared, totals, out=np.full(totals.shape, 1e-16), where=totals > 0)
-    counted = (totals > 0).all(axis=2)
+    counted = np.all(totals > 0, axis=2)
     orders = np.maximum(counted.sum(axis=1), 1)
     means = np.zeros((len(counts), 2))
     for order in range(ORDER):  # one after the other: a sum over an axis may add in another order
