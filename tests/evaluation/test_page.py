@@ -298,11 +298,12 @@ def test_numbers_are_written_one_way() -> None:
     assert [listed(some) for some in (["a"], ["a", "b"], ["a", "b", "c"], [])] == ["a", "a and b", "a, b and c", ""]
 
 
-def audited(released: tuple[Path, Released], folder: Path) -> Path:
+@pytest.fixture(scope="module")
+def audited(released: tuple[Path, Released], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The page of a release with the figures of an audit."""
     made = released[1].report
     measured = replace(made.measured, audit=an_audit(raw=0.95, **dict.fromkeys(("stance, near", "stance, far", "stance"), 0.9)))
-    path = folder / "audited.html"
+    path = tmp_path_factory.mktemp("audited") / "audited.html"
     path.write_text(page(measured, made.about, made.told, charts_of(measured)), encoding="utf-8")
     return path
 
@@ -310,13 +311,13 @@ def audited(released: tuple[Path, Released], folder: Path) -> Path:
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1200, 1400])
 def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
-    browser: Browser, released: tuple[Path, Released], tmp_path: Path, width: int, scheme: Any
+    browser: Browser, audited: Path, tmp_path: Path, width: int, scheme: Any
 ) -> None:
     hostile = tmp_path / "hostile.html"
     rows = {name: [a_row("M0", -0.2)] for name in HOSTILE}
     odd = a_measured([-0.5], [0.1], groups={"scenario": rows}, audit=an_audit(raw=0.7, stance=0.2))
     hostile.write_text(a_page(odd, told(" ".join(HOSTILE))), encoding="utf-8")
-    for path in (audited(released, tmp_path), hostile):
+    for path in (audited, hostile):
         with watched(
             browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce")
         ) as context:
@@ -341,10 +342,10 @@ def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
             )
 
 
-def test_the_first_screen_has_claims_table_and_picture(browser: Browser, released: tuple[Path, Released], tmp_path: Path) -> None:
+def test_the_first_screen_has_claims_table_and_picture(browser: Browser, audited: Path) -> None:
     with watched(browser.new_context(viewport={"width": 1400, "height": 900})) as context:
         tab = context.new_page()
-        tab.goto(audited(released, tmp_path).as_uri())
+        tab.goto(audited.as_uri())
         assert tab.locator(".claims li").count() == 3
         for place in (".claims", "table >> nth=0", "svg[role=img] >> nth=0"):
             box = tab.locator(place).bounding_box()

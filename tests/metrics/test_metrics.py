@@ -89,6 +89,15 @@ def test_summed_statistics_give_sacrebleus_corpus_scores(texts: list[tuple[str, 
         assert metric.aggregate(sums)[0] == pytest.approx(expected, abs=1e-12)
 
 
+@given(st.lists(st.lists(st.integers(0, 60), min_size=18, max_size=18), max_size=6))
+def test_resampled_counts_have_sacrebleus_own_floats(drawn: list[list[int]]) -> None:
+    rows = np.array(drawn, dtype=np.float64).reshape(-1, 18)
+    counts = np.column_stack([rows[:, :2], np.minimum(rows[:, 2:6], rows[:, 6:10]), rows[:, 6:10]])
+    theirs = [BLEU.compute_bleu(row[2:6], row[6:], *row[:2], smooth_method="exp").score / 100 for row in counts.astype(int).tolist()]
+    assert Bleu().aggregate(np.column_stack([counts, rows[:, 10]])).tolist() == theirs
+    assert ChrF().aggregate(rows).tolist() == [CHRF()._compute_f_score(row) / 100 for row in rows.tolist()]
+
+
 @pytest.mark.parametrize("width", [ngrams.WIDTH, 12, 0])
 def test_ngrams_are_counted_alike_however_many_bits_a_key_has(width: int, pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
     some = pairs.take(range(12))

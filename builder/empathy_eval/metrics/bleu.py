@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain
 
 import numpy as np
@@ -9,7 +10,7 @@ import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.metrics.ngrams import matches
+from empathy_eval.metrics.ngrams import Codes, matches
 from empathy_eval.metrics.protocol import Array, Segments
 
 ORDER = 4
@@ -37,12 +38,11 @@ class Bleu:
         shared = matches(np.array(list(chain.from_iterable(codes)), dtype=np.int64), lengths, ORDER)
         both = lengths.reshape(2, -1).T
         counts = np.hstack([both, shared, np.maximum(both[:, :1] - np.arange(ORDER), 0)])
-        own = [_score(row, sentence=True) for row in counts.tolist()]
-        return np.column_stack([counts, np.array(own, dtype=np.float64)])
+        return np.column_stack([counts, _formula(counts, sentence=True)])
 
     def aggregate(self, sums: Array) -> Array:
         """Corpus BLEU of summed counts, by sacrebleu's own formula."""
-        return np.asarray([_score([int(value) for value in row], sentence=False) for row in np.rint(sums[:, :COUNTS])])
+        return _formula(np.rint(sums[:, :COUNTS]).astype(np.int64), sentence=False)
 
     def scores(self, statistics: Array) -> Array:
         """Sentence BLEU, which counts only the orders that a text is long enough for (``eff`` in the signature)."""
@@ -64,6 +64,19 @@ class _Numbers(dict[str, list[int]]):
 def _words(text: str) -> list[str]:
     """What can be tokenised by itself: the rules of 13a cross no white space but line ends."""
     return [text] if "\n" in text else text.split()
+
+
+def _formula(counts: Codes, sentence: bool) -> Array:
+    """sacrebleu's own floats. Where no count is 0, as in nearly every resample, without the objects and strings it makes of each."""
+    full = (counts > 0).all(axis=1)
+    found = np.zeros(len(counts), dtype=np.float64)
+    found[~full] = [_score(row, sentence) for row in counts[~full].tolist()]
+    long, reference, shared, totals = np.split(counts[full], (1, 2, 2 + ORDER), axis=1)
+    # The logarithms of numpy differ in the last place from machine to machine.
+    means = [sum(map(math.log, row)) / ORDER for row in (100.0 * shared / totals).tolist()]
+    short = np.minimum(1 - reference / long, 0.0)[:, 0].tolist()
+    found[full] = [math.exp(penalty) * math.exp(mean) / 100 for penalty, mean in zip(short, means, strict=True)]
+    return found
 
 
 def _score(row: list[int], sentence: bool) -> float:
