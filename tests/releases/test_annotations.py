@@ -412,3 +412,13 @@ def test_a_judge_that_adds_to_its_requests_must_be_named_to_be_taken(world: Worl
     annotate(world.plain, folder, rubric="warmer", model=Judge(parameters={"temperature": 0}), turns=2)
     with pytest.raises(InputError, match="named as module:name"):
         release(world.build, tmp_path / "r", "0.3.0", annotations=[folder])
+
+
+def test_a_judge_that_is_code_is_not_run_unless_it_is_trusted(world: World, tmp_path: Path) -> None:
+    folder, named = tmp_path / "a", "tests.doubles.judges:Judge"
+    judge = {"kind": named, "parameters": {"parameters": {"temperature": 0}}}
+    annotate(world.plain, folder, rubric="warmer", model=judge, turns=2)
+    with pytest.raises(InputError, match=f"--trust-judge {named}"):
+        release(world.build, tmp_path / "r", "0.3.0", annotations=[folder])
+    made = release(world.build, tmp_path / "r", "0.3.0", annotations=[folder], trusted=[named])
+    assert made.manifest["counts"]["comparisons"]

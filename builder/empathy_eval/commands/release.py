@@ -17,14 +17,15 @@ if TYPE_CHECKING:
 
 def release(
     build: str | Path, out: str | Path, version: str, *, date: str | None = None, reviews: str | Path | None = None,
-    without: Sequence[str] = (), annotations: Sequence[str | Path] = (), partial: bool = False,
+    without: Sequence[str] = (), annotations: Sequence[str | Path] = (), trusted: Sequence[str] = (), partial: bool = False,
     progress: Callable[[int], None] | None = None,
 ) -> Released:  # fmt: skip
     """Writes a finished build as a folder that is a Hub dataset repository as it stands, whole or not at all.
 
     ``reviews`` is a record of :func:`empathy_eval.review_import`: what raters removed is left out. ``without`` are metrics of the
     configuration that the report leaves out, or "embedding"; ``annotations`` are folders of :func:`empathy_eval.annotate`, which become
-    the configs "annotations", "comparisons" and "strategies"; ``partial`` releases although items are missing; ``progress`` is told of
+    the configs "annotations", "comparisons" and "strategies", ``trusted`` the judges that they name as ``module:name`` and that may be
+    run; ``partial`` releases although items are missing; ``progress`` is told of
     scored texts.
 
     Raises:
@@ -36,7 +37,7 @@ def release(
     with scoring_with(cache=False, progress=progress) as scoring:
         return release(
             Path(build), Path(out), version, date=date, partial=partial, reviews=Path(reviews) if reviews else None, without=without,
-            annotations=[Path(one) for one in annotations], scoring=scoring,
+            annotations=[Path(one) for one in annotations], trusted=trusted, scoring=scoring,
         )  # fmt: skip
 
 
@@ -64,6 +65,10 @@ def add(verbs: Any) -> None:
         "--annotations", action="append", default=[], type=Path, metavar="DIR",
         help="a folder of annotate: what the judge said of these very texts becomes configs of the release; repeatable",
     )  # fmt: skip
+    verb.add_argument(
+        "--trust-judge", action="append", default=[], metavar="NAME",
+        help="run this judge that annotations name as module:name, to know its requests: it is code, so know what it is; repeatable",
+    )  # fmt: skip
     verb.add_argument("--partial", action="store_true", help="release although items are missing")
     verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
     verb.set_defaults(run=run)
@@ -74,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     with scoring_bar() as progress:
         released = release(
             options.build, options.out, options.version, date=options.date, reviews=options.reviews, without=options.without,
-            annotations=options.annotations, partial=options.partial, progress=progress,
+            annotations=options.annotations, trusted=options.trust_judge, partial=options.partial, progress=progress,
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import ChainMap
 from dataclasses import dataclass
 
 from empathy_eval.design.contrasts import CONTROLS
@@ -52,7 +53,7 @@ RATING, PREFERENCE, IDEAL, NAMED, REWARD = JUDGING = tuple(
 # Those of a build.
 KINDS = {one.name: one for one in (SELF_CHAT, NEAR_APATHETIC, FAR_EMPATHETIC, NEAR_EMPATHETIC, FAR_APATHETIC, SCORE)}
 
-ALL_KINDS = {**KINDS, **{one.name: one for one in JUDGING}}
+ALL_KINDS = ChainMap(KINDS, {one.name: one for one in JUDGING})
 
 
 def rewritings(controls: bool) -> tuple[Kind, ...]:

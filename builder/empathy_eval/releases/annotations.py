@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,11 +38,14 @@ class Taken:
     said: dict[str, Any]
 
 
-def read_all(folders: Sequence[Path]) -> list[Folder]:
+def read_all(folders: Sequence[Path], trusted: Collection[str] = ()) -> list[Folder]:
     """Finished annotations, by rubric and judge.
 
+    A judge that they name as ``module:name`` is code, which is run to know its requests: it must be among the ``trusted``.
+
     Raises:
-        InputError: if some are not there, not whole or not finished, or two of them are by one judge and rubric; all at once.
+        InputError: if some are not there, not whole or not finished, are by code that is not trusted, or two of them are by one judge and
+            rubric; all at once.
     """
     found, problems = list[Folder](), list[Problem]()
     for path in folders:
@@ -55,6 +58,10 @@ def read_all(folders: Sequence[Path]) -> list[Folder]:
             problems.append(
                 Problem(str(path), f"{missing} of {len(one.cases)} cases are missing", "run the same annotate again to ask for them")
             )
+        kind = one.header["configuration"]["judge"]["kind"]
+        if ":" in kind and kind not in trusted:
+            what = f'was made by the judge "{kind}": code that is run to know what it was sent'
+            problems.append(Problem(str(path), what, f"know that code, then allow it with --trust-judge {kind}"))
         for other in found:
             if (one.rubric, one.teacher) == (other.rubric, other.teacher):
                 what = f'is by "{one.teacher}" and the rubric "{one.rubric}", as {other.path} is'

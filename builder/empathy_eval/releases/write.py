@@ -43,11 +43,13 @@ class Released:
 
 def release(
     build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None,
-    without: Collection[str] = (), annotations: Sequence[Path] = (), scoring: Scoring = PLAIN,
+    without: Collection[str] = (), annotations: Sequence[Path] = (), trusted: Collection[str] = (),
+    scoring: Scoring = PLAIN,
 ) -> Released:  # fmt: skip
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
-    What judges said of its texts, in the folders ``annotations``, becomes configs of their own.
+    What judges said of its texts, in the folders ``annotations``, becomes configs of their own; ``trusted`` are those of them that are
+    code which may be run.
     The report leaves out the metrics ``without``, and the embedding of its audit if it is among them; manifest, page and card say so.
 
     Raises:
@@ -65,7 +67,7 @@ def release(
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
         raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
-    judged = read_all(annotations)
+    judged = read_all(annotations, trusted)
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
@@ -74,13 +76,18 @@ def release(
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
         report = write_report(folder, folder / "report", facts, found, scoring, judges_told)
         fill(folder, report.measured.difficulty)
-        write_card(folder, facts, report)
-        write_changelog(folder, facts)
-        write_croissant(folder, facts)
-        shutil.copyfile(data_folder("release") / "DATA_LICENSE", folder / "LICENSE")
+        _write_papers(folder, facts, report)
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
     return Released(manifest, report)
+
+
+def _write_papers(folder: Path, facts: dict[str, Any], report: Report) -> None:
+    """What is read beside the data: card, changelog, description for machines, licence."""
+    write_card(folder, facts, report)
+    write_changelog(folder, facts)
+    write_croissant(folder, facts)
+    shutil.copyfile(data_folder("release") / "DATA_LICENSE", folder / "LICENSE")
 
 
 def _check_names(version: str, date: str | None) -> None:
