@@ -97,7 +97,9 @@ def judged(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, Any
     stages["annotate"] |= {"requests": asked["received"], "per_second": asked["received"] / stages["annotate"]["wall_s"], **ledger}
     stages["annotate"] |= {name: summary[name] for name in ("annotated", "ratings", "comparisons") if name in summary}
     with_them = str(folder / "release-judged")
-    stages["release annotated"] = verb("release", str(folder / "build"), "--out", with_them, "--version", "0.2.0", "--annotations", str(out))
+    stages["release annotated"] = verb(
+        "release", str(folder / "build"), "--out", with_them, "--version", "0.2.0", "--annotations", str(out)
+    )
     stages["verify annotated"] = verb("verify", with_them)
     stages["score --annotations"] = verb("score", release, "--annotations", str(out), "--no-shortcuts")
     return stages

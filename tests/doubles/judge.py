@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -100,12 +100,13 @@ class JudgeServer(BatchServer):
     """Judges by script. For a share ``bias`` of all pairs the first reply is preferred, whichever it is.
 
     The fault ``odd`` answers in form, and not as asked: beyond the scale, an unknown strategy, too much probability, a third reply.
-    ``received`` holds all bodies that came over the socket, in whatever way they were answered. With the one of number ``stop_at`` comes a
-    Ctrl-C to this process.
+    ``received`` holds all bodies that came over the socket, in whatever way they were answered. With the one of number ``stop_at`` comes
+    ``stop``: a Ctrl-C to this process.
     """
 
     bias: float = 0.0
     stop_at: int = 0
+    stop: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGINT)
     received: list[dict[str, Any]] = field(default_factory=list)
     headers_received: list[str] = field(default_factory=list)
 
@@ -113,7 +114,7 @@ class JudgeServer(BatchServer):
         self.received.append(json.loads(await request.read()))
         self.headers_received.append(str(dict(request.headers)))
         if len(self.received) == self.stop_at:
-            os.kill(os.getpid(), signal.SIGINT)
+            self.stop()
         return await super().handle(request)
 
     def good(self, body: dict[str, Any], name: str) -> dict[str, Any]:
