@@ -101,20 +101,20 @@ class JudgeServer(BatchServer):
 
     The fault ``odd`` answers in form, and not as asked: beyond the scale, an unknown strategy, too much probability, a third reply.
     ``received`` holds all bodies that came over the socket, in whatever way they were answered. With the one of number ``stop_at`` comes
-    ``stop``: a Ctrl-C to this process.
+    ``stop``, a Ctrl-C to this process; with the next one if it says False.
     """
 
     bias: float = 0.0
     stop_at: int = 0
-    stop: Callable[[], None] = lambda: os.kill(os.getpid(), signal.SIGINT)
+    stop: Callable[[], bool | None] = lambda: os.kill(os.getpid(), signal.SIGINT)
     received: list[dict[str, Any]] = field(default_factory=list)
     headers_received: list[str] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.received.append(json.loads(await request.read()))
         self.headers_received.append(str(dict(request.headers)))
-        if len(self.received) == self.stop_at:
-            self.stop()
+        if self.stop_at and len(self.received) >= self.stop_at and self.stop() is not False:
+            self.stop_at = 0
         return await super().handle(request)
 
     def good(self, body: dict[str, Any], name: str) -> dict[str, Any]:
