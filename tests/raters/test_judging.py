@@ -321,9 +321,11 @@ def _annotate(release: Path, out: Path, url: str, tokens: int | None = None) -> 
     annotate(release, out, rubric="teacher", model=model(url, in_flight=4), turns=None, ways={"budget_tokens": tokens})
 
 
-def _kill(process: BaseProcess) -> bool | None:
+def _kill(process: BaseProcess) -> bool:
     """Unless it is not there yet: what comes then is of the one before."""
-    return process.kill() if process.pid else False
+    if process.pid:
+        process.kill()
+    return bool(process.pid)
 
 
 def test_kills_pay_for_nothing_twice_but_what_was_in_flight_within_the_budget(court: Court) -> None:

@@ -35,10 +35,13 @@ class Prompts:
 
     def first_reads(self, kind: str) -> set[str]:
         """What the first message of a kind is a function of, by name."""
-        compiler = environment(None)
-        blocks = (one for one in compiler.parse(self.sources[kind]).find_all(nodes.Block) if one.name == FIRST)
-        alone = (nodes.Template(one.body, lineno=1).set_environment(compiler) for one in blocks)
-        return {name for one in alone for name in meta.find_undeclared_variables(one)}
+        compiler, found = environment(None), set[str]()
+        for block in compiler.parse(self.sources[kind]).find_all(nodes.Block):
+            if block.name == FIRST:
+                alone = nodes.Template(block.body, lineno=1)
+                alone.set_environment(compiler)
+                found |= meta.find_undeclared_variables(alone)
+        return found
 
     def render(self, kind: str, first: str | None = None, **values: Any) -> list[Message]:
         """The messages of a request of that kind: what is the same for all of them first, the dialogue last.
