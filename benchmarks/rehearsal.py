@@ -3,6 +3,7 @@
 ``python -m benchmarks.rehearsal --dialogues 1000 --faults 0.05 --kills 5`` runs the real command line and prints for each stage wall and
 CPU seconds, milliseconds a dialogue and peak memory; ``--compare 300,1000,3063`` runs several sizes and tells how far the time of a
 dialogue varies; ``--synthetic`` takes a build that was written without a model, so that only what comes after it is measured.
+``--turns 34000`` lets a judge annotate that many turns of the release as well, replays that offline, and releases and scores it.
 """
 
 from __future__ import annotations
@@ -79,6 +80,31 @@ def rehearsed_build(folder: Path, options: argparse.Namespace, dialogues: int) -
     return {**total, **peak, **told, "ledger_mb": ledger, **{name: summary[name] for name in ("accepted", "rejected", "pairs")}}
 
 
+def judged(folder: Path, options: argparse.Namespace) -> dict[str, dict[str, Any]]:
+    """Annotates the release of a folder, each stage to its end with the figures that it prints; figures by stage."""
+    out, judge, release = folder / "judged", folder / "judge.yaml", str(folder / "release")
+    known = {"kind": "openai", "model": "rehearsal", "endpoint": "loopback", "max_tokens": 1024, "parameters": {"temperature": 0}}
+    with serving(options.latency, options.faults) as url:
+        judge.write_text(yaml.safe_dump({**known, "base_url": url, "in_flight": options.in_flight}))
+        command = ["annotate", release, "--out", str(out), "--rubric", options.rubric, "--model", str(judge), "--turns", str(options.turns)]
+        stages: dict[str, dict[str, Any]] = {"annotate": {**verb(*command)}}
+        asked = counts(url)
+        before = (out / "outcomes.jsonl").read_bytes()
+        stages["replay"] = {**verb(*command, "--offline"), "same_bytes": (out / "outcomes.jsonl").read_bytes() == before}
+        stages["replay"]["asked"] = counts(url)["received"] - asked["received"]
+    summary = json.loads((out / "build.json").read_text(encoding="utf-8"))["summary"]
+    ledger = {"ledger_mb": (out / "ledger.sqlite").stat().st_size / 2**20}
+    stages["annotate"] |= {"requests": asked["received"], "per_second": asked["received"] / stages["annotate"]["wall_s"], **ledger}
+    stages["annotate"] |= {name: summary[name] for name in ("annotated", "ratings", "comparisons") if name in summary}
+    with_them = str(folder / "release-judged")
+    stages["release annotated"] = verb(
+        "release", str(folder / "build"), "--out", with_them, "--version", "0.2.0", "--annotations", str(out)
+    )
+    stages["verify annotated"] = verb("verify", with_them)
+    stages["score --annotations"] = verb("score", release, "--annotations", str(out), "--no-shortcuts")
+    return stages
+
+
 def rehearsal(options: argparse.Namespace, dialogues: int) -> dict[str, dict[str, Any]]:
     """All stages at one size: figures by stage."""
     with contextlib.ExitStack() as stack:
@@ -103,6 +129,7 @@ def rehearsal(options: argparse.Namespace, dialogues: int) -> dict[str, dict[str
             if name in options.stages.split(","):
                 stages[name] = verb(*arguments)
                 print(f"{dialogues:,} dialogues, {name}: {stages[name]['wall_s']:.0f} s", file=sys.stderr)
+        stages |= judged(folder, options) if options.turns else {}
         for figures in stages.values():
             figures |= {f"{time}_ms_a_dialogue": figures[f"{time}_s"] / dialogues * 1000 for time in ("wall", "cpu")}
     return stages
@@ -111,10 +138,12 @@ def rehearsal(options: argparse.Namespace, dialogues: int) -> dict[str, dict[str
 def told(stages: dict[str, dict[str, Any]], dialogues: int) -> str:
     """The figures as lines of text."""
     names = ("wall_s", "cpu_s", "wall_ms_a_dialogue", "cpu_ms_a_dialogue", "peak_mb", "together_mb")
-    lines = [f"{dialogues:,} dialogues".ljust(18) + "".join(f"{name:>20}" for name in names)]
-    lines += [f"{stage:<18}" + "".join(f"{figures[name]:>20,.1f}" for name in names) for stage, figures in stages.items()]
-    beside = {name: value for name, value in stages.get("build", {}).items() if name not in names}
-    return "\n".join([*lines, ", ".join(f"{name} {value:,.0f}" for name, value in beside.items())])
+    lines = [f"{dialogues:,} dialogues".ljust(20) + "".join(f"{name:>20}" for name in names)]
+    lines += [f"{stage:<20}" + "".join(f"{figures[name]:>20,.1f}" for name in names) for stage, figures in stages.items()]
+    for stage, figures in stages.items():
+        if beside := ", ".join(f"{name} {value:,.0f}" for name, value in figures.items() if name not in names):
+            lines.append(f"{stage}: {beside}")
+    return "\n".join(lines)
 
 
 def spread(runs: dict[int, dict[str, dict[str, Any]]]) -> dict[str, dict[str, float]]:
@@ -137,6 +166,8 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=0, help="how often the build is killed on its way (kill -9) and run again")
     parser.add_argument("--in-flight", type=int, default=256)
     parser.add_argument("--stages", default=",".join(STAGES), help="what to run and measure (default: %(default)s)")
+    parser.add_argument("--turns", help="how many turns a judge annotates, or all (default: none)")
+    parser.add_argument("--rubric", default="teacher", help="what it judges by (default: %(default)s)")
     parser.add_argument("--synthetic", action="store_true", help="write the build without a model and measure what comes after it")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep all folders here (default: a temporary folder)")
     parser.add_argument("--json", action="store_true")

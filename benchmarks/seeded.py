@@ -29,10 +29,13 @@ from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 from empathy_eval.generation.checks.safety import dialogue_flags
 from empathy_eval.generation.outcomes import Turn
 
+from tests.doubles.judge import said
 from tests.doubles.server import WORDS, Behaviour, Server, good_answer, main
 
 # The share of words that are replaced: two texts made of one have few runs of words in common, as two of one topic have.
 REPLACED = 0.4
+# What only a judge is asked for.
+JUDGED = ('"ratings": [', '"better": "A" or "B"')
 VARIANTS = (*PAIR_VARIANTS, *CONTROLS)
 # The share of pairs with a refused candidate, and of pairs with controls in a full-size plan.
 REFUSED, WITH_CONTROLS = 0.1, 2000 / 261_000
@@ -50,7 +53,9 @@ class SeededServer(Server):
                 self._texts[turn.role].append(turn.text)
 
     def good(self, body: dict[str, Any], name: str) -> dict[str, Any]:
-        """What the tests' server would answer, in other words."""
+        """What the tests' server would answer, in other words; what the tests' judge says, where replies are judged."""
+        if any(asked in body["messages"][0]["content"] for asked in JUDGED):
+            return said(body)
         answer, rng = good_answer(body, name), random.Random(name)
         for turn in answer.get("turns", ()):
             turn["text"] = self._text(turn["role"], rng)

@@ -238,3 +238,12 @@ def test_answers_have_the_form_that_strict_endpoints_take(name: str) -> None:
     for one in found:
         assert one["additionalProperties"] is False and one["required"] == list(one["properties"])
     assert not {"minimum", "maximum", "pattern", "uniqueItems", "minItems"} & set(re.findall(r"\w+", json.dumps(schema(name))))
+
+
+def test_a_first_message_that_shows_the_reply_is_written_anew_for_each(world: Catalogue, tmp_path: Path) -> None:
+    folder = shutil.copytree(data_folder("prompt_templates") / "judges", tmp_path / "judges")
+    template = folder / "rating.md.j2"
+    template.write_text(template.read_text().replace("# What to do", "# What to do\nIt is: {{ reply }}", 1))
+    judge = judge_prompts(load_rubric("teacher"), world, folder)
+    said = [judge.rating(judge.rubric.criteria, [], reply)[0]["content"] for reply in ("Yes.", "No.")]
+    assert [reply in one for one, reply in zip(said, ("It is: Yes.", "It is: No."), strict=True)] == [True, True]

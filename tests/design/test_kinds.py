@@ -35,7 +35,7 @@ class Noting(Prompts):
 
     given: ClassVar[dict[str, set[str]]] = {}
 
-    def render(self, kind: str, **values: Any) -> list[Message]:
+    def render(self, kind: str, first: str | None = None, **values: Any) -> list[Message]:
         assert set(values) == self.given.setdefault(kind, set(values)), "every request of a kind is given the same"
         return super().render(kind, **values)
 

@@ -8,7 +8,7 @@ import os
 import re
 import signal
 import ssl
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -76,43 +76,49 @@ def reason_of(text: str) -> str:
     return f"because of {drawn('reason', text)}"
 
 
+def said(body: dict[str, Any], bias: float = 0.0) -> dict[str, Any]:
+    """What the judge says, as the request asks for it."""
+    system, user = (message["content"] for message in body["messages"][:2])
+    if '"better"' in system:
+        one, other = (part.strip() for part in user.split(REPLY_A)[1].split(REPLY_B))
+        first = biased(one, other, bias) or warmth(one) > warmth(other)
+        return {"analysis": reason_of(one + other), "better": "A" if first else "B"}
+    if '"ratings"' in system:
+        text = user.partition(REPLY)[2].strip() or user.split("\n", 1)[1].strip()
+        asked = [(name, float(low), float(high), kind == "A whole") for name, kind, low, high in CRITERION.findall(system)]
+        values = [{"criterion": name, "value": value_of(name, text, *scale)} for name, *scale in asked]
+        return {"analysis": "" if '"analysis": ""' in system else f" {reason_of(text)}\n", "ratings": values}
+    strategies = STRATEGY.findall(system.split("# The strategies")[1])
+    if '"probability"' in system:
+        shares = likely(user.split("\n", 1)[1].strip(), strategies)
+        return {"strategies": [{"strategy": name, "probability": share} for name, share in shares.items()]}
+    return {"strategy": strategy_of(user.split("\n# The reply\n")[1].strip(), strategies)}
+
+
 @dataclass
 class JudgeServer(BatchServer):
     """Judges by script. For a share ``bias`` of all pairs the first reply is preferred, whichever it is.
 
     The fault ``odd`` answers in form, and not as asked: beyond the scale, an unknown strategy, too much probability, a third reply.
-    ``received`` holds all bodies that came over the socket, in whatever way they were answered. With the one of number ``stop_at`` comes a
-    Ctrl-C to this process.
+    ``received`` holds all bodies that came over the socket, in whatever way they were answered. With the one of number ``stop_at`` comes
+    ``stop``, a Ctrl-C to this process; with the next one if it says False.
     """
 
     bias: float = 0.0
     stop_at: int = 0
+    stop: Callable[[], bool | None] = lambda: os.kill(os.getpid(), signal.SIGINT)
     received: list[dict[str, Any]] = field(default_factory=list)
     headers_received: list[str] = field(default_factory=list)
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
         self.received.append(json.loads(await request.read()))
         self.headers_received.append(str(dict(request.headers)))
-        if len(self.received) == self.stop_at:
-            os.kill(os.getpid(), signal.SIGINT)
+        if self.stop_at and len(self.received) >= self.stop_at and self.stop() is not False:
+            self.stop_at = 0
         return await super().handle(request)
 
     def good(self, body: dict[str, Any], name: str) -> dict[str, Any]:
-        system, user = (message["content"] for message in body["messages"][:2])
-        if '"better"' in system:
-            one, other = (part.strip() for part in user.split(REPLY_A)[1].split(REPLY_B))
-            first = biased(one, other, self.bias) or warmth(one) > warmth(other)
-            return {"analysis": reason_of(one + other), "better": "A" if first else "B"}
-        if '"ratings"' in system:
-            text = user.partition(REPLY)[2].strip() or user.split("\n", 1)[1].strip()
-            asked = [(name, float(low), float(high), kind == "A whole") for name, kind, low, high in CRITERION.findall(system)]
-            values = [{"criterion": name, "value": value_of(name, text, *scale)} for name, *scale in asked]
-            return {"analysis": "" if '"analysis": ""' in system else f" {reason_of(text)}\n", "ratings": values}
-        strategies = STRATEGY.findall(system.split("# The strategies")[1])
-        if '"probability"' in system:
-            shares = likely(user.split("\n", 1)[1].strip(), strategies)
-            return {"strategies": [{"strategy": name, "probability": share} for name, share in shares.items()]}
-        return {"strategy": strategy_of(user.split("\n# The reply\n")[1].strip(), strategies)}
+        return said(body, self.bias)
 
     def _answer(self, body: dict[str, Any], name: str, fault: str | None) -> dict[str, Any]:
         answer = super()._answer(body, name, fault)

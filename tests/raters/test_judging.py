@@ -8,9 +8,10 @@ import random
 import re
 import shutil
 import signal
-import time
 from collections import Counter
 from collections.abc import Iterator
+from functools import partial
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -33,8 +34,9 @@ from tests.doubles.judge import JudgeServer, biased, likely, reason_of, strategy
 from tests.doubles.judge import read_once as read_once
 from tests.doubles.server import NO_ANSWER, Behaviour, running
 
-# Twenty of them take a while.
-KILLS = 20 if "KILLS" in os.environ else 4
+KILLS = 50 if "KILLS" in os.environ else 20
+# Tokens that are set aside for a request: its bytes, and the most that an answer may have.
+WORST = 10_000
 FILES = ("outcomes.jsonl", "build.json", "configuration.json")
 PAIRED = {
     ("apathetic", "reference"), ("apathetic", "empathetic"), ("empathetic", "reference"), ("apathetic", "near_empathetic"),
@@ -331,32 +333,39 @@ def test_whatever_the_server_does_the_annotations_are_the_same(rubric: str, cour
     assert court.bytes() == court.bytes("plain") and court.answered() == asked
 
 
-def _annotate(release: Path, out: Path, url: str) -> None:
-    annotate(release, out, rubric="teacher", model=model(url, in_flight=4), turns=12)
+def _annotate(release: Path, out: Path, url: str, tokens: int | None = None) -> None:
+    annotate(release, out, rubric="teacher", model=model(url, in_flight=4), turns=None, ways={"budget_tokens": tokens})
 
 
-def test_kills_pay_for_nothing_twice_but_what_was_in_flight(court: Court) -> None:
-    court.annotate(name="plain", turns=12)
-    plain, in_flight, killed, rng = court.answered(), 0, 0, random.Random(7)
+def _kill(process: BaseProcess) -> bool:
+    """Unless it is not there yet: what comes then is of the one before."""
+    if process.pid:
+        process.kill()
+    return bool(process.pid)
+
+
+def test_kills_pay_for_nothing_twice_but_what_was_in_flight_within_the_budget(court: Court) -> None:
+    court.annotate(name="plain", turns=None)
+    plain, tokens, killed, rng = court.answered(), court.server.tokens.total(), 0, random.Random(7)
     court.server.answered.clear()
-    court.server.behaviour.latency = 0.08 if KILLS < 20 else 0.3
+    court.server.tokens.clear()
+    # Of each kill the worst case of what was under way stays set aside.
+    budget = tokens + KILLS * 4 * WORST
     for _ in range(KILLS):
-        process = forkserver().Process(target=_annotate, args=(court.release, court.folder / "a", court.server.url))
-        before, until = court.server.seen.total(), time.monotonic() + 20
+        process = forkserver().Process(target=_annotate, args=(court.release, court.folder / "a", court.server.url, budget))
+        # Killed by the server as it sees a request: four may be under way, so of the later ones some were answered and stored.
+        court.server.stop_at, court.server.stop = len(court.server.received) + rng.randint(1, 6), partial(_kill, process)
         process.start()
-        while court.server.seen.total() == before and process.is_alive() and time.monotonic() < until:
-            time.sleep(0.002)
-        time.sleep(rng.uniform(0, 0.2))
-        in_flight += 4
-        if process.is_alive() and process.pid:
-            os.kill(process.pid, signal.SIGKILL)
-            killed += 1
         process.join()
-    assert killed >= KILLS // 2 and court.server.answered.total() > 0
-    court.server.behaviour.latency = 0
+        killed += process.exitcode == -signal.SIGKILL
+    court.server.stop_at, before = 0, court.server.tokens.total()
+    assert killed >= KILLS * 3 // 4 and before <= budget
+    with pytest.raises(JobError, match="has no room"):
+        _annotate(court.release, court.folder / "a", court.server.url, tokens)
+    assert court.server.tokens.total() <= max(before, tokens), "what was paid for and lost was counted"
     _annotate(court.release, court.folder / "a", court.server.url)
     assert court.bytes() == court.bytes("plain")
-    assert plain <= court.server.answered.total() <= plain + in_flight
+    assert plain <= court.server.answered.total() <= plain + 4 * KILLS
 
 
 def test_a_budget_is_never_exceeded_at_the_server_and_the_next_run_goes_on(court: Court) -> None:

@@ -19,6 +19,7 @@ from empathy_eval.design.kinds import KINDS
 # What each template may use. A template that asks for anything else is refused when it is read.
 VARIABLES = {**{one.name: one.reads for one in KINDS.values() if one.reads}, "repair": frozenset({"violations"})}
 Message = dict[str, str]
+FIRST = "system"
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,20 @@ class Prompts:
     def __reduce__(self) -> tuple[Any, ...]:
         return _compiled, (self.sources, self.hashes)
 
-    def render(self, kind: str, **values: Any) -> list[Message]:
+    def first_reads(self, kind: str) -> set[str]:
+        """What the first message of a kind is a function of, by name."""
+        compiler, found = environment(None), set[str]()
+        for block in compiler.parse(self.sources[kind]).find_all(nodes.Block):
+            if block.name == FIRST:
+                alone = nodes.Template(block.body, lineno=1)
+                alone.set_environment(compiler)
+                found |= meta.find_undeclared_variables(alone)
+        return found
+
+    def render(self, kind: str, first: str | None = None, **values: Any) -> list[Message]:
         """The messages of a request of that kind: what is the same for all of them first, the dialogue last.
+
+        Where the text of the first one is known, it is taken as it is.
 
         Raises:
             InputError: for a template that the sandbox stops, or that fails.
@@ -41,9 +54,14 @@ class Prompts:
         template = self.templates[kind]
         context = template.new_context(values)
         return [
-            {"role": role, "content": rendered(f"{kind}.md.j2", lambda block=block: block(context)).strip()}  # type: ignore[misc]
+            {
+                "role": role,
+                "content": first
+                if first is not None and role == FIRST
+                else rendered(f"{kind}.md.j2", lambda block=block: block(context)).strip(),  # type: ignore[misc]
+            }
             for role, block in template.blocks.items()
-            if role in ("system", "user")
+            if role in (FIRST, "user")
         ]
 
 

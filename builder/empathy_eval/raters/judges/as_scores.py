@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.evaluation.judges import COLUMNS, Annotations
 from empathy_eval.raters.judges.folder import Folder, read_annotations
+
+# As many ratings are a part: with few, what is done a part takes the time.
+TOGETHER = 50_000
 
 
 def annotations_in(paths: Sequence[Path], release_dir: Path) -> Annotations:
@@ -24,15 +28,18 @@ def annotations_in(paths: Sequence[Path], release_dir: Path) -> Annotations:
     if stray := [one for one in folders if one.header["configuration"]["release"].get("seal") != seal]:
         raise InputError([Problem(str(one.path), f"holds annotations of another release than {release_dir}", fix) for one in stray])
     rubrics = {one.header["configuration"]["rubric_hash"]: one.header["rubric"] for one in folders}
-    return Annotations(paths[0], lambda: (part for one in folders for part in _parts(one)), rubrics)
+    parts = [part for one in folders for part in _parts(one)]
+    return Annotations(paths[0], lambda: parts, rubrics)
 
 
 def _parts(folder: Folder) -> Iterator[pa.RecordBatch]:
     by = {"teacher": folder.teacher, "rubric": folder.rubric, "rubric_hash": folder.header["configuration"]["rubric_hash"]}
-    for case in folder.cases:
-        of = {**by, "pair_id": case.pair_id}
-        said = [{name: getattr(one, name) for name in ("variant", "criterion", "sample", "value")} for one in case.ratings]
-        yield pa.RecordBatch.from_pylist([{**of, **one} for one in said], schema=COLUMNS)
+    rated = ((case.pair_id, one) for case in folder.cases for one in case.ratings)
+    while some := list(itertools.islice(rated, TOGETHER)):
+        of = {name: [value] * len(some) for name, value in by.items()}
+        said = {name: [getattr(one, name) for _, one in some] for name in ("variant", "criterion", "sample", "value")}
+        columns = {**of, **said, "pair_id": [pair for pair, _ in some]}
+        yield pa.RecordBatch.from_arrays([pa.array(columns[one.name], one.type) for one in COLUMNS], schema=COLUMNS)
 
 
 def ratings_in(path: Path) -> Iterator[tuple[str, str, float, str]]:
