@@ -13,7 +13,22 @@ from pathlib import Path
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.version import __version__
-from empathy_eval.commands import agree, annotate, build, diff, ledger, preview, publish, release, report, review, score, shortcuts, train, verify
+from empathy_eval.commands import (
+    agree,
+    annotate,
+    build,
+    diff,
+    ledger,
+    preview,
+    publish,
+    release,
+    report,
+    review,
+    score,
+    shortcuts,
+    train,
+    verify,
+)
 
 VERBS = (preview, build, release, report, score, shortcuts, train, verify, diff, review, annotate, agree, publish, ledger)
 EXAMPLES = """\

@@ -39,7 +39,7 @@ class ModelFolder:
 
 def folder_of(model: str) -> Path:
     """The folder of a model: a packaged one by its name, or the folder that is named."""
-    return data_folder("empathyscore") / model if model in PACKAGED else Path(model)
+    return data_folder("empathyscore") / model if is_packaged(model) else Path(model)
 
 
 def read_model(model: str) -> ModelFolder:
@@ -67,8 +67,25 @@ def read_model(model: str) -> ModelFolder:
         raise InputError(problems)
     config = _json(held[CONFIG], path / CONFIG)
     check(config, "empathyscore_config", path / CONFIG)
-    name = model if model in PACKAGED else path.resolve().name
+    name = model if is_packaged(model) else path.resolve().name
     return ModelFolder(name, path, config, arrays_of(held[WEIGHTS], path / WEIGHTS), identity(held[CONFIG], held[WEIGHTS]))
+
+
+def is_packaged(model: str) -> bool:
+    """Whether a model is packaged, so that everybody has it under its name."""
+    return model in PACKAGED
+
+
+def published_model(model: str) -> str:
+    """How a manifest names a model: a packaged one by its name, any other as ``label@sha256:…``, so that no path is told.
+
+    Raises:
+        InputError: if there is no such model.
+    """
+    if is_packaged(model):
+        return model
+    read = read_model(model)
+    return f"{read.name}@sha256:{read.sha256}"
 
 
 def identity(config: bytes, weights: bytes) -> str:

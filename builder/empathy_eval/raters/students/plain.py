@@ -56,7 +56,9 @@ def train(task: Task) -> Trained:
     }  # fmt: skip
     told = {"names": lists.names, "sha256": lists.sha256, "vader": lists.vader}
     both = np.concatenate([direct.winners, direct.losers])
-    ranges = {name: [low / UNIT, high / UNIT] for name, low, high in zip(lists.names, both.min(0).tolist(), both.max(0).tolist(), strict=True)}
+    ranges = {
+        name: [low / UNIT, high / UNIT] for name, low, high in zip(lists.names, both.min(0).tolist(), both.max(0).tolist(), strict=True)
+    }
     arrays = {"means": learned.means, "spreads": learned.spreads, "weights": learned.weights, "scale": np.array([learned.scale])}
     return Trained(
         arrays, settings, len(direct.winners), reader.sha256(), {"languages": ["en"], "words": words.bounds, "features": ranges}, told,
