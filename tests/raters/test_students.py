@@ -83,7 +83,8 @@ def test_two_pairs_teach_what_is_derived_by_hand() -> None:
     winners = np.array([[4, 1, 0, 3], [8, 1, 0, 1]]) * (UNIT // 10)
     losers = np.array([[2, 2, 0, 1], [2, 2, 0, 3]]) * (UNIT // 10)
     learned = direction(Direct(winners, losers))
-    # The first gains 0.2 and 0.6: mean 0.4, spread 0.2, t = 0.4 / (0.2 / sqrt 2) = 2 sqrt 2, t^2 = 8. Winners spread by 0.2, losers by none.
+    # The first gains 0.2 and 0.6: mean 0.4, spread 0.2, t = 0.4 / (0.2 / sqrt 2) = 2 sqrt 2, t^2 = 8.
+    # Winners spread by 0.2, losers by none.
     first = 0.4 / math.sqrt(0.04 / 2) * 8 / 12
     # The second is the same everywhere on each side, the third never there, and the fourth gains as much as it loses.
     assert learned.weights.tolist() == [round(first, 6), 0.0, 0.0, 0.0]

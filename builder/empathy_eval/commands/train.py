@@ -39,16 +39,16 @@ def train(
     with its card. ``progress`` is told of pairs that were read. The same data gives the same bytes.
 
     Raises:
-        InputError: if it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, or ``out``
-            holds something else.
+        InputError: if it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, or
+            ``out`` holds something else.
         JobError: if the folder cannot be written.
     """
     from empathy_eval.raters.students.contrasts import task_of
     from empathy_eval.raters.students.train import train
     from empathy_eval.releases.fetch import release_folder
 
-    named = [(one,) if isinstance(one, str) else one for one in (contrasts, split)]
-    task = task_of(release_folder(release), *named, progress or (lambda pairs: None))
+    pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))
+    task = task_of(release_folder(release), pairs, splits, progress or (lambda pairs: None))
     return train(task, kind, Path(out))
 
 
@@ -93,9 +93,9 @@ def run(options: argparse.Namespace) -> int:
 def model_table(model: Model) -> Iterator[str]:
     """What was trained and how often it is right, as lines for a terminal."""
     config, trained = model.config, model.metrics["trained_on"]
-    release = config["release"]
-    of = f"{trained['pairs']} pairs ({', '.join(config['contrasts'])}) of {release['name']} {release['version']}, {', '.join(config['splits'])}"
-    yield f"model: {model.folder}, {config['kind']}, from {of}"
+    release, learned = config["release"], f"{trained['pairs']} pairs ({', '.join(config['contrasts'])})"
+    splits = ", ".join(config["splits"])
+    yield f"model: {model.folder}, {config['kind']}, from {learned} of {release['name']} {release['version']}, {splits}"
     for split, tables in model.metrics["splits"].items():
         for contrast in ("stance", "empathetic - apathetic", *config["contrasts"]):
             if contrast in tables:

@@ -34,7 +34,7 @@ def sentences(text: str) -> list[Sentence]:
 
     A sentence ends at a full stop, a question or exclamation mark, an ellipsis, or the end of a line.
     """
-    found = []
+    found = list[Sentence]()
     for one in SENTENCE.findall(text.replace("’", "'").casefold()):
         if own := WORD.findall(one):
             found.append((own, one[len(one.rstrip(".!?…")) :]))

@@ -1,4 +1,4 @@
-"""A model of EmpathyScore is a folder: what it was made of, its weights, what it is worth, its card, and the hash of each of these files."""
+"""A model of EmpathyScore is a folder: what it was made of, its weights, what it is worth, its card, and the hash of each of these."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def checksums_text(files: Mapping[str, bytes]) -> str:
 def is_model(path: Path) -> bool:
     """Whether a folder is a model of EmpathyScore, whole or not."""
     try:
-        return OWN <= set(_json((path / CONFIG).read_bytes(), path)) and (path / CHECKSUMS).is_file()
+        return set(_json((path / CONFIG).read_bytes(), path)) >= OWN and (path / CHECKSUMS).is_file()
     except (OSError, InputError):
         return False
 

@@ -1,7 +1,7 @@
 """Arrays in a safetensors file, written with the same bytes every time and read without running anything.
 
-The format is 8 bytes with the length of a JSON header, the header, and the arrays end to end. Here they lie in the order of their names, and
-there are no metadata: with two keys of them the bytes of other writers are random.
+The format is 8 bytes with the length of a JSON header, the header, and the arrays end to end. Here they lie in the order of their names,
+and there are no metadata: with two keys of them the bytes of other writers are random.
 """
 
 from __future__ import annotations

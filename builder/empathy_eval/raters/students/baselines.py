@@ -18,11 +18,15 @@ from empathy_eval.metrics.protocol import MeanMetric
 from empathy_eval.raters.students.contrasts import Batch
 
 
-class Longer(Length):
+class Longer(MeanMetric):
     """The number of words, of which more is held to be kind."""
 
-    name, higher_is_better = "length", True
+    name, reads = "length", ()
     signature = f"{Length.signature}|right:more-is-kind"
+
+    def score(self, text: str) -> float:
+        """The number of words."""
+        return float(len(words(text)))
 
 
 class PositiveShare(MeanMetric):
@@ -59,8 +63,8 @@ class WordsAlone(MeanMetric):
                 for text in side.texts:
                     counts.update(words(text))
         known = sorted({*kind, *cold})
-        sides = (np.array([counts[word] for word in known], dtype=np.int64) for counts in (kind, cold))
-        weights = log_odds(Sums(*sides, np.zeros(0, dtype=np.int64), pairs))
+        one, other = (np.array([counts[word] for word in known], dtype=np.int64) for counts in (kind, cold))
+        weights = log_odds(Sums(one, other, np.zeros(0, dtype=np.int64), pairs))
         return cls(name, dict(zip(known, weights.tolist(), strict=True)), settings)
 
     def score(self, text: str) -> float:

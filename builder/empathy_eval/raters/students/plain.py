@@ -13,18 +13,20 @@ sums are of whole numbers or exactly rounded: the same bytes on any machine, fro
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.metrics.empathy_score.features import UNIT, Features, Shares, sentences
 from empathy_eval.metrics.empathy_score.plain import Direction
 from empathy_eval.metrics.empathy_score.word_lists import word_lists
-from empathy_eval.metrics.protocol import Array, Segments
+from empathy_eval.metrics.protocol import Segments
 from empathy_eval.raters.students.contrasts import Reader, Task
 from empathy_eval.raters.students.kinds import Trained
 
 SHRINKAGE, CLIP, PLACES = 4, 3, 6
+Kept = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
@@ -42,13 +44,13 @@ def train(task: Task) -> Trained:
         InputError: if there are no pairs, or a file of the release is damaged.
     """
     lists, reader = word_lists(), Reader(task)
-    features, sides, words = Features(lists), ([], []), _Range()
+    features, winners, losers, words = Features(lists), list[Kept](), list[Kept](), _Range()
     for batch in reader.batches():
-        for rows, side in zip(sides, (batch.winners, batch.losers), strict=True):
+        for rows, side in ((winners, batch.winners), (losers, batch.losers)):
             # Half the memory: a million fits.
             rows.append(features.of(side).astype(np.int32))
             words.take(side)
-    direct = Direct(*(np.concatenate(rows).astype(np.int64) for rows in sides))
+    direct = Direct(np.concatenate(winners).astype(np.int64), np.concatenate(losers).astype(np.int64))
     learned = direction(direct)
     settings = {
         "form": "mean-difference-over-pooled-spread", "shrinkage": SHRINKAGE, "clip": CLIP, "places": PLACES, "score": "logistic",
@@ -77,12 +79,12 @@ def direction(direct: Direct) -> Direction:
         _weight(gain, math.sqrt((one**2 + other**2) / 2), spread, len(direct.winners))
         for gain, one, other, spread in zip(gained, of_winners, of_losers, of_gained, strict=True)
     ]
-    cut = (np.array([round(one, PLACES) for one in some], dtype=np.float64) for some in (means, spreads, weights))
-    learned = Direction(*cut, 1.0, CLIP)
+    cut = [np.array([round(one, PLACES) for one in some], dtype=np.float64) for some in (means, spreads, weights)]
+    learned = Direction(cut[0], cut[1], cut[2], 1.0, CLIP)
     sums = learned.sums(both).tolist()
     middle = math.fsum(sums) / len(sums)
     scale = math.sqrt(math.fsum((one - middle) ** 2 for one in sums) / len(sums))
-    return Direction(learned.means, learned.spreads, learned.weights, round(scale, PLACES), CLIP)
+    return replace(learned, scale=round(scale, PLACES))
 
 
 def _weight(gain: float, pooled: float, spread: float, pairs: int) -> float:

@@ -55,6 +55,7 @@ def _baselines(task: Task) -> list[MeanMetric]:
 def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
     stand = Stand(task.release, Found(tuple(rows), ()), CHANCE, splits=(split,))
     measured = stand.measured()
+    beside = [one for one in measured.comparisons if one.one == rows[0].name]
     first = STANCE if measured.controls else RAW
     found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
     return {
@@ -66,7 +67,7 @@ def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
             for name, groups in measured.groups.items()
             if name in ("manner", "manner, as released")
         },
-        "minus": {"contrast": first, **{one.other: _minus(one) for one in measured.comparisons if (one.one, one.contrast) == (rows[0].name, first)}},
+        "minus": {"contrast": first, **{one.other: _minus(one) for one in beside if one.contrast == first}},
         "interval": CHANCE.signature(stand.pairs.clusters),
     }  # fmt: skip
 
