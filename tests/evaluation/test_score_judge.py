@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
-from empathy_eval.commands.score import score_table
+from empathy_eval.commands.score_tables import score_table
 from empathy_eval.design.contrasts import CONTROLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import SPLITS, column, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import load_rubric

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -67,6 +67,7 @@ class SystemGap:
 class OwnMeasured:
     """What metrics say of texts of one's own."""
 
+    columns: ClassVar[tuple[str, ...]] = RECORD
     means: tuple[Mean, ...]
     comparisons: tuple[SystemGap, ...]
     outside: tuple[Outside, ...]

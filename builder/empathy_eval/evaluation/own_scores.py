@@ -63,7 +63,8 @@ class Outside:
     first: tuple[str, ...]
 
     def __str__(self) -> str:
-        return f"{self.metric}: {self.texts} of {self.of} texts are outside of what it was made for: {self.reason}; first {', '.join(self.first)}"
+        outside = f"{self.texts} of {self.of} texts are outside of what it was made for"
+        return f"{self.metric}: {outside}: {self.reason}; first {', '.join(self.first)}"
 
 
 @dataclass(frozen=True)
@@ -102,8 +103,8 @@ def scored(texts: Texts, found: Found, given: Sequence[Given] = (), scoring: Sco
 
 
 def _refuse_unfit(texts: Texts, found: Found) -> None:
-    fix = "score a release with it, or leave it out"
-    problems = [Problem(f'metric "{one.name}"', "measures whole sets of texts, and gives no text a score", fix) for one in found.diversities]
+    what, fix = "measures whole sets of texts, and gives no text a score", "score a release with it, or leave it out"
+    problems = [Problem(f'metric "{one.name}"', what, fix) for one in found.diversities]
     without = [item for item, reference in zip(texts.items, texts.references, strict=True) if reference is None]
     for metric in found.metrics if without else ():
         if "reference" in metric.reads:

@@ -124,7 +124,9 @@ def texts_of_release(release_dir: Path, wanted: Collection[str], splits: Sequenc
                 if f"{pair_id}:{variant}" in wanted:
                     rows.append(((pair_id, variant), *shared, texts[variant][place]))
     if not rows:
-        raise input_error(release_dir, f"holds none of the texts in {', '.join(splits)}", "leave --split out, or name the release that was rated")
+        raise input_error(
+            release_dir, f"holds none of the texts in {', '.join(splits)}", "leave --split out, or name the release that was rated"
+        )
     keys, pairs, dialogues, contexts, references, replies = (list(one) for one in zip(*rows, strict=True))
     items = [f"{pair_id}:{variant}" for pair_id, variant in keys]
     return Texts(str(release_dir), items, keys, [variant for _, variant in keys], pairs, dialogues, contexts, references, replies)

@@ -12,6 +12,8 @@ from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.people.correlations import NAMES, Concordance, Seen, Variable, Weighting, coefficients, partial
 from empathy_eval.raters.people.pigeonhole import Pigeonhole, Places
 
+# Length, its pairs with every row of scores, and with the ratings.
+Third = tuple[Variable, list[Concordance], Concordance]
 RAW, BY_RATER, IN_CONTEXT, GIVEN_LENGTH = FORMS = ("raw", "centred by rater", "within context", "given length")
 
 
@@ -51,7 +53,7 @@ class Form:
         self._ratings = Variable(self._rated.rating, groups)
         self._scores = [Variable(one[self._rated.text], groups) for one in scores]
         self._beside = [Concordance(one, self._ratings, groups) for one in self._scores]
-        self._third: tuple[Variable, list[Concordance], Concordance] | None = None
+        self._third: Third | None = None
         if lengths is not None:
             length = Variable(lengths[self._rated.text], groups)
             self._third = length, [Concordance(one, length, groups) for one in self._scores], Concordance(length, self._ratings, groups)
@@ -62,22 +64,22 @@ class Form:
         ratings = self._ratings.seen(weighting, self._starts)
         seen = [one.seen(weighting, self._starts) for one in self._scores]
         plain = [coefficients(one, ratings, beside.of(weighting)) for one, beside in zip(seen, self._beside, strict=True)]
-        if self._third is None:
-            return [np.stack(plain)]
-        return [np.stack(plain), np.stack(self._given(weighting, seen, ratings, plain))]
-
-    def _given(self, weighting: Weighting, seen: Sequence[Seen], ratings: Seen, plain: Sequence[Array]) -> list[Array]:
-        assert self._third is not None
-        variable, beside, with_ratings = self._third
-        length = variable.seen(weighting, self._starts)
-        of_ratings = coefficients(length, ratings, with_ratings.of(weighting))
-        of_scores = [coefficients(one, length, pairs.of(weighting)) for one, pairs in zip(seen, beside, strict=True)]
-        return [partial(one, third, of_ratings) for one, third in zip(plain, of_scores, strict=True)]
+        given = [] if self._third is None else [np.stack(_given(self._third, self._starts, weighting, seen, ratings, plain))]
+        return [np.stack(plain), *given]
 
     def _weighting(self, of_raters: Array, of_units: Array) -> Weighting:
         raters, units = of_raters[:, self._rated.rater], of_units[:, self._rated.unit]
         whole = raters * units
         return Weighting(whole, {BY_RATER: units, IN_CONTEXT: raters}.get(self._name, whole))
+
+
+def _given(third: Third, starts: Places, weighting: Weighting, seen: Sequence[Seen], ratings: Seen, plain: Sequence[Array]) -> list[Array]:
+    """The coefficients of every row given a third variable."""
+    variable, beside, with_ratings = third
+    length = variable.seen(weighting, starts)
+    of_ratings = coefficients(length, ratings, with_ratings.of(weighting))
+    of_scores = [coefficients(one, length, pairs.of(weighting)) for one, pairs in zip(seen, beside, strict=True)]
+    return [partial(one, of_score, of_ratings) for one, of_score in zip(plain, of_scores, strict=True)]
 
 
 def resampled(rated: Rated, scores: Sequence[Array], lengths: Array, draws: Pigeonhole) -> dict[str, Array]:
