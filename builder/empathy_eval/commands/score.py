@@ -6,16 +6,11 @@ import argparse
 import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of
 from empathy_eval.commands.score_tables import own_table, people_table, score_csv, score_table
-
-if TYPE_CHECKING:
-    from empathy_eval.evaluation.own_means import OwnMeasured
-    from empathy_eval.evaluation.results import Measured
-    from empathy_eval.raters.people.results import AgainstPeople
 
 EXAMPLES = """\
 examples:
@@ -32,6 +27,8 @@ they are wrong. docs/metrics.md shows a metric of your own in 15 lines, docs/jud
 replies.jsonl has a line {"context": …, "reply": …} a text, and may have item, system and reference beside: docs/metrics.md.
 """
 RATINGS = "put all beside what people rated: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
+# What belongs to a release alone.
+STAND = ("split", "strict", "judges", "annotations")
 SOURCE = f"the release, {A_RELEASE}; or texts of your own, a .jsonl file"
 METRIC = "a metric by name, or module:name, either with settings behind it, as in bertscore:layer=5; repeatable"
 FILE = "scores from elsewhere as .csv, .tsv or .jsonl: pair_id, variant, score, or a column a variant; repeatable, a row a file"
@@ -45,7 +42,7 @@ def score(
     ray_address: str | None = None, items: str | Path | None = None, shortcuts: bool = True,
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
     ratings: str | Path | None = None,
-) -> Measured | OwnMeasured | AgainstPeople:  # fmt: skip
+) -> Any:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
@@ -56,45 +53,51 @@ def score(
     of every text and the verdicts of every pair. ``shortcuts`` says whether the shortcut audit is made too; an embedding is left out of
     it. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
 
-    In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line ``{"context": …, "reply": …}`` each; what is
-    given then are means, by system. With ``ratings`` all scores, and the shortcuts, are put beside what people rated instead: a table of
-    ``item``, ``rater``, ``rating``, or for a release what ``review import`` wrote.
+    What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
+    ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
+    are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or for a release what
+    ``review import`` wrote.
 
     Raises:
         InputError: if it is no release or cannot be had, a metric or a judge is unknown, or a file of texts, scores or ratings is faulty.
     """
-    own = _of_own(release)
-    _refuse_unfit(own, ratings, split=split, strict=strict, judges=judges, annotations=annotations)
+    asked = {
+        "split": split, "strict": strict, "judges": judges, "annotations": annotations, "lower_is_better": lower_is_better,
+        "items": Path(items) if items else None, "shortcuts": shortcuts, "ratings": Path(ratings) if ratings else None,
+    }  # fmt: skip
     if not (metrics or scores or judges or annotations or (ratings and shortcuts)):
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
-    from empathy_eval.design.dataset import SPLITS
+    _refuse_unfit(_of_own(release), asked)
+    with scoring_with(cache, engine, ray_address, progress) as scoring:
+        return _found(release, metrics, [Path(one) for one in scores], scoring, asked)
+
+
+def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Any:
+    """What is asked for, of a release or of texts of one's own."""
     from empathy_eval.evaluation.score import score
     from empathy_eval.raters.judges.as_scores import annotations_in
     from empathy_eval.raters.people.standing import score_rated, score_texts
     from empathy_eval.releases.fetch import release_folder
 
-    if split not in (None, *SPLITS):
-        raise input_error("score: split", f'there is no "{split}"', f"name one of {', '.join(SPLITS)}")
-    files, way = [Path(one) for one in scores], {"lower_is_better": lower_is_better, "items": Path(items) if items else None}
-    with scoring_with(cache, engine, ray_address, progress) as scoring:
-        if own:
-            rated = {"ratings": Path(ratings) if ratings else None, "shortcuts": shortcuts}
-            return score_texts(Path(release), metrics, files, scoring, **way, **rated)
-        folder = release_folder(release)
-        told = annotations_in([Path(one) for one in annotations], folder) if annotations else None
-        asked = {**way, "split": split, "shortcuts": shortcuts, "judges": judges, "annotations": told}
-        if ratings:
-            return score_rated(folder, metrics, files, scoring, ratings=Path(ratings), **asked)
-        return score(folder, metrics, files, scoring=scoring, strict=strict, **asked)
+    if _of_own(release):
+        return score_texts(Path(release), metrics, files, scoring, **{name: one for name, one in asked.items() if name not in STAND})
+    folder, folders = release_folder(release), [Path(one) for one in asked["annotations"]]
+    asked = {**asked, "annotations": annotations_in(folders, folder) if folders else None}
+    if asked["ratings"]:
+        return score_rated(folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name != "strict"})
+    return score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name != "ratings"})
 
 
-def _refuse_unfit(own: bool, ratings: object, **asked: Any) -> None:
-    """Refuses what belongs to the stand of a release where something else is asked for."""
-    unfit = [name for name in ("split", "strict", "judges", "annotations") if own and asked[name]]
-    unfit = unfit or (["strict"] if ratings and asked["strict"] else [])
+def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
+    """Refuses what belongs to the stand of a release where something else is asked for, and splits that there are not."""
+    from empathy_eval.design.dataset import SPLITS
+
+    unfit = [name for name in STAND if asked[name] and (own or (asked["ratings"] and name == "strict"))]
     if unfit:
         what = f"{' and '.join(unfit)} cannot be had {'of texts of your own' if own else 'beside people'}"
         raise input_error("score", what, f"leave {'them' if len(unfit) > 1 else 'it'} out")
+    if asked["split"] not in (None, *SPLITS):
+        raise input_error("score: split", f'there is no "{asked["split"]}"', f"name one of {', '.join(SPLITS)}")
 
 
 def add(verbs: Any) -> None:

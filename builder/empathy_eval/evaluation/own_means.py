@@ -195,7 +195,7 @@ def _gap(column: Column, systems: tuple[str, str], parts: tuple[_Part, _Part], c
 
 def _corrected(gaps: Sequence[SystemGap]) -> Iterator[SystemGap]:
     """The comparisons with their p-values corrected for standing together."""
-    values = iter(holm([p for one in gaps if (p := one.difference and one.difference.p) is not None]))
+    values = iter(holm([one.difference.p for one in gaps if one.difference and one.difference.p is not None]))
     for one in gaps:
         found = one.difference
         tested = found is not None and found.p is not None

@@ -47,7 +47,8 @@ class Texts:
     def take(self, rows: Sequence[int]) -> Texts:
         """The texts of those rows."""
         names = ("items", "keys", "systems", "contexts_of", "units", "contexts", "references", "replies")
-        return replace(self, **{name: [getattr(self, name)[row] for row in rows] for name in names})
+        some: dict[str, Any] = {name: [getattr(self, name)[row] for row in rows] for name in names}
+        return replace(self, **some)
 
     @property
     def pairs(self) -> Pairs:

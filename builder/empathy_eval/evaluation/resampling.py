@@ -133,7 +133,7 @@ def student(freedom: int) -> float:
     return z + math.fsum(term / freedom**power for power, term in enumerate(terms, 1))
 
 
-# With more degrees of freedom Student's distribution is the normal one within a part in a thousand.
+# With more degrees of freedom Student's distribution is the normal one, within a part in a hundred where p is 0.001.
 MOST_FREEDOM = 1000
 
 

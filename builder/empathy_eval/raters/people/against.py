@@ -21,8 +21,8 @@ from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.agreement.bootstrap import Measure
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.correlations import NAMES
-from empathy_eval.raters.people.forms import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, RAW, Places, Rated, of_means, resampled, varies
-from empathy_eval.raters.people.pigeonhole import Pigeonhole
+from empathy_eval.raters.people.forms import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, RAW, Rated, of_means, resampled, varies
+from empathy_eval.raters.people.pigeonhole import Pigeonhole, Places
 from empathy_eval.raters.people.results import AgainstPeople, Criterion, Gap, Row, Systems
 
 

@@ -144,8 +144,8 @@ def coefficients(one: Seen, other: Seen, surplus: Array) -> Array:
         r = _quotient(one.weighted, one.centred, other.weighted, other.centred)
         rho = _quotient(one.weighted_ranks, one.ranks, other.weighted_ranks, other.ranks)
         tau = 2 * surplus / np.sqrt(one.untied * other.untied)
-    found = np.column_stack([r, rho, np.where((one.untied > 0) & (other.untied > 0), tau, np.nan)])
-    return np.clip(found, -1.0, 1.0)
+    found: Array = np.column_stack([r, rho, np.where((one.untied > 0) & (other.untied > 0), tau, np.nan)])
+    return found.clip(-1.0, 1.0)
 
 
 def _quotient(weighted: Array, values: Array, others_weighted: Array, others: Array) -> Array:
@@ -153,7 +153,8 @@ def _quotient(weighted: Array, values: Array, others_weighted: Array, others: Ar
     common = np.einsum("ij,ij->i", weighted, others)
     # Values are in units of their spread, and ranks are parts of one: so many squares are rounding.
     least = LEAST * np.maximum(values.shape[1], 1)
-    return np.where((of_one > least) & (of_other > least), common / np.sqrt(of_one * of_other), np.nan)
+    found: Array = np.where((of_one > least) & (of_other > least), common / np.sqrt(of_one * of_other), np.nan)
+    return found
 
 
 def partial(one_other: Array, one_third: Array, other_third: Array) -> Array:
@@ -162,4 +163,5 @@ def partial(one_other: Array, one_third: Array, other_third: Array) -> Array:
     defined = (free_one > LEAST) & (free_other > LEAST)
     with np.errstate(invalid="ignore", divide="ignore"):
         found = (one_other - one_third * other_third) / np.sqrt(free_one * free_other)
-    return np.where(defined, np.clip(found, -1.0, 1.0), np.nan)
+    given: Array = np.where(defined, np.clip(found, -1.0, 1.0), np.nan)
+    return given

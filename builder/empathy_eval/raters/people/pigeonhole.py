@@ -38,7 +38,7 @@ class Pigeonhole:
         """For ratings of so many raters and units, numbered from 0 on."""
         raters, units = int(rater.max()) + 1, int(unit.max()) + 1
         met = len(np.unique(rater * units + unit))
-        units_nested, raters_nested = met == units and raters < units, met == raters
+        units_nested, raters_nested = 1 < raters < units == met, raters == met and units > 1
         return cls(raters, units, raters > 1 and not raters_nested, units > 1 and not units_nested, resamples, seed)
 
     @property

@@ -103,9 +103,9 @@ class AgainstPeople:
                 for figure, measure in figures.items():
                     told = one.systems.told if one.systems else ""
                     yield _record("systems", one, measure, metric=name, figure=figure, told=told)
-        told = [("lacking", f"{name} has no score of the texts of {count} ratings") for name, count in self.lacking.items()]
-        told += [("told", one) for one in self.told] + [("outside", str(one)) for one in self.outside]
-        yield from (_empty(table) | {"told": what} for table, what in (*told, *(("faults", str(one)) for one in self.faults)))
+        more = [("lacking", f"{name} has no score of the texts of {count} ratings") for name, count in self.lacking.items()]
+        more += [("told", one) for one in self.told] + [("outside", str(one)) for one in self.outside]
+        yield from (_empty(table) | {"told": what} for table, what in (*more, *(("faults", str(one)) for one in self.faults)))
 
     def to_pandas(self) -> pd.DataFrame:
         """The long form as a data frame; a number that there is not is NaN.
