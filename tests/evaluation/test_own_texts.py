@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.evaluation.bag_of_words import Lexicon
 from empathy_eval.evaluation.corpus import read_corpus
 from empathy_eval.evaluation.own_means import own_measured
 from empathy_eval.evaluation.own_scores import read_own_scores, scored
 from empathy_eval.evaluation.own_texts import Texts, read_texts
-from empathy_eval.evaluation.shortcut_texts import Held, Lexicon
+from empathy_eval.evaluation.shortcut_texts import Held
 from empathy_eval.evaluation.shortcut_texts import read_texts as read_shortcut_texts
 from empathy_eval.metrics.echo import Echo
 from empathy_eval.metrics.length import Length

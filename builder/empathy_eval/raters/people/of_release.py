@@ -54,4 +54,4 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
     kept = Table.of(some)
     there = set(kept.items)
     rated = texts.take([row for row, item in enumerate(texts.items) if item in there])
-    return rated, kept, tuple(f"{count} ratings {why} are left out" for why, count in sorted(left.items()))
+    return rated, kept, tuple(f"ratings {why} are left out: {count}" for why, count in sorted(left.items()))
