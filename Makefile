@@ -1,5 +1,5 @@
 # make install: .venv with everything. make demo: a release from the curated seeds. make test, make check.
-# make check-long: what make test tries on a sample, in full: kills, stops over Ray, odd answers, simulated metrics.
+# make check-long: what make test tries on a sample, in full: kills, stops over Ray, odd answers, simulated metrics and raters.
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
@@ -30,7 +30,7 @@ check: .venv/installed
 	$(BIN)/mypy & types=$$!; $(TESTS); tests=$$?; wait $$types && exit $$tests
 
 check-long: .venv/installed
-	KILLS=100 STOPS=40 LONG=1 $(BIN)/pytest tests/completions/test_openai_endpoint.py tests/raters/test_judging.py tests/generation/test_on_ray.py tests/journeys/test_strangers.py tests/evaluation/test_comparisons.py -k "kills or stop or interrupt or whatever_comes or two_metrics"
+	KILLS=100 STOPS=40 LONG=1 $(BIN)/pytest tests/completions/test_openai_endpoint.py tests/raters/test_judging.py tests/generation/test_on_ray.py tests/journeys/test_strangers.py tests/evaluation/test_comparisons.py tests/raters/test_against_people.py -k "kills or stop or interrupt or whatever_comes or two_metrics or very_many_people"
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

@@ -14,7 +14,7 @@ import pandas as pd
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.commands.score import score_csv, score_table
+from empathy_eval.commands.score_tables import score_csv, score_table
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.evaluation.long_form import NUMBERS
 from empathy_eval.evaluation.score import score

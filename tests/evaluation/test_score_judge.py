@@ -16,12 +16,12 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
-from empathy_eval.commands.score import score_table
+from empathy_eval.commands.score_tables import score_table
 from empathy_eval.design.contrasts import CONTROLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import SPLITS, column, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.evaluation.judges import annotations_of
-from empathy_eval.evaluation.results import MetricRow
+from empathy_eval.evaluation.results import Measured, MetricRow
 from empathy_eval.releases.write import Released
 
 from tests.evaluation.test_score import row_of, write_scores
@@ -74,7 +74,8 @@ def ids(released: tuple[Path, Released]) -> list[str]:
 
 
 def judged(release: Path, *names: str, **more: Any) -> MetricRow:
-    (row,) = ee.score(release, judges=names, shortcuts=False, cache=False, **more).inversion
+    measured: Measured = ee.score(release, judges=names, shortcuts=False, cache=False, **more)
+    (row,) = measured.inversion
     return row
 
 

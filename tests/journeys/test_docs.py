@@ -156,9 +156,17 @@ def test_the_commands_of_score_run_as_written(released: tuple[Path, Released], t
     lines = [f"{pair},{variant},{place}" for pair in pairs for place, variant in enumerate(("apathetic", "empathetic"))]
     (tmp_path / "judge.csv").write_text("\n".join(["pair_id,variant,score", *lines]))
     split = next(name for name in ("test", "train") if released[1].manifest["counts"]["pairs"][name])
-    (script,) = blocks("metrics.md", "sh")
+    script, *_ = blocks("metrics.md", "sh")
     said = ran(script.replace("--split test", f"--split {split}"), tmp_path)
     assert "shared words, pairs, " in said and "judge, pairs, " in said
+
+
+def test_ones_own_texts_are_scored_and_put_beside_people_as_written(tmp_path: Path) -> None:
+    _, own, people = blocks("metrics.md", "sh")
+    (tmp_path / "replies.jsonl").write_text(blocks("metrics.md", "jsonl")[0])
+    (tmp_path / "ratings.csv").write_text(blocks("metrics.md", "csv")[0])
+    assert "VADER, A - B" in ran(own, tmp_path)
+    assert "rating: 12 ratings of 6 texts (3 contexts) by 2 raters" in ran(people, tmp_path)
 
 
 def test_the_commands_of_shortcuts_run_as_written(light: Path, tmp_path: Path) -> None:

@@ -66,7 +66,7 @@ def _over(contrast: str, twos: Sequence[Two], rated: Mapping[str, Rated], cluste
         swapped = added.sum(axis=0) + clusters.exchanged(-2 * added, chance.exchanges, chance.seed)
     for place, (one, other) in enumerate(twos):
         accuracy, effect = (
-            _tested(
+            tested(
                 float(rate(whole[one])[0] - rate(whole[other])[0]),
                 (rate(drawn[one]) - rate(drawn[other]), swapped[:, column], added[:, column].sum()) if many else None,
                 clusters.freedom,
@@ -86,7 +86,7 @@ def _gaps(one: tuple[Rated, Array], other: tuple[Rated, Array]) -> Array:
     return np.column_stack([first.duels.won() - second.duels.won(), pulled])
 
 
-def _tested(value: float, chances: tuple[Array, Array, float] | None, freedom: int) -> Tested:
+def tested(value: float, chances: tuple[Array, Array, float] | None, freedom: int) -> Tested:
     """A difference, with the interval of its resamples and the p-value of its exchanges."""
     if chances is None:
         return Tested(round(value, PLACES))

@@ -133,6 +133,28 @@ def student(freedom: int) -> float:
     return z + math.fsum(term / freedom**power for power, term in enumerate(terms, 1))
 
 
+# With more degrees of freedom Student's distribution is the normal one, within a part in a hundred where p is 0.001.
+MOST_FREEDOM = 1000
+
+
+def student_p(ratio: float, freedom: int) -> float:
+    """The two-sided p-value of a ratio that has Student's distribution with so many degrees of freedom.
+
+    The sums 26.7.3 and 26.7.4 of Abramowitz and Stegun, *Handbook of Mathematical Functions*.
+    """
+    if freedom > MOST_FREEDOM:
+        return math.erfc(abs(ratio) / math.sqrt(2))
+    angle = math.atan(abs(ratio) / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term = total = (cosine if odd else 1.0) if freedom > 1 else 0.0
+    for power in range(2 + odd, freedom, 2):
+        term *= cosine**2 * (power - 1) / power
+        total += term
+    inside = 2 / math.pi * (angle + sine * total) if odd else sine * total
+    return min(max(1 - inside, 0.0), 1.0)
+
+
 def jackknifed(values: Array) -> float:
     """The standard error from a value and the values without each dialogue."""
     without = values[1:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
@@ -130,6 +130,7 @@ class Measured:
     so many pairs could have shown; ``audit`` what shortcuts reach.
     """
 
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
     inversion: list[MetricRow]
     controls: list[MetricRow] = field(default_factory=list)
     matched: dict[str, list[MetricRow]] = field(default_factory=dict)

@@ -41,7 +41,7 @@ def score(
         check_items(items)
     found = find(names, configuration["report"]) if names else Found((), ())
     ruled = judged(release_dir, judges, annotations)
-    _named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], scores)
+    named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], scores)
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
     given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
     stand = Stand(release_dir, Found((*found.metrics, *given), found.diversities), chance, scoring, splits=splits, strict=strict)
@@ -55,7 +55,7 @@ def score(
     return measured_with_audit(stand, items=items) if shortcuts else stand.measured(items)
 
 
-def _named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:
+def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:
     """Refuses a file whose row would have the name of another."""
     known, problems = set(metrics), list[Problem]()
     for path in scores:

@@ -41,7 +41,11 @@ class Given(MeanMetric):
 
     def looked_up(self, pairs: Pairs) -> dict[str, Array]:
         """The statistics of each variant of these pairs, ``reference`` if it is among them; nan where there is no score."""
-        return {name: with_count([self._scores.get((pair_id, name), math.nan) for pair_id in pairs.ids]) for name in pairs.variants}
+        return {name: with_count(self.of([(pair_id, name) for pair_id in pairs.ids])) for name in pairs.variants}
+
+    def of(self, keys: Sequence[tuple[str, str]]) -> list[float]:
+        """The scores of these pairs and variants; nan where there is none."""
+        return [self._scores.get(key, math.nan) for key in keys]
 
 
 def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str], *, higher_is_better: bool = True) -> Given:

@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 
 from empathy_eval.base.errors import job_error
-from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.bag_of_words import Counts, Lexicon, Readings
 from empathy_eval.evaluation.corpus import Corpus, read_corpus, said_before
 from empathy_eval.evaluation.embedding import Embedding, sampled
 from empathy_eval.evaluation.results import PLACES
+from empathy_eval.metrics.echo import Echo
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
@@ -24,7 +24,6 @@ from empathy_eval.metrics.vader import Vader
 REFERENCE = "reference"
 # What the contrasts of each config compare.
 COMPARED = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CELLS}
-ECHO = signature_line(share="words-of-the-reply-that-the-seeker-said-before", tok="empathy-eval", version=1)
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,7 @@ def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded:
     readings = {name: lexicon.read(some) for name, some in texts.items()}
     untrained = {
         "VADER": (Vader.signature, _vader(held, corpus, texts, scoring)),
-        "echo": (ECHO, _echoes(held, config, readings, lexicon)),
+        "echo": (Echo.signature, _echoes(held, config, readings, lexicon)),
         "length": (Length.signature, {name: one.lengths.astype(np.float64) for name, one in readings.items()}),
     }
     embedding, seed = embedded

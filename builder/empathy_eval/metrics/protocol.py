@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -75,6 +75,18 @@ class Metric(Protocol):
 
     def scores(self, statistics: Array) -> Array:
         """The score of each single text, from shape (texts, k) to shape (texts,)."""
+        ...
+
+
+@runtime_checkable
+class Ranged(Protocol):
+    """What a metric may have beside: it knows which texts are unlike those that it was made for. Their scores stand, with a warning."""
+
+    def outside(self, segments: Segments) -> Sequence[tuple[int, str]]:
+        """(row, reason) of each text outside of what it was made for; the reason is of the kind, not of the text: ``not in English``.
+
+        A text may be outside for several reasons, each once.
+        """
         ...
 
 

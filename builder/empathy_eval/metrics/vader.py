@@ -1,4 +1,4 @@
-"""VADER's compound score by vaderSentiment."""
+"""VADER's compound score and positive share by vaderSentiment."""
 
 from __future__ import annotations
 
@@ -29,6 +29,19 @@ def lexicon() -> dict[str, float]:
     """The words of VADER's lexicon with their valence."""
     found: dict[str, float] = _analyzer().lexicon
     return found
+
+
+class PositiveShare(MeanMetric):
+    """Mean share of a text that VADER finds positive, in [0, 1]; it reads the text alone."""
+
+    name = "VADER positive share"
+    reads = ()
+    share = True
+    signature = signature_line(score="pos", level="text", version=metadata.version("vaderSentiment"))
+
+    def score(self, text: str) -> float:
+        """The share."""
+        return float(_analyzer().polarity_scores(text)["pos"])
 
 
 @cache

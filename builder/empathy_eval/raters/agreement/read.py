@@ -1,7 +1,8 @@
-"""Reads tables of ratings, from CSV files and folders of annotations; whatever is wrong with a file is said at once, with its line."""
+"""Reads tables of ratings, from files and from folders of annotations; whatever is wrong with a file is said at once, with its line."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.tabular import csv_rows
+from empathy_eval.base.tabular import csv_rows, json_rows
+from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.raters.agreement.table import ONLY, RATING_COLUMNS, Gathering, Table
 from empathy_eval.raters.judges.as_scores import ratings_in
 
@@ -27,17 +29,37 @@ def read_tables(paths: Sequence[Path]) -> Table:
 
 
 def read_table(path: Path) -> Table:
-    """The ratings in a CSV file with the columns ``item``, ``rater``, ``rating`` and, if there are several, ``criterion``.
+    """The ratings in a file with the columns ``item``, ``rater``, ``rating`` and, if there are several, ``criterion``.
+
+    It is TSV or JSONL, an object a line, where its name says so, else CSV.
 
     Other columns are passed over; an empty rating is a missing one; a byte order mark does no harm.
 
     Raises:
-        InputError: if the file cannot be read, is not UTF-8 or not CSV, or holds a row that breaks the schema ``ratings_row``, a rating
-            given twice, or no rating; all problems at once with their lines.
+        InputError: if the file cannot be read, is not UTF-8 or not of its form, or holds a row that breaks the schema ``ratings_row``, a
+            rating given twice, or no rating; all problems at once with their lines.
     """
     gathered = Gathering(str(path), "line")
-    _gather(csv_rows(path), gathered)
+    if path.suffix.lower() == ".jsonl":
+        _gather_objects(path, gathered)
+    else:
+        _gather(csv_rows(path, DELIMITERS.get(path.suffix.lower(), ",")), gathered)
     return gathered.table()
+
+
+def _gather_objects(path: Path, gathered: Gathering) -> None:
+    for number, row in json_rows(path):
+        if isinstance(row, Problem):
+            gathered.problem(number, row.what, row.fix)
+        elif "rating" not in row:
+            gathered.problem(number, 'misses "rating"', "write the rating, or null if it is missing")
+        elif row["rating"] is not None:
+            gathered.add(number, [_plain(row.get(name, ONLY if name == "criterion" else "")) for name in RATING_COLUMNS])
+
+
+def _plain(value: object) -> object:
+    """A text or a number; of anything else its text, which the schema refuses."""
+    return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)
 
 
 def _gather(lines: Iterator[tuple[int, list[str]]], gathered: Gathering) -> None:

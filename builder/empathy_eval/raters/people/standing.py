@@ -1,0 +1,96 @@
+"""``score`` over texts of one's own, and over whatever people rated: who is asked for scores, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.items import check_items
+from empathy_eval.evaluation.judges import Annotations, judged
+from empathy_eval.evaluation.own_means import CHANCE, OwnMeasured, own_measured
+from empathy_eval.evaluation.own_scores import read_own_scores, scored, write_own_items
+from empathy_eval.evaluation.own_texts import Texts, read_texts
+from empathy_eval.evaluation.score import named_apart
+from empathy_eval.evaluation.score_file import Given, read_scores
+from empathy_eval.metrics.echo import Echo
+from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.protocol import Metric
+from empathy_eval.metrics.registry import Found, find
+from empathy_eval.metrics.scoring import Scoring
+from empathy_eval.metrics.vader import PositiveShare, Vader
+from empathy_eval.raters.agreement import read_table
+from empathy_eval.raters.agreement.table import Table
+from empathy_eval.raters.people.against import against_people, rated_items
+from empathy_eval.raters.people.of_release import ratings_of_release
+from empathy_eval.raters.people.results import AgainstPeople
+
+# What knows nothing of empathy, beside every metric. Words alone would have to learn from other texts.
+SHORTCUTS: tuple[type[Metric], ...] = (Length, Vader, PositiveShare, Echo)
+
+
+def score_texts(
+    path: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, lower_is_better: bool = False,
+    items: Path | None = None, ratings: Path | None = None, shortcuts: bool = True,
+) -> OwnMeasured | AgainstPeople:  # fmt: skip
+    """Scores the texts of a file; with ``ratings``, puts what they get beside what people rated. ``items`` is a file for every score.
+
+    Raises:
+        InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts do not have.
+    """
+    if items:
+        check_items(items)
+    texts, found = read_texts(path), find(names, {}) if names else Found((), ())
+    table = None if ratings is None else _read(ratings, texts)
+    found = found if table is None else _with_shortcuts(found, shortcuts)
+    named_apart([one.name for one in found.metrics], files)
+    given = [read_own_scores(one, texts.items, higher_is_better=not lower_is_better) for one in files]
+    if table is not None:
+        rated = set(table.items)
+        texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
+    scores = scored(texts, found, given, scoring)
+    if items:
+        write_own_items(items, scores)
+    return own_measured(scores) if table is None else against_people(scores, table, CHANCE)
+
+
+def _read(ratings: Path, texts: Texts) -> Table:
+    table = read_table(ratings)
+    rated_items(table, texts.items, str(ratings))
+    return table
+
+
+def _with_shortcuts(found: Found, wanted: bool) -> Found:
+    """The metrics, and after them those shortcuts that are none of them."""
+    names = {one.name for one in found.metrics}
+    more = [one for one in (kind() for kind in SHORTCUTS) if one.name not in names] if wanted else []
+    return Found((*found.metrics, *more), found.diversities)
+
+
+def score_rated(
+    release_dir: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, ratings: Path, split: str | None = None,
+    lower_is_better: bool = False, items: Path | None = None, shortcuts: bool = True, judges: Sequence[str] = (),
+    annotations: Annotations | None = None,
+) -> AgainstPeople:  # fmt: skip
+    """Puts metrics, files of scores and judges beside what people rated of a release, as ``review import`` wrote it.
+
+    Raises:
+        InputError: if it is no release, a metric or a judge is unknown, or a file of scores or ratings is faulty.
+    """
+    if items:
+        check_items(items)
+    report = read_manifest(release_dir)["configuration"]
+    found = _with_shortcuts(find(names, report["report"]) if names else Found((), ()), shortcuts)
+    ruled = judged(release_dir, judges, annotations)
+    named_apart([one.name for one in (*found.metrics, *ruled)], files)
+    known, controls = (column(release_dir, config, "pair_id") if files else [] for config in ("pairs", "controls"))
+    given: list[Given] = [*(read_scores(one, known, controls, higher_is_better=not lower_is_better) for one in files), *ruled]
+    texts, table, told = ratings_of_release(release_dir, ratings, SPLITS if split is None else (split,))
+    scores = scored(texts, found, given, scoring)
+    if items:
+        write_own_items(items, scores)
+    chance = Chance(report["report"]["bootstrap"], 0, report["seed"])
+    return replace(against_people(scores, table, chance, unit="dialogue"), told=told)
