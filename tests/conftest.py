@@ -98,6 +98,16 @@ def released(built: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 
 
 @pytest.fixture(scope="session")
+def seeds(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
+    """A release of all seeds whose report is quickly made: its data files are those of the demo's release."""
+    folder = tmp_path_factory.mktemp("seeds")
+    config = load_configuration(demo_file(folder, report={"metrics": ["bleu"], "bootstrap": 10}))
+    build(Recipe(config, load_catalogue(), prompts), folder / "build")
+    release(folder / "build", folder / "release", "0.1.0")
+    return folder / "release"
+
+
+@pytest.fixture(scope="session")
 def light(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts: Prompts) -> Path:
     """A release of the small world whose report is quickly made."""
     folder = tmp_path_factory.mktemp("light")

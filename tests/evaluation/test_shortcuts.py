@@ -18,12 +18,8 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.text import words
-from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import COLUMNS, file_of, files_of
-from empathy_eval.design.prompts import load_prompts
-from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.evaluation import shortcut_texts
 from empathy_eval.evaluation.bag_of_words import Characters, LengthAndMarks, Lexicon, WordPairs, Words
 from empathy_eval.evaluation.closed_forms import FORMS, UNIT, Learner, Sides
@@ -34,15 +30,11 @@ from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Shortcut
 from empathy_eval.evaluation.shortcut_texts import Held
 from empathy_eval.evaluation.shortcuts import AUDITED, audit, folds_of
 from empathy_eval.evaluation.shortcuts import audited as audit_held
-from empathy_eval.generation.build import build
 from empathy_eval.metrics.scoring import Pairs, statistics_of
 from empathy_eval.metrics.vader import Vader
-from empathy_eval.releases.write import release
 from scipy.sparse import vstack
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
-
-from tests.conftest import demo_file
 
 SHORTCUTS = ["words alone", "words and pairs of words", "characters", "length and punctuation", "VADER", "echo", "length"]
 # What docs/shortcuts.md says of the curated seeds: words alone, characters, length; the shortcut line.
@@ -54,16 +46,6 @@ SAID = {
     STANCE: (0.742, 0.832, 0.506, 0.832),
 }
 Row = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def seeds(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A release of all seeds whose report is quickly made."""
-    folder = tmp_path_factory.mktemp("seeds")
-    config = load_configuration(demo_file(folder, report={"metrics": ["bleu"], "bootstrap": 200}))
-    build(Recipe(config, load_catalogue(), load_prompts()), folder / "build")
-    release(folder / "build", folder / "release", "0.1.0")
-    return folder / "release"
 
 
 @pytest.fixture(scope="module")

@@ -1,4 +1,4 @@
-"""What a student has to beat: rows beside it on the stand, from words alone to VADER's share of positive words."""
+"""What a student has to beat: rows beside it on the stand, what words alone learn, and the length."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ import numpy as np
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.text import words
 from empathy_eval.evaluation.closed_forms import ALPHA, UNIT, Sums, log_odds
-from empathy_eval.metrics.empathy_score.features import sentences
-from empathy_eval.metrics.empathy_score.word_lists import word_lists
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import MeanMetric
 from empathy_eval.raters.students.contrasts import Batch
@@ -27,21 +25,6 @@ class Longer(MeanMetric):
     def score(self, text: str) -> float:
         """The number of words."""
         return float(len(words(text)))
-
-
-class PositiveShare(MeanMetric):
-    """The share of a reply's words that VADER's lexicon finds positive."""
-
-    name, reads = "VADER, share of positive words", ()
-
-    def __init__(self) -> None:
-        self.signature = signature_line(share="words-with-positive-valence", lexicon=word_lists().vader[:15], tok="empathy-eval", version=1)
-
-    def score(self, text: str) -> float:
-        """The share; 0 for a text without words."""
-        signs = word_lists().signs
-        own = [signs.get(word, 0) > 0 for some, _ in sentences(text) for word in some]
-        return sum(own) / max(1, len(own))
 
 
 class WordsAlone(MeanMetric):

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.hashing import canonical_json
+from empathy_eval.base.hashing import canonical_json, digest_bytes, digest_file
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR
 from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of
@@ -72,11 +72,28 @@ class Batch:
     losers: Segments
 
 
+@dataclass(frozen=True)
+class Data:
+    """What was read of a release: its files by name, each with its SHA-256, and the SHA-256 of the rows, whatever files they lie in.
+
+    That of the rows is over their sorted hashes: the same in any order, and whoever wrote the files.
+    """
+
+    files: Mapping[str, str]
+    rows: str
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the files: what ``sha256sum data/… | sha256sum`` prints in the folder of the release, their names in order."""
+        return digest_bytes("".join(f"{self.files[name]}  {name}\n" for name in sorted(self.files)).encode())
+
+
 class Reader:
-    """Reads the pairs of a task a batch at a time, and knows the hash of all that it has read."""
+    """Reads the pairs of a task a batch at a time, and knows the hashes of all that it has read."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
+        self._files: dict[str, str] = {}
         self._rows: list[bytes] = []
 
     def batches(self) -> Iterator[Batch]:
@@ -88,19 +105,27 @@ class Reader:
         for contrast in self._task.contrasts:
             config, winner, loser = CONTRASTS[contrast]
             for split in self._task.splits:
-                for rows in _rows_of(file_of(self._task.release, config, split), config, (winner, loser)):
+                path = file_of(self._task.release, config, split)
+                for rows in _rows_of(path, config, (winner, loser)):
                     self._rows += [hashlib.sha256(canonical_json([contrast, row])).digest() for row in rows]
                     contexts = [row["context"] for row in rows]
                     sides = ([row[name] for row in rows] for name in (winner, loser))
                     yield Batch(contrast, [row["pair_id"] for row in rows], *(Segments(texts, (), contexts) for texts in sides))
                     self._task.progress(len(rows))
+                self._files |= hashes(self._task.release, [path])
         if not self._rows:
             what = f"holds no pairs of {', '.join(self._task.contrasts)} in {', '.join(self._task.splits)}"
             raise input_error(self._task.release, what, "name other contrasts or splits, or a release with controls")
 
-    def sha256(self) -> str:
-        """The SHA-256 over the sorted hashes of the rows that were read: the same in any order, and whoever wrote the files."""
-        return hashlib.sha256(b"".join(sorted(self._rows))).hexdigest()
+    @property
+    def data(self) -> Data:
+        """What was read so far."""
+        return Data(self._files, digest_bytes(b"".join(sorted(self._rows))))
+
+
+def hashes(release: Path, paths: Iterable[Path]) -> dict[str, str]:
+    """The SHA-256 of files of a release by their name in it."""
+    return {path.relative_to(release).as_posix(): digest_file(path) for path in paths}
 
 
 def _rows_of(path: Path, config: str, texts: Sequence[str]) -> Iterator[list[dict[str, Any]]]:

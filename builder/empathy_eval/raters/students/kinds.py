@@ -9,7 +9,7 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.metrics.empathy_score.tensors import Arrays
-from empathy_eval.raters.students.contrasts import Task
+from empathy_eval.raters.students.contrasts import Data, Task
 
 # Kind: the function that trains it from a Task. It is imported when a student of the kind is trained; what scores with it is a row of
 # ``metrics/empathy_score/kinds``.
@@ -18,14 +18,14 @@ TRAINERS = {"plain": "empathy_eval.raters.students.plain:train"}
 
 @dataclass(frozen=True)
 class Trained:
-    """What was learned: the arrays, all settings that could change a number, how many pairs taught it, the hash of what was read of
-    the release, the range of the training texts, the features (None: no such), the encoder, and what it is made of beside the release.
+    """What was learned: the arrays, all settings that could change a number, how many pairs taught it, what was read of the release,
+    the range of the training texts, the features (None: no such), the encoder, and what it is made of beside the release.
     """
 
     arrays: Arrays
     settings: Mapping[str, Any]
     pairs: int
-    data: str
+    data: Data
     training_range: Mapping[str, Any]
     features: Mapping[str, Any] | None = None
     encoder: Mapping[str, Any] | None = None

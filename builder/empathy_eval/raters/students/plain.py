@@ -63,7 +63,7 @@ def train(task: Task) -> Trained:
     }
     arrays = {"means": learned.means, "spreads": learned.spreads, "weights": learned.weights, "scale": np.array([learned.scale])}
     return Trained(
-        arrays, settings, len(direct.winners), reader.sha256(), {"languages": ["en"], "words": words.bounds, "features": ranges}, told,
+        arrays, settings, len(direct.winners), reader.data, {"languages": ["en"], "words": words.bounds, "features": ranges}, told,
         sources=({"name": "vaderSentiment, its lexicon (the signs of its words)", "licence": "MIT"},),
     )  # fmt: skip
 

@@ -82,7 +82,7 @@ def _config(task: Task, kind: str, learned: Trained, manifest: Mapping[str, Any]
         "features": learned.features,
         "contrasts": list(task.contrasts),
         "splits": list(task.splits),
-        "release": {**named, "data": learned.data},
+        "release": {**named, "data": learned.data.sha256, "rows": learned.data.rows},
         "encoder": learned.encoder,
         "sources": [{"name": "the release {name} {version}".format(**named), "licence": LICENCE}, *map(dict, learned.sources)],
         "settings": dict(learned.settings),

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.design.contrasts import PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
-from empathy_eval.design.dataset import column
+from empathy_eval.design.dataset import column, files_of
 from empathy_eval.evaluation.corpus import Corpus, read_corpus
 from empathy_eval.evaluation.inversion import Chance, accuracies
 from empathy_eval.evaluation.ranking import wins
@@ -19,8 +19,9 @@ from empathy_eval.evaluation.results import Comparison, MetricRow
 from empathy_eval.evaluation.stand import Stand
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import Found
-from empathy_eval.raters.students.baselines import Longer, PositiveShare, WordsAlone
-from empathy_eval.raters.students.contrasts import CONTRASTS, EQUAL_CLOSENESS, REFERENCE, Reader, Task
+from empathy_eval.metrics.vader import PositiveShare
+from empathy_eval.raters.students.baselines import Longer, WordsAlone
+from empathy_eval.raters.students.contrasts import CONTRASTS, EQUAL_CLOSENESS, REFERENCE, Reader, Task, hashes
 
 # Of its own, so that nothing but the data of a release decides what is written.
 CHANCE = Chance(1000, EXCHANGES, 2026)
@@ -33,7 +34,10 @@ def worth_of(metric: MeanMetric, task: Task, pairs: int) -> Figures:
     """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
     rows = [metric, *_baselines(task)]
     held = [split for split in HELD_OUT if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
+    configs = sorted({config for config, _, _ in CONTRASTS.values()})
+    read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held])]
     return {
+        "data": hashes(task.release, read),
         "trained_on": {"pairs": pairs, "contrasts": list(task.contrasts), "splits": list(task.splits)},
         "signatures": {one.name: one.signature for one in rows},
         "splits": {split: _on_stand(rows, task, split) for split in held},
