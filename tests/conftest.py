@@ -101,7 +101,7 @@ def released(built: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Pat
 def seeds(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
     """A release of all seeds whose report is quickly made: its data files are those of the demo's release."""
     folder = tmp_path_factory.mktemp("seeds")
-    config = load_configuration(demo_file(folder, report={"metrics": ["bleu"], "bootstrap": 10}))
+    config = load_configuration(demo_file(folder, report={"metrics": ["bleu"], "bootstrap": 200}))
     build(Recipe(config, load_catalogue(), prompts), folder / "build")
     release(folder / "build", folder / "release", "0.1.0")
     return folder / "release"

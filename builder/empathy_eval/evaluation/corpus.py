@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
@@ -18,8 +17,9 @@ from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import WHOLE, schema_of, table_batches
 from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
-from empathy_eval.design.dataset import CANDIDATES, COLUMNS, FAR_WAY, GROUPINGS, SPLITS, WAYS, column, files_of, parts_of
+from empathy_eval.design.dataset import CANDIDATES, FAR_WAY, GROUPINGS, SPLITS, WAYS, column, files_of, parts_of
 from empathy_eval.design.dataset import pair_id as id_of
+from empathy_eval.evaluation.contexts import read_contexts
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.metrics.protocol import Context
 from empathy_eval.metrics.scoring import Pairs
@@ -79,7 +79,7 @@ def read_corpus(
         table["reference"],
         {name: table[name] for name in variants},
         {**{name: table[name] for name in GROUPINGS}, **_ways(release_dir, config, splits)},
-        column(release_dir, config, "context", splits) if contexts else (),
+        read_contexts(release_dir, config, splits) if contexts else (),
     )
 
 
@@ -93,30 +93,6 @@ def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, li
         # Rules have no manner, whatever the column says.
         found[manner] = [BY_RULES if method == "rules" else one for one, method in zip(found[manner], methods, strict=True)]
     return {name: [UNPLANNED if one is None else one for one in values] for name, values in found.items()}
-
-
-def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
-    """Of each pair of a config what is ``known`` of the seeker's turns before it, all of them together.
-
-    Contexts are many times what replies are, and tell the same turns again and again: they are read a part at a time, a text once a part.
-
-    Raises:
-        InputError: if a turn of a context is empty.
-    """
-    for path in files_of(release_dir, config, splits):
-        for batch in table_batches(path, ["context"]):
-            contexts = batch.column(0)
-            turns = contexts.flatten() if contexts.type.equals(COLUMNS[config].field("context").type) else None
-            if turns is None or contexts.null_count or turns.null_count or any(one.null_count for one in turns.flatten()):
-                raise input_error(path, f'a turn of the column "context" of {config} is empty', WHOLE)
-            texts = turns.field("text").dictionary_encode()
-            of_text = [known(text) for text in texts.dictionary.to_pylist()]
-            seeker, place = pc.equal(turns.field("role"), "seeker").to_pylist(), texts.indices.to_pylist()
-            start = 0
-            for length in pc.list_value_length(contexts).to_pylist():
-                own = range(start, start + length)
-                yield set().union(*(of_text[place[turn]] for turn in own if seeker[turn]))
-                start += length
 
 
 def refuse_odd_rows(release_dir: Path) -> None:

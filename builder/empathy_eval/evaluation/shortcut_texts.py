@@ -12,7 +12,8 @@ from empathy_eval.base.errors import job_error
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.bag_of_words import Counts, Lexicon, Readings
-from empathy_eval.evaluation.corpus import Corpus, read_corpus, said_before
+from empathy_eval.evaluation.contexts import said_before
+from empathy_eval.evaluation.corpus import Corpus, read_corpus
 from empathy_eval.evaluation.embedding import Embedding, sampled
 from empathy_eval.evaluation.results import PLACES
 from empathy_eval.metrics.echo import Echo

@@ -32,10 +32,12 @@ class Pairs:
         for start in range(0, len(self.ids), CHUNK):
             rows = range(start, min(start + CHUNK, len(self.ids)))
             of_cells = [row for row in rows for _ in self.variants]
+            # Made once a pair, as they may be read from elsewhere.
+            contexts = [self.contexts[row] for row in rows] if "context" in reads else []
             segments = Segments(
                 [self.variants[name][row] for row in rows for name in self.variants],
                 [self.references[row] for row in of_cells],
-                [self.contexts[row] for row in of_cells] if "context" in reads else (),
+                [context for context in contexts for _ in self.variants],
             )
             yield Chunk(segments, self.ids[start : rows.stop], list(self.variants))
 

@@ -5,12 +5,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.metrics.empathy_score.kinds import Scorer, scorer_of
 from empathy_eval.metrics.empathy_score.model_folder import ModelFolder, read_model
+from empathy_eval.metrics.empathy_score.training_range import TrainingRange
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 
 FLOW, CONTENT = "flow", "content"
@@ -53,10 +55,15 @@ class EmpathyScore(MeanMetric):
         self._weights = {one: 1.0 if len(parts) == 1 else alpha if one == FLOW else 1 - alpha for one in parts}
         self.name = f"EmpathyScore{'' if part == 'both' else f' {part}'} ({folder.name})"
         self.signature = _signature(folder, self._weights)
+        self._range = TrainingRange.of(folder)
 
     def score_all(self, segments: Segments) -> Any:
         """The scores of texts, one each, in their order."""
         return sum(weight * getattr(self._scorer, part)(segments) for part, weight in self._weights.items())
+
+    def outside(self, segments: Segments) -> Sequence[tuple[int, str]]:
+        """(row, reason) of texts unlike those that the model was trained on, by language, length and features."""
+        return self._range.outside(segments)
 
 
 def _signature(folder: ModelFolder, weights: dict[str, float]) -> str:

@@ -1,0 +1,95 @@
+"""The turns before each pair of a release, read a part at a time: contexts are many times what replies are, and tell the same turns
+again and again, so a text lies in memory once a part.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, overload
+
+import numpy as np
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.tabular import WHOLE, table_batches
+from empathy_eval.design.dataset import COLUMNS, SPLITS, files_of
+from empathy_eval.metrics.protocol import Context
+
+
+class Part(NamedTuple):
+    """The contexts of some pairs: different texts and roles (of Arrow), by turn which of them it has, and by pair where its turns begin."""
+
+    texts: Any
+    roles: Sequence[str]
+    text_of: NDArray[np.int32]
+    role_of: NDArray[np.int32]
+    begins: NDArray[np.int64]
+
+    def context(self, row: int) -> Context:
+        """The turns before a pair."""
+        turns = range(self.begins[row], self.begins[row + 1])
+        return [{"role": self.roles[self.role_of[turn]], "text": self.texts[int(self.text_of[turn])].as_py()} for turn in turns]
+
+
+class Contexts(Sequence[Context]):
+    """The contexts of all pairs of a config, in their order; each is made when it is asked for."""
+
+    def __init__(self, parts: Sequence[Part]) -> None:
+        self._parts = parts
+        self._begins = np.cumsum([0, *(len(part.begins) - 1 for part in parts)]).tolist()
+
+    def __len__(self) -> int:
+        found: int = self._begins[-1]
+        return found
+
+    @overload
+    def __getitem__(self, row: int) -> Context: ...
+
+    @overload
+    def __getitem__(self, row: slice) -> Sequence[Context]: ...
+
+    def __getitem__(self, row: int | slice) -> Context | Sequence[Context]:
+        if isinstance(row, slice):
+            return [self[one] for one in range(*row.indices(len(self)))]
+        place = range(len(self))[row]
+        number = bisect_right(self._begins, place) - 1
+        return self._parts[number].context(place - self._begins[number])
+
+
+def read_contexts(release_dir: Path, config: str, splits: Sequence[str] = SPLITS) -> Contexts:
+    """The contexts of a config.
+
+    Raises:
+        InputError: if a file is not there or is no parquet, or a turn of a context is empty.
+    """
+    return Contexts(list(_parts(release_dir, config, splits)))
+
+
+def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
+    """Of each pair of a config what is ``known`` of the seeker's turns before it, all of them together.
+
+    Raises:
+        InputError: as :func:`read_contexts`.
+    """
+    for part in _parts(release_dir, config, splits):
+        of_text = [known(text) for text in part.texts.to_pylist()]
+        place, seeker = part.text_of.tolist(), [part.roles[one] == "seeker" for one in part.role_of.tolist()]
+        for start, end in zip(part.begins[:-1].tolist(), part.begins[1:].tolist(), strict=True):
+            yield set().union(*(of_text[place[turn]] for turn in range(start, end) if seeker[turn]))
+
+
+def _parts(release_dir: Path, config: str, splits: Sequence[str]) -> Iterator[Part]:
+    for path in files_of(release_dir, config, splits):
+        for batch in table_batches(path, ["context"]):
+            contexts = batch.column(0)
+            turns = contexts.flatten() if contexts.type.equals(COLUMNS[config].field("context").type) else None
+            if turns is None or contexts.null_count or turns.null_count or any(one.null_count for one in turns.flatten()):
+                raise input_error(path, f'a turn of the column "context" of {config} is empty', WHOLE)
+            texts, roles = (turns.field(name).dictionary_encode() for name in ("text", "role"))
+            lengths = pc.list_value_length(contexts).to_numpy(zero_copy_only=False)
+            begins = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+            text_of, role_of = (one.indices.to_numpy(zero_copy_only=False) for one in (texts, roles))
+            yield Part(texts.dictionary, roles.dictionary.to_pylist(), text_of, role_of, begins)
