@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.dataset import SPLITS, file_of
 from empathy_eval.releases.write import Released
 
 from tests.conftest import demo_file
@@ -167,6 +168,16 @@ def test_ones_own_texts_are_scored_and_put_beside_people_as_written(tmp_path: Pa
     (tmp_path / "ratings.csv").write_text(blocks("metrics.md", "csv")[0])
     assert "VADER, A - B" in ran(own, tmp_path)
     assert "rating: 12 ratings of 6 texts (3 contexts) by 2 raters" in ran(people, tmp_path)
+
+
+def test_empathyscore_is_trained_and_scored_with_as_written(light: Path, tmp_path: Path) -> None:
+    shutil.copytree(light, tmp_path / "build" / "demo" / "release")
+    (tmp_path / "replies.jsonl").write_text(blocks("metrics.md", "jsonl")[0])
+    (tmp_path / "ratings.csv").write_text(blocks("metrics.md", "csv")[0])
+    split = next(one for one in SPLITS if pq.read_metadata(file_of(light, "pairs", one)).num_rows)
+    said = ran(commands("empathyscore.md").replace("--split test", f"--split {split}"), tmp_path)
+    assert "EmpathyScore (plain) - EmpathyScore (model)" in said and "EmpathyScore (plain), A - B" in said
+    assert "are outside of what it was made for: shorter than all training texts" in said and "given length" in said
 
 
 def test_the_commands_of_shortcuts_run_as_written(light: Path, tmp_path: Path) -> None:

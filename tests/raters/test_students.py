@@ -82,10 +82,13 @@ def test_the_packaged_model_is_made_again_byte_by_byte(seeds: Path, tmp_path: Pa
 
 def test_what_the_documents_say_of_the_packaged_model_is_in_its_figures() -> None:
     splits = json.loads((data_folder("empathyscore") / "plain" / WORTH).read_text())["splits"]
-    told = (Path(__file__).parents[2] / "docs" / "metrics.md").read_text()
+    told = (Path(__file__).parents[2] / "docs" / "empathyscore.md").read_text()
     for one, other in zip(splits["validation"]["stance"].values(), splits["test"]["stance"].values(), strict=True):
         cells = " | ".join(f"{row['accuracy']:.3f} [{row['low']:.3f}, {row['high']:.3f}]" for row in (one, other))
         assert f"| {cells} |" in told
+    for manner, rows in splits["test"]["manner"].items():
+        cells = " | ".join(f"{row['accuracy']:.3f} [{row['low']:.3f}, {row['high']:.3f}]" for row in rows.values())
+        assert f"| {manner} | {rows['length']['pairs']} | {cells} |" in told
     assert f"{splits['validation']['stance']['length']['pairs']} pairs | test, {splits['test']['stance']['length']['pairs']} pairs" in told
 
 

@@ -20,7 +20,7 @@ examples:
   empathy-eval train build/demo/release --out build/model --contrasts "reference>apathetic" --json
   empathy-eval score build/demo/release --metric empathyscore:model=build/model --split test
 
-Measure a model on a split that it was not trained on. docs/metrics.md says what it is, and what it does not show.
+Measure a model on a split that it was not trained on. docs/empathyscore.md says what it is, and what it does not show.
 """
 CONTRASTS = (
     '"WINNER>LOSER", which text should score higher: reference>apathetic (default), near_empathetic>apathetic, '
