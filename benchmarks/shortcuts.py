@@ -84,7 +84,13 @@ def _rows(scenario: Scenario, dialogue_id: str, rng: random.Random, other: Any) 
     for place, turn in enumerate(scenario.seed.turns):
         if turn.empathetic:
             about = {"pair_id": pair_id(dialogue_id, place), "dialogue_id": dialogue_id, "scenario_id": scenario.number, "turn": place}
-            groups = {"scenario": scenario.name, "phase": "comforting", "strategy": turn.strategy, "source": "model"}
+            groups = {
+                "scenario": scenario.name,
+                "phase": "comforting",
+                "strategy": turn.strategy,
+                "source": "model",
+                "apathetic_method": "model",
+            }
             texts = {name: new(getattr(turn, name)) for name in CELLS}
             yield {**about, **groups, "context": turns[:place], "reference": turns[place]["text"], **texts}
 
