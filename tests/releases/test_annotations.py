@@ -30,6 +30,8 @@ from empathy_eval.releases.diff import diff
 from empathy_eval.releases.fetch import load
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify import verify
+from empathy_eval.releases.verify_annotations import annotation_faults
+from empathy_eval.releases.verify_answers import answer_faults
 from empathy_eval.releases.write import release
 
 from tests.conftest import demo_file
@@ -138,12 +140,28 @@ def test_load_dataset_gives_the_columns_and_types_of_the_contract(config: str, w
     theirs = datasets.load_dataset(str(world.judged), config, cache_dir=str(tmp_path))
     assert list(theirs) == list(SPLITS)
     for split in SPLITS:
-        features = {
-            name: [one.feature.dtype] if isinstance(one, datasets.List) else one.dtype for name, one in theirs[split].features.items()
-        }
+        features = types_of(theirs[split].features)
         assert features == CONTRACT[config] and list(features) == OPTIONAL[config].names and theirs[split].num_rows > 0
         assert theirs[split].to_list() == load(world.judged, config, split).to_list()
         assert {split_of((row.get("dialogue_id") or row["pair_id"])[:8]) for row in theirs[split]} == {split}
+
+
+def types_of(features: Any) -> dict[str, Any]:
+    return {name: [one.feature.dtype] if isinstance(one, datasets.List) else one.dtype for name, one in features.items()}
+
+
+def test_configs_of_which_everything_is_in_one_split_load_with_the_types_of_the_contract(world: World, tmp_path: Path) -> None:
+    folders = [world.annotated(name, str(tmp_path / name), turns=1) for name in RUBRICS]
+    release(world.build, tmp_path / "r", "0.3.0", annotations=folders)
+    for config in CONTRACT:
+        theirs = datasets.load_dataset(str(tmp_path / "r"), config, cache_dir=str(tmp_path / "cache"))
+        (split,) = theirs
+        assert types_of(theirs[split].features) == CONTRACT[config] and theirs[split].num_rows == len(rows(tmp_path / "r", config)) > 0
+        for empty in set(SPLITS) - {split}:
+            # The file is there, without rows and with every type.
+            ours = load(tmp_path / "r", config, empty)
+            assert ours.num_rows == 0 and types_of(ours.features) == CONTRACT[config]
+    assert verify(tmp_path / "r", fast=True, ledgers=[one / "ledger.sqlite" for one in folders]) == []
 
 
 def test_a_release_without_annotations_is_as_before_and_with_them_its_texts_are_the_same(world: World, tmp_path: Path) -> None:
@@ -379,11 +397,15 @@ MANIFESTS: dict[str, tuple[dict[str, Any], str, bool]] = {
 
 
 @pytest.mark.parametrize("name", MANIFESTS)
-def test_what_a_manifest_says_of_annotations_and_is_not_so_is_found(name: str, world: World, copy: Path) -> None:
+def test_what_a_manifest_says_of_annotations_and_is_not_so_is_found(name: str, world: World) -> None:
     change, told, by_ledger = MANIFESTS[name]
-    resealed(copy, lambda manifest: entry_of(manifest, "teacher").update(change))
-    assert (said(copy) == "") == by_ledger
-    assert told in said(copy, [world.folder / "by-teacher" / "ledger.sqlite"] if by_ledger else [])
+    manifest = manifest_of(world.judged)
+    entry_of(manifest, "teacher").update(change)
+    faults = list(annotation_faults(world.judged, manifest))
+    assert (faults == []) == by_ledger
+    one = manifest | {"annotations": [entry_of(manifest, "teacher")]}
+    faults = answer_faults(world.judged, one, [world.folder / "by-teacher" / "ledger.sqlite"]) if by_ledger else faults
+    assert told in "\n".join(map(str, faults))
 
 
 def test_figures_on_people_that_no_record_is_behind_are_found(copy: Path) -> None:
@@ -406,7 +428,7 @@ def test_a_folder_that_was_forged_before_its_release_is_found_by_the_ledger_alon
     header = json.loads((folder / "build.json").read_text())
     (folder / "build.json").write_text(json.dumps(header | {"outcomes": digest_file(folder / "outcomes.jsonl")}))
     release(world.build, tmp_path / "r", "0.2.0", annotations=[folder])
-    assert verify(tmp_path / "r") == []
+    assert said(tmp_path / "r") == ""
     assert "value: says 1.0, the answer 0.0" in said(tmp_path / "r", [folder / "ledger.sqlite"])
 
 

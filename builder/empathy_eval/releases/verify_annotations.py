@@ -106,7 +106,7 @@ def _people(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[
     if (people := manifest.get("judges_and_people")) is None:
         return
     place = "manifest.json: judges_and_people"
-    if "reviews" not in manifest or not judged:
+    if not manifest.get("reviews") or not judged:
         yield Problem(place, "is there without reviews or without annotations", RESTORE)
     known = {f"{teacher}/{name}": {one.name for one in rubric.criteria} for (teacher, name), rubric in judged.items()}
     for judge, criteria in people["judges"].items():
