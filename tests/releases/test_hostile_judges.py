@@ -60,6 +60,14 @@ def judged(light: Path, folders: list[Path], tmp_path_factory: pytest.TempPathFa
     return out
 
 
+class OneWay(Judge):
+    """Of some comparisons one order has no good answer, of some turns no strategy is named or none is thought of."""
+
+    def answer(self, messages: list[Message], answer_schema: dict[str, Any]) -> str:
+        draw = random.Random(digest([self.name, messages[:2]]))
+        return "I would rather not say." if draw.random() < 0.5 else json.dumps(self._said(messages[0]["content"], draw))
+
+
 def harmless(text: str) -> bool:
     """Whether a text does nothing to a terminal."""
     return not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
@@ -102,7 +110,7 @@ def test_the_page_has_the_name_of_a_judge_as_text_and_runs_nothing(judged: Path)
 def test_stand_and_agreement_of_such_a_judge_are_tables(judged: Path, folders: list[Path], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", str(judged), "--judge", f"{NAME}/teacher", "--no-shortcuts", "--no-cache", "--csv"]) == 0
     said = capsys.readouterr()
-    rows = list(csv.reader(io.StringIO(said.out)))
+    rows = [row for row in csv.reader(io.StringIO(said.out)) if row]
     assert len({len(row) for row in rows}) == 1 and len(rows) > 6 and harmless(said.out + said.err.replace("\r", ""))
     assert {row[rows[0].index("metric")] for row in rows[1:]} >= {f"{NAME}/teacher:guidance"}
     assert main(["score", str(judged), "--judge", f"{NAME}/teacher", "--no-shortcuts", "--no-cache"]) == 0
@@ -138,6 +146,15 @@ def test_a_folder_of_a_stranger_that_would_write_into_the_card_is_refused(
     with pytest.raises(InputError) as error:
         release(light.parent / "build", tmp_path / "r", "0.3.0", annotations=[folder])
     assert not (tmp_path / "r").exists() and harmless(str(error.value))
+
+
+@pytest.mark.parametrize("rubric", ["warmer", "strategies"])
+def test_what_came_to_nothing_because_what_it_goes_with_did_is_left_out_and_the_rest_is_taken(
+    rubric: str, light: Path, tmp_path: Path
+) -> None:
+    annotate(light, tmp_path / "a", rubric=rubric, model=OneWay(), turns=12)
+    release(light.parent / "build", tmp_path / "r", "0.3.0", annotations=[tmp_path / "a"])
+    assert verify(tmp_path / "r", fast=True, ledgers=[tmp_path / "a" / "ledger.sqlite"]) == []
 
 
 def test_how_an_answer_ended_is_a_word_or_unknown() -> None:
