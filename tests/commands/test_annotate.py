@@ -232,7 +232,7 @@ def test_annotations_are_not_made_in_the_release_itself(door: Door) -> None:
             (door.folder / "link").symlink_to(door.release)
             name = "link/judged"
         assert door.annotate("teacher", name) == 2
-        refused(door, "--out", "is in the release that is judged")
+        refused(door, "--out", "is in the folder that is judged")
     assert not {"judged", "more"} & {path.name for path in door.release.rglob("*")}
 
 

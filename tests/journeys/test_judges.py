@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import random
 import re
@@ -11,12 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import empathy_eval
 import pytest
 import yaml
 from empathy_eval.base.schemas import check
 from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics
-from empathy_eval.releases.write import Released
 
 from tests.doubles.batches import BatchServer, reply
 from tests.doubles.rewards import RewardServer
@@ -51,23 +48,18 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def folder(built: Path, released: tuple[Path, Released], tmp_path: Path) -> Path:
+def folder(light: Path, tmp_path: Path) -> Path:
     """A folder with what the document supposes."""
-    shutil.copytree(built, tmp_path / "build" / "demo")
-    shutil.copytree(released[0], tmp_path / "build" / "demo" / "release")
+    shutil.copytree(light.parent / "build", tmp_path / "build" / "demo")
+    shutil.copytree(light, tmp_path / "build" / "demo" / "release")
     return tmp_path
 
 
-def test_a_judge_comes_from_an_endpoint_to_the_stand_as_written(folder: Path, server: Server) -> None:
+def test_a_judge_comes_from_an_endpoint_to_the_stand_and_into_a_release_as_written(folder: Path, server: Server) -> None:
     said = ran(LOOK.replace(URL, server.url), folder)
     assert "10 cases: 10 judged, 0 missing" in said and "15 cases: 15 judged, 0 missing" in said
     assert "NAME/teacher:guidance: 10 of" in said and "at equal closeness" in said
     assert max(server.answered.values()) == 1
-
-
-@pytest.mark.skipif("annotations" not in inspect.signature(empathy_eval.release).parameters, reason="release takes no annotations yet")
-def test_what_a_judge_said_is_released_and_scored_as_written(folder: Path, server: Server) -> None:
-    ran(LOOK.replace(URL, server.url), folder)
     assert "NAME/teacher:guidance: 15 of" in ran(RELEASE, folder)
     assert (folder / "build" / "demo" / "release-judged" / "data" / "annotations" / "train.parquet").is_file()
 

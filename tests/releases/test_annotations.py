@@ -21,13 +21,17 @@ from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, split_of
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
+from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.raters.judges.as_scores import annotations_in
 from empathy_eval.releases.diff import diff
 from empathy_eval.releases.fetch import load
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify import verify
+from empathy_eval.releases.verify_annotations import annotation_faults
+from empathy_eval.releases.verify_answers import answer_faults
 from empathy_eval.releases.write import release
 
 from tests.conftest import demo_file
@@ -48,6 +52,7 @@ criteria:
   anchors: [{value: 0, text: cold}, {value: 1, text: warm}]
   better: high
 """
+ORDERED = ("winner", "reason", "request_key")
 RUBRICS = {"teacher": "annotations", "warmer": "comparisons", "strategies": "strategies"}
 TEXT, NUMBER, WHOLE = "string", "float64", "int64"
 JUDGED = {"teacher": TEXT, "rubric": TEXT, "rubric_hash": TEXT}
@@ -135,12 +140,28 @@ def test_load_dataset_gives_the_columns_and_types_of_the_contract(config: str, w
     theirs = datasets.load_dataset(str(world.judged), config, cache_dir=str(tmp_path))
     assert list(theirs) == list(SPLITS)
     for split in SPLITS:
-        features = {
-            name: [one.feature.dtype] if isinstance(one, datasets.List) else one.dtype for name, one in theirs[split].features.items()
-        }
+        features = types_of(theirs[split].features)
         assert features == CONTRACT[config] and list(features) == OPTIONAL[config].names and theirs[split].num_rows > 0
         assert theirs[split].to_list() == load(world.judged, config, split).to_list()
         assert {split_of((row.get("dialogue_id") or row["pair_id"])[:8]) for row in theirs[split]} == {split}
+
+
+def types_of(features: Any) -> dict[str, Any]:
+    return {name: [one.feature.dtype] if isinstance(one, datasets.List) else one.dtype for name, one in features.items()}
+
+
+def test_configs_of_which_everything_is_in_one_split_load_with_the_types_of_the_contract(world: World, tmp_path: Path) -> None:
+    folders = [world.annotated(name, str(tmp_path / name), turns=1) for name in RUBRICS]
+    release(world.build, tmp_path / "r", "0.3.0", annotations=folders)
+    for config in CONTRACT:
+        theirs = datasets.load_dataset(str(tmp_path / "r"), config, cache_dir=str(tmp_path / "cache"))
+        (split,) = theirs
+        assert types_of(theirs[split].features) == CONTRACT[config] and theirs[split].num_rows == len(rows(tmp_path / "r", config)) > 0
+        for empty in set(SPLITS) - {split}:
+            # The file is there, without rows and with every type.
+            ours = load(tmp_path / "r", config, empty)
+            assert ours.num_rows == 0 and types_of(ours.features) == CONTRACT[config]
+    assert verify(tmp_path / "r", fast=True, ledgers=[one / "ledger.sqlite" for one in folders]) == []
 
 
 def test_a_release_without_annotations_is_as_before_and_with_them_its_texts_are_the_same(world: World, tmp_path: Path) -> None:
@@ -228,6 +249,11 @@ FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
     ),
     "a reason of a comparison": ("comparisons", lambda row: row.update(reason_21="because"), "reason_21: says because"),
     "a strategy": ("strategies", lambda row: row.update(named="Clarification"), "named: says Clarification"),
+    "both orders": (
+        "comparisons",
+        lambda row: row.update({f"{name}_{one}": row[f"{name}_{two}"] for name in ORDERED for one, two in (("12", "21"), ("21", "12"))}),
+        "winner_12: says",
+    ),
     "an ideal": ("strategies", lambda row: row.update(ideal=[1.0] + [0.0] * 14), "ideal: says"),
 }
 
@@ -286,6 +312,124 @@ def test_a_case_that_is_left_out_whole_is_found_by_the_ledger_alone(cases: Calla
     assert said(copy) == ""
     found = said(copy, world.ledgers)
     assert "is said to be of 45 cases" in found or f"has no row of {name}, which the ledger answers" in found
+
+
+def test_the_request_keys_of_two_rows_are_not_exchanged_unseen(world: World, copy: Path) -> None:
+    def exchange(found: list[dict[str, Any]]) -> None:
+        one = next(row for row in found if row["rubric"] == "teacher")
+        other = next(row for row in found if row["rubric"] == "teacher" and row["request_key"] != one["request_key"])
+        one["request_key"], other["request_key"] = other["request_key"], one["request_key"]
+
+    forged(copy, "annotations", exchange)
+    # The requests of two turns are not those of each other's; of two variants of one turn only the ledger can tell.
+    assert said(copy, world.ledgers).count("request_key: says s1-") == 2 or "its request is not in the provenance" in said(copy)
+
+
+def renamed(folder: Path, also: Callable[[dict[str, Any]], object] = lambda one: None) -> None:
+    """Whoever judged by ``teacher`` goes by another name in rows, requests and manifest."""
+    for split in SPLITS:
+        changed(folder / "data" / "annotations" / f"{split}.parquet", "rubric", {"teacher"}, teacher="another")
+    keys = {row["request_key"] for row in rows(folder, "annotations") if row["rubric"] == "teacher"}
+    changed(folder / "provenance.parquet", "request_key", keys, model="another")
+    resealed(folder, lambda manifest: [(one.update(teacher="another"), also(one)) for one in [entry_of(manifest, "teacher")]])
+
+
+def changed(path: Path, name: str, values: set[str], **to: Any) -> None:
+    """The rows of a file that have one of these values."""
+    table = pq.read_table(path)
+    found = [row | to if row[name] in values else row for row in table.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(found, schema=table.schema), path)
+
+
+def entry_of(manifest: dict[str, Any], rubric: str) -> dict[str, Any]:
+    found: dict[str, Any] = next(one for one in manifest["annotations"] if one["rubric"] == rubric)
+    return found
+
+
+def test_a_judge_that_goes_by_another_name_is_found(world: World, copy: Path) -> None:
+    renamed(copy)
+    assert 'is said to be by "another", and the judge that was asked is "judge"' in said(copy)
+    resealed(copy, lambda manifest: entry_of(manifest, "teacher")["judge"].update(model="another"))
+    assert said(copy) == "" and "another, teacher: no ledger that was given holds its answers" in said(copy, world.ledgers)
+
+
+@pytest.mark.parametrize("change", ["model", "method", "pair_id"])
+def test_a_request_of_a_judge_that_the_provenance_tells_otherwise_is_found(change: str, copy: Path) -> None:
+    key = rows(copy, "annotations")[-1]["request_key"]
+    changed(copy / "provenance.parquet", "request_key", {key}, **{change: "017-seed-t01" if change == "pair_id" else "people"})
+    resealed(copy)
+    assert "its request is not in the provenance" in said(copy)
+
+
+def otherwise(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
+    """The rubric ``teacher`` says something else, wherever its hash stands."""
+    says = entry_of(manifest_of(folder), "teacher")["says"]
+    change(says)
+    hashed = rubric_of(says).hash
+    for split in SPLITS:
+        changed(folder / "data" / "annotations" / f"{split}.parquet", "rubric", {"teacher"}, rubric_hash=hashed)
+    resealed(folder, lambda manifest: entry_of(manifest, "teacher").update(says=says, rubric_hash=hashed))
+
+
+def test_a_rubric_that_asks_something_else_with_all_its_hashes_made_anew_is_found_by_the_ledger(world: World, copy: Path) -> None:
+    otherwise(copy, lambda says: says.update(persona="You are easily pleased."))
+    assert said(copy) == "" and "judge, teacher: no ledger that was given holds its answers" in said(copy, world.ledgers)
+
+
+def test_what_no_request_holds_of_a_rubric_is_told_where_it_is_not_that_of_its_name(world: World, copy: Path) -> None:
+    otherwise(copy, lambda says: says["criteria"][0].update(better="low"))
+    (told,) = verify(copy, fast=True, ledgers=world.ledgers)
+    name = entry_of(manifest_of(copy), "teacher")["says"]["criteria"][0]["name"]
+    assert isinstance(told, NotRecomputed) and f"no request holds what the rubric says of {name}: better" in str(told)
+
+
+MANIFESTS: dict[str, tuple[dict[str, Any], str, bool]] = {
+    "cases": ({"cases": 44}, "is said to be of 44 cases; the rows and the ledger give 45", True),
+    "turns": ({"turns": 10}, "is said to be of 10 turns or dialogues, and of 45", False),
+    "usage": ({"usage": {}}, "usage: says {}, the ledger gives", True),
+    "unannotated": ({"unannotated_by_reason": {"rating: x": 3}}, "unannotated_by_reason: says {'rating: x': 3}, the ledger gives", True),
+    "variants": ({"variants": ["reference"]}, "is no answer of the ledger", True),
+    "samples": ({"samples": 2}, "no ledger that was given holds its answers", True),
+    "left out": ({"left_out": ["001-seed-t05"], "turns": 60}, "is said to leave out 001-seed-t05, which no judge was asked about", True),
+    "templates": ({"templates": {}}, "was made with other templates than are here", True),
+    "counts": ({"counts": {"annotations": 1}}, "says {'annotations': 1} rows, the data holds", False),
+}
+
+
+@pytest.mark.parametrize("name", MANIFESTS)
+def test_what_a_manifest_says_of_annotations_and_is_not_so_is_found(name: str, world: World) -> None:
+    change, told, by_ledger = MANIFESTS[name]
+    manifest = manifest_of(world.judged)
+    entry_of(manifest, "teacher").update(change)
+    faults = list(annotation_faults(world.judged, manifest))
+    assert (faults == []) == by_ledger
+    one = manifest | {"annotations": [entry_of(manifest, "teacher")]}
+    faults = answer_faults(world.judged, one, [world.folder / "by-teacher" / "ledger.sqlite"]) if by_ledger else faults
+    assert told in "\n".join(map(str, faults))
+
+
+def test_figures_on_people_that_no_record_is_behind_are_found(copy: Path) -> None:
+    figure = {"value": 0.9, "low": 0.8, "high": 1.0, "items": 10, "signature": "x", "why": None}
+    one = {"kappa": figure, "spearman": figure}
+    tags = {"rows": [{"strategy": "Offer Hope", "by": "people", "judged": 3, "right": 3, "instead": {"Clarification": 1}}], "right": {}}
+    people = {"judges": {"judge/teacher": {"charm": one}, "nobody/teacher": {"guidance": one}}, "tags": tags}
+    resealed(copy, lambda manifest: manifest.update(judges_and_people=people))
+    found = said(copy)
+    assert "judges_and_people: is there without reviews" in found and "tags: Offer Hope: has more or fewer tags right" in found
+    assert "judge/teacher: tells of charm, which" in found and "nobody/teacher: tells of guidance, which no judge" in found
+
+
+def test_a_folder_that_was_forged_before_its_release_is_found_by_the_ledger_alone(world: World, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(world.annotations[0], tmp_path / "a"))
+    cases = [json.loads(line) for line in (folder / "outcomes.jsonl").read_text().splitlines()]
+    for one in [one for case in cases for one in case["ratings"] if one["variant"] == "empathetic"]:
+        one["value"] = 1.0
+    (folder / "outcomes.jsonl").write_text("".join(f"{json.dumps(case)}\n" for case in cases))
+    header = json.loads((folder / "build.json").read_text())
+    (folder / "build.json").write_text(json.dumps(header | {"outcomes": digest_file(folder / "outcomes.jsonl")}))
+    release(world.build, tmp_path / "r", "0.2.0", annotations=[folder])
+    assert said(tmp_path / "r") == ""
+    assert "value: says 1.0, the answer 0.0" in said(tmp_path / "r", [folder / "ledger.sqlite"])
 
 
 def test_a_text_that_was_changed_under_its_annotations_is_found_by_the_ledger(world: World, tmp_path: Path) -> None:

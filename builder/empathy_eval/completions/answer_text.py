@@ -11,6 +11,7 @@ from empathy_eval.completions.requests import Completion, Flaw
 
 # How providers call a normal end; docs/models.md has the list.
 NORMAL_ENDS = {"stop", "eos", "eos_token", "end", "end_turn"}
+END = re.compile("[A-Za-z][A-Za-z_-]{0,31}")
 # The longest answer that is looked at, in characters; the longest dialogue that is asked for has about a third of it.
 LONGEST = 50_000
 THOUGHTS = re.compile(r"<think(?:ing)?>.*?</think(?:ing)?>", re.DOTALL)
@@ -25,7 +26,9 @@ BIDIRECTIONAL = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 def value_of(completion: Completion) -> tuple[Any, list[Flaw]]:
     """The JSON value that an answer holds, and its flaws: not finished, too long, not JSON, signs that no text has."""
     if completion.finish.casefold() not in NORMAL_ENDS:
-        return None, [Flaw(f"finish_{completion.finish}", f"the answer ended early ({completion.finish}); give the whole answer")]
+        # A stranger's ledger may say anything; endpoints are held to a word.
+        end = completion.finish if END.fullmatch(completion.finish) else "unknown"
+        return None, [Flaw(f"finish_{end}", f"the answer ended early ({end}); give the whole answer")]
     if len(completion.text) > LONGEST:
         return None, [Flaw("too_long", f"the answer has {len(completion.text):,} characters, at most {LONGEST:,} are read")]
     text = unwrapped(completion.text)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from itertools import takewhile
+from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -60,14 +60,14 @@ class Rounds:
         with Ledger(self.ledger) as ledger:
             mine = [batch for batch in under_way(ledger) if batch.build == self.config.identity]
             batches = [name for batch in mine for name in self._named(ledger, batch)]
-        # The ledger is free while there is nothing to write.
-        while True:
+        # The ledger is free while there is nothing to write. A small batch may be done at once: the first looks are soon.
+        for look in count():
             states = {one: self._desks[one.endpoint].state(one.id or "") for one in batches}
             open_ones = {one.id or "": state.total for one, state in states.items() if not state.ended}
             self.watch(sum(one.done for one in states.values()), sum(one.total for one in states.values()))
             if not (wait and open_ones):
                 break
-            pause(self.poll)
+            pause(min(self.poll, 2 ** min(look, 10)))
         with Ledger(self.ledger) as ledger:
             broken = [one for batch, state in states.items() if state.ended for one in self._take_in(ledger, batch, state)]
         if broken:
@@ -149,7 +149,8 @@ def build_by_batch(
 ) -> Handed:
     """Builds through the batches of the configured endpoints; without waiting it returns while batches are under way.
 
-    ``poll`` is in seconds; ``watch`` is told how many requests of the batches under way are done, and how many there are.
+    ``poll`` is in seconds, and the first looks come sooner; ``watch`` is told how many requests of the batches under way are done, and how
+    many there are.
 
     Raises:
         InputError, JobError: as :func:`empathy_eval.generation.build.build` does; and a JobError for a round that brought no answer.

@@ -12,10 +12,11 @@ from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.design.contrasts import CONTROLS
-from empathy_eval.design.dataset import OPTIONAL, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.dataset import OPTIONAL, PROVENANCE, SPLITS, file_of, parts_of, split_of
 from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.rubrics import REWARD, Rubric
 from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.judges.folder import teacher_of
 from empathy_eval.releases.annotations import WHAT, identity_of, keys_of
 from empathy_eval.releases.verify_rows import RESTORE, read_rows
 
@@ -23,6 +24,8 @@ from empathy_eval.releases.verify_rows import RESTORE, read_rows
 ROUNDED = 1e-6
 # A judge and the name of a rubric.
 Judged = tuple[str, str]
+# What a row of the provenance says of a request.
+Asked = tuple[Any, ...]
 
 
 def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -30,7 +33,8 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
     judged = dict[Judged, Rubric]()
     yield from _judges(manifest, judged)
     yield from _unnamed(folder, manifest)
-    requests, there, seen = _requests(folder), set[tuple[str, str]](), set[Any]()
+    yield from _people(manifest, judged)
+    requests, there, seen = _requests(folder), set[Asked](), set[Any]()
     found: dict[Judged, Counter[str]] = defaultdict(Counter)
     for config, split in [(config, split) for config in OPTIONAL if config in manifest["counts"] for split in SPLITS]:
         texts = _Texts(folder, split)
@@ -38,7 +42,7 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
             if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
                 yield from wrong
                 continue
-            about, keys = (config, *identity_of(row)), {(WHAT[config], key) for key in keys_of(config, row)}
+            about, keys = (config, *identity_of(row)), _asked(config, row)
             whats = [*_placed(row, split, texts), *_judged(config, row, judged), *_follows(config, row)]
             whats += ["its request is not in the provenance"] if keys - requests else []
             whats += ["says what another row says of the same"] if about in seen else []
@@ -50,8 +54,13 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
         yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of judges that no row is of", RESTORE)
     for said in manifest.get("annotations", ()):
         if said["counts"] != (rows := dict(found[said["teacher"], said["rubric"]])):
-            place = f"manifest.json: annotations: {said['teacher']}, {said['rubric']}"
-            yield Problem(place, f"says {said['counts']} rows, the data holds {rows}", RESTORE)
+            yield Problem(_entry(said), f"says {said['counts']} rows, the data holds {rows}", RESTORE)
+        if said["turns"] is not None and (cases := said["cases"] + len(said["left_out"])) > said["turns"]:
+            yield Problem(_entry(said), f"is said to be of {said['turns']} turns or dialogues, and of {cases}", RESTORE)
+
+
+def _entry(said: dict[str, Any]) -> str:
+    return f"manifest.json: annotations: {said['teacher']}, {said['rubric']}"
 
 
 def _judges(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Problem]:
@@ -60,6 +69,8 @@ def _judges(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[
         by, place = (said["teacher"], said["rubric"]), f"manifest.json: annotations[{number}]"
         if by in judged:
             yield Problem(place, f'"{by[0]}" by the rubric "{by[1]}" is there twice', RESTORE)
+        if said["teacher"] != (asked := teacher_of(said["judge"])):
+            yield Problem(place, f'is said to be by "{said["teacher"]}", and the judge that was asked is "{asked}"', RESTORE)
         try:
             judged[by] = rubric_of(said["says"])
         except InputError as error:
@@ -76,11 +87,34 @@ def _unnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
             yield Problem(str(folder / "data" / config), "is not counted in the manifest", RESTORE)
 
 
-def _requests(folder: Path) -> set[tuple[str, str]]:
-    """(what, key) of all requests of judges in the provenance."""
+def _requests(folder: Path) -> set[Asked]:
+    """All requests of judges in the provenance."""
     path, whats = folder / "provenance.parquet", set(WHAT.values())
-    rows = (row for batch in table_batches(path, ["what", "request_key"]) for row in batch.to_pylist())
-    return {(row["what"], row["request_key"]) for row in rows if row["what"] in whats}
+    rows = (row for batch in table_batches(path, PROVENANCE.names) for row in batch.to_pylist())
+    return {tuple(row[name] for name in PROVENANCE.names) for row in rows if row["what"] in whats}
+
+
+def _asked(config: str, row: TableRow) -> set[Asked]:
+    """The requests behind a row, as the provenance has them."""
+    place = {"dialogue_id": row.get("dialogue_id") or parts_of(row["pair_id"])[0], "pair_id": row["pair_id"], "what": WHAT[config]}
+    values = {**place, "method": "judge", "model": row["teacher"]}
+    return {tuple(({**values, "request_key": key})[name] for name in PROVENANCE.names) for key in keys_of(config, row)}
+
+
+def _people(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Problem]:
+    """Figures on judges and people that no record or no judge of this release is behind."""
+    if (people := manifest.get("judges_and_people")) is None:
+        return
+    place = "manifest.json: judges_and_people"
+    if not manifest.get("reviews") or not judged:
+        yield Problem(place, "is there without reviews or without annotations", RESTORE)
+    known = {f"{teacher}/{name}": {one.name for one in rubric.criteria} for (teacher, name), rubric in judged.items()}
+    for judge, criteria in people["judges"].items():
+        if strange := sorted(criteria.keys() - known.get(judge, set())):
+            yield Problem(f"{place}: {judge}", f"tells of {', '.join(strange)}, which no judge of the release has rated", RESTORE)
+    for row in people["tags"]["rows"]:
+        if row["right"] + sum(row["instead"].values()) != row["judged"]:
+            yield Problem(f"{place}: tags: {row['strategy']}", "has more or fewer tags right or called otherwise than judged", RESTORE)
 
 
 class _Texts:

@@ -12,6 +12,8 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.rubric_json import rubric_of
+from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.metrics.trust import NotRecomputed
@@ -66,6 +68,7 @@ def _faults(folder: Path, said: dict[str, Any], rows: dict[Place, Said], ledgers
             NotRecomputed(one.where, f"not held against the ledger: {one.what}", one.fix, said["teacher"]) for one in error.problems
         )
         return
+    yield from _unsent(where, said)
     asked = ledgers.judged()
     shown = {one["pair_id"] for one in said["says"]["examples"]}
     answered = replay.again(one for one in released_cases(folder, said, rows.keys() | asked) if one.pair_id not in shown)
@@ -76,6 +79,22 @@ def _faults(folder: Path, said: dict[str, Any], rows: dict[Place, Said], ledgers
     for place, found in rows.items():
         yield from _compared(folder, said, place, found, by_place.get(place))
     yield from _lost(where, said, rows, by_place, asked)
+
+
+def _unsent(where: str, said: dict[str, Any]) -> Iterator[Problem]:
+    """What a rubric that goes by the name of one that is here says otherwise, where no request and so no answer tells of it."""
+
+    def beside(rubric: Rubric) -> dict[str, str | None]:
+        more = {f"{one.name}: {name}": getattr(one, name) for one in rubric.criteria for name in ("better", "opposite")}
+        return {"title": rubric.title, "source": rubric.source, **more}
+
+    if said["rubric"] not in packaged_rubrics():
+        return
+    here, there = beside(load_rubric(said["rubric"])), beside(rubric_of(said["says"]))
+    if others := [name for name in there if name in here and there[name] != here[name]]:
+        what = f'not held against the ledger: no request holds what the rubric says of {_some(others)}, and "{said["rubric"]}" says'
+        fix = "ask who made the release, or verify with the version that made it"
+        yield NotRecomputed(where, f"{what} something else here", fix, said["teacher"])
 
 
 def _compared(folder: Path, said: dict[str, Any], place: Place, found: Said, answered: Annotated | None) -> Iterator[Problem]:

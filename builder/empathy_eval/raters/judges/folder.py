@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,13 +30,17 @@ class Folder:
     @property
     def teacher(self) -> str:
         """What the judge goes by: the name of its model, or what it is named by where that is one of one's own."""
-        judge = self.header["configuration"]["judge"]
-        return str(judge.get("model", judge["kind"]))
+        return teacher_of(self.header["configuration"]["judge"])
 
     @property
     def rubric(self) -> str:
         """The name of the rubric."""
         return str(self.header["configuration"]["rubric"])
+
+
+def teacher_of(judge: Mapping[str, Any]) -> str:
+    """What rows call a judge that is configured so."""
+    return str(judge.get("model", judge["kind"]))
 
 
 def read_annotations(folder: Path) -> Folder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, cast
 
 from empathy_eval.base.errors import input_error
@@ -16,7 +17,7 @@ from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.requests import About, Completion, Request
 from empathy_eval.design.endpoints import ModelConfig, model_of
 from empathy_eval.design.judge_prompts import judge_prompts
-from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, JUDGING
+from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE
 from empathy_eval.design.prompts import Message, load_prompts
 from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.scenarios import Catalogue
@@ -65,14 +66,15 @@ class Replay:
     def fits(self, one: Annotated, case: Case) -> bool:
         """Whether it is of these very texts: each request about them has its key among those that were answered, well or badly.
 
-        The key of a repair holds the bad answer, which is not here; the key of what was repaired is.
+        The key of a repair holds the bad answer, which is not here; the key of what was repaired is. Where what an answer goes with came to
+        nothing, a good answer is not here either.
         """
-        noting = _Noting(self._models, self.job, {judged.sample for judged in one.strategies})
+        noting = _Noting(self._models, self.job)
         asyncio.run(self.job.work(noting)(case))
-        keys = _keys(one)
-        known = keys | {failure.request_key for failure in one.failures}
-        there = _variants(one) <= {None, *case.texts} and (bool(one.failures) or keys <= set().union(*noting.noted))
-        return there and all(noted & known for noted in noting.noted)
+        keys, bad = _keys(one), {failure.request_key for failure in one.failures}
+        noted = [asked.keys for asked in noting.noted]
+        there = _variants(one) <= {None, *case.texts} and (bool(bad) or keys <= set().union(*noted))
+        return there and all(asked.keys & (keys | bad) or noting.in_vain(place, bad) for place, asked in enumerate(noting.noted))
 
     def again(self, cases: Iterable[Case]) -> list[Annotated]:
         """What the ledgers answer about cases: ``missing`` where they do not."""
@@ -86,20 +88,38 @@ class Replay:
         return asyncio.run(work())
 
 
-class _Noting(Asker):
-    """Asks nobody: notes of each request the keys that its samples have."""
+@dataclass(frozen=True)
+class _Asked:
+    """A request that would be asked: its kind, the sample it belongs to, and the keys that its tries have."""
 
-    def __init__(self, models: dict[str, Model], job: Annotations, ideal: set[int]) -> None:
+    kind: str
+    sample: int
+    keys: set[str | None]
+
+
+class _Noting(Asker):
+    """Asks nobody: notes each request."""
+
+    def __init__(self, models: dict[str, Model], job: Annotations) -> None:
         super().__init__(cast(Ledger, Ledgers()), models, job.prompts, samples=job.config.samples, offline=True)
-        self.noted, self._ideal = list[set[str | None]](), ideal
+        self.noted = list[_Asked]()
 
     async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, again: int = 0) -> Answer[T] | None:
-        """Nothing; but which strategies were thought of is passed over where they were, so that what comes after it is asked for."""
+        """Nothing; but which strategies were thought of is passed over, so that what comes after it is asked for."""
         model = self.models[JUDGE]
         body = model.body(messages, ALL_KINDS[about.kind].answer)
         samples = range(again * self.samples, (again + 1) * self.samples)
-        self.noted.append({Request(body, model.endpoint, about, sample).key for sample in samples})
-        return Answer(cast(T, None), "", "") if about.kind == IDEAL.name and again in self._ideal else None
+        self.noted.append(_Asked(about.kind, again, {Request(body, model.endpoint, about, sample).key for sample in samples}))
+        return Answer(cast(T, None), "", "") if about.kind == IDEAL.name else None
+
+    def in_vain(self, place: int, bad: set[str | None]) -> bool:
+        """Whether all that an answer goes with had bad answers alone: the other order of a preference, or the other step of strategies."""
+        asked = self.noted[place]
+        # Both orders of two texts stand side by side.
+        beside = [self.noted[place ^ 1]] if asked.kind == PREFERENCE.name else []
+        if other := {IDEAL.name: NAMED.name, NAMED.name: IDEAL.name}.get(asked.kind):
+            beside = [one for one in self.noted if (one.kind, one.sample) == (other, asked.sample)]
+        return bool(beside) and all(one.keys <= bad for one in beside)
 
 
 def _keys(one: Annotated) -> set[str | None]:
