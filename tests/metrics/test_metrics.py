@@ -93,9 +93,10 @@ def test_summed_statistics_give_sacrebleus_corpus_scores(texts: list[tuple[str, 
 def test_resampled_counts_have_sacrebleus_own_floats(drawn: list[list[int]]) -> None:
     rows = np.array(drawn, dtype=np.float64).reshape(-1, 18)
     counts = np.column_stack([rows[:, :2], np.minimum(rows[:, 2:6], rows[:, 6:10]), rows[:, 6:10]])
-    theirs = [BLEU.compute_bleu(row[2:6], row[6:], *row[:2], smooth_method="exp").score / 100 for row in counts.astype(int).tolist()]
+    whole: list[list[int]] = counts.astype(int).tolist()
+    theirs = [BLEU.compute_bleu(row[2:6], row[6:], row[0], row[1], smooth_method="exp").score / 100 for row in whole]
     assert Bleu().aggregate(np.column_stack([counts, rows[:, 10]])).tolist() == theirs
-    assert ChrF().aggregate(rows).tolist() == [CHRF()._compute_f_score(row) / 100 for row in rows.tolist()]
+    assert ChrF().aggregate(rows).tolist() == [CHRF()._compute_f_score(row) / 100 for row in rows.astype(int).tolist()]
 
 
 @pytest.mark.parametrize("width", [ngrams.WIDTH, 12, 0])
