@@ -13,9 +13,24 @@ from pathlib import Path
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.version import __version__
-from empathy_eval.commands import agree, annotate, build, diff, ledger, preview, publish, release, report, review, score, shortcuts, verify
+from empathy_eval.commands import (
+    agree,
+    annotate,
+    build,
+    diff,
+    ledger,
+    preview,
+    publish,
+    release,
+    report,
+    review,
+    score,
+    shortcuts,
+    train,
+    verify,
+)
 
-VERBS = (preview, build, release, report, score, shortcuts, verify, diff, review, annotate, agree, publish, ledger)
+VERBS = (preview, build, release, report, score, shortcuts, train, verify, diff, review, annotate, agree, publish, ledger)
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:
   empathy-eval build demo --out build/demo

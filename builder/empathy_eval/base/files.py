@@ -15,7 +15,7 @@ UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM
 
 
 def data_folder(name: str) -> Path:
-    """The folder ``scenarios``, ``prompt_templates``, ``rubrics``, ``rules``, ``schemas``, ``release`` or ``review``.
+    """The folder ``scenarios``, ``prompt_templates``, ``rubrics``, ``rules``, ``schemas``, ``release``, ``review`` or ``empathyscore``.
 
     In an installed wheel the data folders lie inside the package, in a checkout beside it.
     """

@@ -25,7 +25,8 @@ from empathy_eval.evaluation.page import page
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.shortcuts import measured_with_audit
 from empathy_eval.evaluation.stand import Stand
-from empathy_eval.metrics.registry import Found, find, names_of
+from empathy_eval.metrics.empathy_score.model_folder import is_packaged, published_model
+from empathy_eval.metrics.registry import OF_A_MODEL, Found, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
 from empathy_eval.metrics.weights import is_listed, published
@@ -134,12 +135,15 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
     Of one whose metric is left out only that is said: its weights need not be here.
     """
     settings = configuration["report"]
-    if "bertscore" not in settings or "bertscore" not in names_of(settings):
+    there = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in OF_A_MODEL}
+    if not there:
         return configuration
-    model = settings["bertscore"]["model"]
-    named = published(model) if is_listed(model) or "bertscore" not in without else "left-out"
-    bertscore = {**settings["bertscore"], "model": named}
-    return {**configuration, "report": {**settings, "bertscore": bertscore}}
+
+    def named(name: str, model: str) -> str:
+        listed, shown = (is_listed, published) if name == "bertscore" else (is_packaged, published_model)
+        return shown(model) if listed(model) or name not in without else "left-out"
+
+    return {**configuration, "report": {**settings, **{name: {**settings[name], "model": named(name, one)} for name, one in there.items()}}}
 
 
 def write_report(

@@ -26,10 +26,15 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
     "bertscore": ("empathy_eval.metrics.bertscore:BertScore", {}),
     "vader": ("empathy_eval.metrics.vader:Vader", {}),
     "length": ("empathy_eval.metrics.length:Length", {}),
+    "empathyscore": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {}),
+    "empathyscore-content": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {"part": "content"}),
+    "empathyscore-flow": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {"part": "flow"}),
     "dist-1": ("empathy_eval.metrics.distinct:Dist", {"order": 1}),
     "dist-2": ("empathy_eval.metrics.distinct:Dist", {"order": 2}),
     "dist-4": ("empathy_eval.metrics.distinct:Dist", {"order": 4}),
 }
+# What is in a report only where its model is named: a release of before has no row of it.
+OF_A_MODEL = ("bertscore", "empathyscore", "empathyscore-content", "empathyscore-flow")
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
 DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}
@@ -47,8 +52,8 @@ class Found:
 
 
 def default_names(settings: Mapping[str, Any]) -> list[str]:
-    """The metrics of a report whose settings name none: all built-in ones, BERTScore only where its model is configured."""
-    return [name for name in BUILT_IN if name != "bertscore" or name in settings]
+    """The metrics of a report whose settings name none: all built-in ones, those of a model only where it is configured."""
+    return [name for name in BUILT_IN if name not in OF_A_MODEL or name in settings]
 
 
 def names_of(settings: Mapping[str, Any], without: Collection[str] = (), where: str = "manifest.json: without") -> list[str]:

@@ -25,6 +25,12 @@ class Vader(MeanMetric):
         return float(_analyzer().polarity_scores(text)["compound"])
 
 
+def lexicon() -> dict[str, float]:
+    """The words of VADER's lexicon with their valence."""
+    found: dict[str, float] = _analyzer().lexicon
+    return found
+
+
 @cache
 def _analyzer() -> Any:
     return SentimentIntensityAnalyzer()

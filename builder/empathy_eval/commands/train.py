@@ -1,0 +1,112 @@
+"""``train``: make a model of EmpathyScore from the pairs of a release."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.commands.options import A_RELEASE
+
+if TYPE_CHECKING:
+    from empathy_eval.raters.students.train import Model
+
+EXAMPLES = """\
+examples:
+  empathy-eval train build/demo/release --out build/model
+  empathy-eval train build/demo/release --out build/model --contrasts equal-closeness
+  empathy-eval train build/demo/release --out build/model --contrasts "reference>apathetic" --json
+  empathy-eval score build/demo/release --metric empathyscore:model=build/model --split test
+
+Measure a model on a split that it was not trained on. docs/metrics.md says what it is, and what it does not show.
+"""
+CONTRASTS = (
+    '"WINNER>LOSER", which text should score higher: reference>apathetic (default), near_empathetic>apathetic, '
+    "empathetic>far_apathetic, empathetic>apathetic, or equal-closeness for the second and third; repeatable"
+)
+
+
+def train(
+    release: str | Path, out: str | Path, *, kind: str = "plain", contrasts: str | Sequence[str] = ("reference>apathetic",),
+    split: str | Sequence[str] = ("train",), progress: Callable[[int], None] | None = None,
+) -> Model:  # fmt: skip
+    """Trains a model of EmpathyScore from the pairs of a release, and writes it into the folder ``out``.
+
+    The release is a folder, or a Hub name such as ``org/name@v1.0.0``. ``contrasts`` says which pairs teach, as ``winner>loser``, ``split``
+    the splits that they are of. What the model is worth on the splits that it was not trained on is in its ``metrics``, and in its folder
+    with its card. ``progress`` is told of pairs that were read. The same data gives the same bytes.
+
+    Raises:
+        InputError: if it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, or
+            ``out`` holds something else.
+        JobError: if the folder cannot be written.
+    """
+    from empathy_eval.raters.students.contrasts import task_of
+    from empathy_eval.raters.students.train import train
+    from empathy_eval.releases.fetch import release_folder
+
+    pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))
+    task = task_of(release_folder(release), pairs, splits, progress or (lambda pairs: None))
+    return train(task, kind, Path(out))
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "train",
+        help="make a model of EmpathyScore from a release",
+        description="Learns from pairs of a release what sets empathetic replies apart, writes a model that score and reports can use, and "
+        "says how often it is right on the splits that it has not seen, beside words alone, length and positive words.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
+    verb.add_argument("--out", type=Path, required=True, metavar="MODEL", help="the folder of the model; an older model in it is replaced")
+    # What only some kinds take (a teacher, an encoder) is added here, in train() and in Task.
+    verb.add_argument("--kind", choices=("plain",), default="plain", help="what learns: plain, a weighted sum of counted features")
+    verb.add_argument("--contrasts", action="append", metavar="PAIRS", help=CONTRASTS)
+    verb.add_argument(
+        "--split",
+        action="append",
+        choices=("train", "validation", "test"),
+        help="learn from this split (default: train); repeatable; only what is left out can say what the model is worth",
+    )
+    verb.add_argument("--json", action="store_true", help="print what it is made of and what it is worth as JSON")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    from tqdm import tqdm
+
+    with tqdm(unit="pair", desc="train", disable=None) as bar:
+        model = train(
+            options.release, options.out, kind=options.kind, contrasts=options.contrasts or ("reference>apathetic",),
+            split=options.split or ("train",), progress=lambda pairs: (bar.update(pairs), None)[1],
+        )  # fmt: skip
+    print(json.dumps(model.to_json(), indent=2, ensure_ascii=False) if options.json else "\n".join(model_table(model)))
+    return 0
+
+
+def model_table(model: Model) -> Iterator[str]:
+    """What was trained and how often it is right, as lines for a terminal."""
+    config, trained = model.config, model.metrics["trained_on"]
+    release, learned = config["release"], f"{trained['pairs']} pairs ({', '.join(config['contrasts'])})"
+    splits = ", ".join(config["splits"])
+    yield f"model: {model.folder}, {config['kind']}, from {learned} of {release['name']} {release['version']}, {splits}"
+    for split, tables in model.metrics["splits"].items():
+        for contrast in ("stance", "empathetic - apathetic", *config["contrasts"]):
+            if contrast in tables:
+                yield ""
+                yield from _rows(f"{split}, {'at equal closeness' if contrast == 'stance' else contrast}", tables[contrast])
+    if not model.metrics["splits"]:
+        yield "no split was held out, so nothing is known of texts that it has not seen"
+
+
+def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{head:<40}{'accuracy':>9}  95 % interval"
+    for name, one in rows.items():
+        bounds = "" if one["low"] is None else f"  [{one['low']:.3f}, {one['high']:.3f}]"
+        yield f"  {name:<38}{one['accuracy']:>9.3f}{bounds}"

@@ -1,0 +1,124 @@
+"""A model of EmpathyScore is a folder: what it was made of, its weights, what it is worth, its card, and the hash of each of these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest_bytes
+from empathy_eval.base.parsing import Refused, json_value
+from empathy_eval.base.schemas import check
+from empathy_eval.metrics.empathy_score.tensors import Arrays, arrays_of
+
+CONFIG, WEIGHTS, WORTH, CARD, CHECKSUMS = "config.json", "model.safetensors", "metrics.json", "README.md", "checksums.txt"
+HASHED = (CARD, CONFIG, WORTH, WEIGHTS)
+# Models that are packaged, each a folder of ``empathyscore/``.
+PACKAGED = ("plain",)
+# Keys of a configuration that tell it from those of other models.
+OWN = {"kind", "contrasts", "training_range"}
+ANEW = "fetch or train the model anew"
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """What a folder holds, once its hashes are known to be right: its name, its settings, its arrays, and the hash of both.
+
+    That hash is of what can change a score, so that neither a figure in ``metrics.json`` nor a word of the card changes it.
+    """
+
+    name: str
+    path: Path
+    config: Mapping[str, Any]
+    arrays: Arrays
+    sha256: str
+
+
+def folder_of(model: str) -> Path:
+    """The folder of a model: a packaged one by its name, or the folder that is named."""
+    return data_folder("empathyscore") / model if is_packaged(model) else Path(model)
+
+
+def read_model(model: str) -> ModelFolder:
+    """The model of that name or folder; nothing of it is run.
+
+    Raises:
+        InputError: if it is no model, or a file of it is missing or was changed; all of them at once.
+    """
+    path = folder_of(model)
+    if not (path / CHECKSUMS).is_file():
+        fix = f"name the folder of a trained model, or a packaged one: {', '.join(PACKAGED)}"
+        raise input_error(f"model {path}", f"is no model of EmpathyScore (no {CHECKSUMS} in it)", fix)
+    sums = (path / CHECKSUMS).read_bytes()
+    told = _told(path, sums)
+    held, problems = dict[str, bytes](), list[Problem]()
+    for name in HASHED:
+        if not (path / name).is_file():
+            problems.append(Problem(str(path / name), "is not there", ANEW))
+            continue
+        held[name] = (path / name).read_bytes()
+        if (found := digest_bytes(held[name])) != told[name]:
+            what = f"was changed: its SHA-256 is {found[:12]}…, {CHECKSUMS} says {told[name][:12]}…"
+            problems.append(Problem(str(path / name), what, ANEW))
+    if problems:
+        raise InputError(problems)
+    config = _json(held[CONFIG], path / CONFIG)
+    check(config, "empathyscore_config", path / CONFIG)
+    name = model if is_packaged(model) else path.resolve().name
+    return ModelFolder(name, path, config, arrays_of(held[WEIGHTS], path / WEIGHTS), identity(held[CONFIG], held[WEIGHTS]))
+
+
+def is_packaged(model: str) -> bool:
+    """Whether a model is packaged, so that everybody has it under its name."""
+    return model in PACKAGED
+
+
+def published_model(model: str) -> str:
+    """How a manifest names a model: a packaged one by its name, any other as ``label@sha256:…``, so that no path is told.
+
+    Raises:
+        InputError: if there is no such model.
+    """
+    if is_packaged(model):
+        return model
+    read = read_model(model)
+    return f"{read.name}@sha256:{read.sha256}"
+
+
+def identity(config: bytes, weights: bytes) -> str:
+    """The hash of what scores: the settings and the weights as they lie in their files."""
+    return digest_bytes(f"{digest_bytes(config)} {digest_bytes(weights)}".encode())
+
+
+def checksums_text(files: Mapping[str, bytes]) -> str:
+    """``checksums.txt`` of these files, as ``sha256sum`` writes it."""
+    return "".join(f"{digest_bytes(files[name])}  {name}\n" for name in sorted(files))
+
+
+def is_model(path: Path) -> bool:
+    """Whether a folder is a model of EmpathyScore, whole or not."""
+    try:
+        return set(_json((path / CONFIG).read_bytes(), path)) >= OWN and (path / CHECKSUMS).is_file()
+    except (OSError, InputError):
+        return False
+
+
+def _told(path: Path, sums: bytes) -> dict[str, str]:
+    lines = [line.split("  ", 1) for line in sums.decode(errors="replace").splitlines()]
+    told = {parts[1]: parts[0] for parts in lines if len(parts) == 2}
+    if set(told) != set(HASHED) or len(lines) != len(HASHED):
+        raise input_error(path / CHECKSUMS, f"does not name {', '.join(HASHED)}, each once and nothing else", ANEW)
+    return told
+
+
+def _json(data: bytes, where: Path) -> dict[str, Any]:
+    try:
+        value = json_value(data.decode())
+    except (UnicodeDecodeError, Refused) as error:
+        raise input_error(where, f"is not JSON: {error}", ANEW) from error
+    if not isinstance(value, dict):
+        raise input_error(where, "holds no object", ANEW)
+    return value

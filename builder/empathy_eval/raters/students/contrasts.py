@@ -1,0 +1,116 @@
+"""The pairs that students learn from: of each contrast the text that should score higher, the other one, and the turns before them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.hashing import canonical_json
+from empathy_eval.base.tabular import WHOLE, table_batches
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR
+from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of
+from empathy_eval.metrics.protocol import Segments
+
+REFERENCE = "reference"
+# Contrast: the config that has it, and its winner and loser.
+CONTRASTS = {
+    "reference>apathetic": ("pairs", REFERENCE, APATHETIC),
+    "near_empathetic>apathetic": ("controls", *NEAR),
+    "empathetic>far_apathetic": ("controls", *FAR),
+    "empathetic>apathetic": ("pairs", EMPATHETIC, APATHETIC),
+}
+DEFAULT = ("reference>apathetic",)
+# A name for both contrasts at equal closeness.
+EQUAL_CLOSENESS = {"equal-closeness": ("near_empathetic>apathetic", "empathetic>far_apathetic")}
+DEFAULT_SPLITS = ("train",)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a student is trained from: a release and what of its data, each in one order whatever the order it was asked in.
+
+    What only some kinds take (a teacher, an encoder) is added here, with a default.
+    """
+
+    release: Path
+    contrasts: tuple[str, ...] = DEFAULT
+    splits: tuple[str, ...] = DEFAULT_SPLITS
+    progress: Callable[[int], None] = field(default=lambda pairs: None, compare=False)
+
+
+def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> Task:
+    """The task, its contrasts and splits each once and in their usual order.
+
+    Raises:
+        InputError: for those that there are not, all at once.
+    """
+    asked = [one for name in contrasts for one in EQUAL_CLOSENESS.get(name, (name,))]
+    problems = [
+        Problem(where, f'there is no "{one}"', f"name one of these: {', '.join(known)}")
+        for where, some, known in (("--contrasts", asked, (*CONTRASTS, *EQUAL_CLOSENESS)), ("--split", splits, SPLITS))
+        for one in some
+        if one not in known
+    ]
+    for where, some in (("--contrasts", asked), ("--split", splits)):
+        problems += [] if some else [Problem(where, "names nothing", "name at least one, or leave it out")]
+    if problems:
+        raise InputError(problems)
+    return Task(release, tuple(one for one in CONTRASTS if one in asked), tuple(one for one in SPLITS if one in splits), progress)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some pairs of a contrast: winners and losers as rows to score, each with the turns before it."""
+
+    contrast: str
+    ids: Sequence[str]
+    winners: Segments
+    losers: Segments
+
+
+class Reader:
+    """Reads the pairs of a task a batch at a time, and knows the hash of all that it has read."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self._rows: list[bytes] = []
+
+    def batches(self) -> Iterator[Batch]:
+        """All pairs, contrast by contrast; the progress of the task is told of each.
+
+        Raises:
+            InputError: if a file is missing or damaged, or there are no pairs.
+        """
+        for contrast in self._task.contrasts:
+            config, winner, loser = CONTRASTS[contrast]
+            for split in self._task.splits:
+                for rows in _rows_of(file_of(self._task.release, config, split), config, (winner, loser)):
+                    self._rows += [hashlib.sha256(canonical_json([contrast, row])).digest() for row in rows]
+                    contexts = [row["context"] for row in rows]
+                    sides = ([row[name] for row in rows] for name in (winner, loser))
+                    yield Batch(contrast, [row["pair_id"] for row in rows], *(Segments(texts, (), contexts) for texts in sides))
+                    self._task.progress(len(rows))
+        if not self._rows:
+            what = f"holds no pairs of {', '.join(self._task.contrasts)} in {', '.join(self._task.splits)}"
+            raise input_error(self._task.release, what, "name other contrasts or splits, or a release with controls")
+
+    def sha256(self) -> str:
+        """The SHA-256 over the sorted hashes of the rows that were read: the same in any order, and whoever wrote the files."""
+        return hashlib.sha256(b"".join(sorted(self._rows))).hexdigest()
+
+
+def _rows_of(path: Path, config: str, texts: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
+    names = ["pair_id", "context", *texts]
+    for batch in table_batches(path, names):
+        odd = [name for name in names if not batch.schema.field(name).type.equals(COLUMNS[config].field(name).type)]
+        if odd or any(batch.column(name).null_count for name in names):
+            raise input_error(path, f'the column "{(odd or names)[0]}" does not hold what the data contract says', WHOLE)
+        rows = batch.to_pylist()
+        if any(turn is None or turn["role"] is None or turn["text"] is None for row in rows for turn in row["context"]):
+            raise input_error(path, f'a turn of the column "context" of {config} is empty', WHOLE)
+        if rows:
+            yield rows

@@ -1,0 +1,46 @@
+"""The kinds of students, a row a kind, and what a trainer gives."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.metrics.empathy_score.tensors import Arrays
+from empathy_eval.raters.students.contrasts import Task
+
+# Kind: the function that trains it from a Task. It is imported when a student of the kind is trained; what scores with it is a row of
+# ``metrics/empathy_score/kinds``.
+TRAINERS = {"plain": "empathy_eval.raters.students.plain:train"}
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What was learned: the arrays, all settings that could change a number, how many pairs taught it, the hash of what was read of
+    the release, the range of the training texts, the features (None: no such), the encoder, and what it is made of beside the release.
+    """
+
+    arrays: Arrays
+    settings: Mapping[str, Any]
+    pairs: int
+    data: str
+    training_range: Mapping[str, Any]
+    features: Mapping[str, Any] | None = None
+    encoder: Mapping[str, Any] | None = None
+    parts: tuple[str, ...] = ("content",)
+    sources: tuple[Mapping[str, str], ...] = ()
+
+
+def trainer_of(kind: str) -> Callable[[Task], Trained]:
+    """The trainer of a kind.
+
+    Raises:
+        InputError: if there is no such kind.
+    """
+    if kind not in TRAINERS:
+        raise input_error("--kind", f'"{kind}" is not known', f"use one of these: {', '.join(TRAINERS)}")
+    module, _, name = TRAINERS[kind].partition(":")
+    found: Callable[[Task], Trained] = getattr(import_module(module), name)
+    return found

@@ -1,0 +1,102 @@
+"""Training: a student of a kind becomes a model folder, with what it is worth and its card."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.files import data_folder, whole_folder
+from empathy_eval.base.schemas import check
+from empathy_eval.base.templates import environment
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.metrics.empathy_score.kinds import scorer_of
+from empathy_eval.metrics.empathy_score.model_folder import (
+    CARD,
+    CHECKSUMS,
+    CONFIG,
+    WEIGHTS,
+    WORTH,
+    ModelFolder,
+    checksums_text,
+    identity,
+    is_model,
+)
+from empathy_eval.metrics.empathy_score.scores import EmpathyScore
+from empathy_eval.metrics.empathy_score.tensors import tensor_bytes
+from empathy_eval.raters.students.contrasts import Task
+from empathy_eval.raters.students.kinds import Trained, trainer_of
+from empathy_eval.raters.students.worth import worth_of
+
+CARD_TEMPLATE = "card.md.j2"
+LICENCE = "CC BY 4.0"
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that was trained: its folder, what it was made of (``config.json``) and what it is worth (``metrics.json``)."""
+
+    folder: Path
+    config: Mapping[str, Any]
+    metrics: Mapping[str, Any]
+
+    def to_json(self) -> dict[str, Any]:
+        """The model as JSON values."""
+        return {"folder": str(self.folder), "config": self.config, "metrics": self.metrics}
+
+
+def train(task: Task, kind: str, out: Path) -> Model:
+    """Trains a student and writes its folder, whole or not at all; a model that is there already is replaced.
+
+    Raises:
+        InputError: if the folder of the task is no release or lacks its pairs, the kind is not known, or ``out`` holds something else.
+        JobError: if the folder cannot be written.
+    """
+    trainer = trainer_of(kind)
+    manifest = read_manifest(task.release)
+    if out.is_dir() and any(out.iterdir()) and not is_model(out):
+        raise input_error(out, "holds something else than a model of EmpathyScore", "name another folder with --out")
+    learned = trainer(task)
+    config = _config(task, kind, learned, manifest)
+    check(config, "empathyscore_config", CONFIG)
+    files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays)}
+    model = ModelFolder(kind, out, config, learned.arrays, identity(files[CONFIG], files[WEIGHTS]))
+    metrics = worth_of(EmpathyScore.of(model, scorer_of(model)), task, learned.pairs)
+    files |= {WORTH: _json(metrics), CARD: _card(config, metrics, learned).encode()}
+    with whole_folder(out, made_by=CHECKSUMS) as folder:
+        for name, data in files.items():
+            (folder / name).write_bytes(data)
+        (folder / CHECKSUMS).write_bytes(checksums_text(files).encode())
+    return Model(out, config, metrics)
+
+
+def _config(task: Task, kind: str, learned: Trained, manifest: Mapping[str, Any]) -> dict[str, Any]:
+    named = {"name": manifest["name"], "version": manifest["version"]}
+    return {
+        "format": 1,
+        "kind": kind,
+        "parts": list(learned.parts),
+        "features": learned.features,
+        "contrasts": list(task.contrasts),
+        "splits": list(task.splits),
+        "release": {**named, "data": learned.data},
+        "encoder": learned.encoder,
+        "sources": [{"name": "the release {name} {version}".format(**named), "licence": LICENCE}, *map(dict, learned.sources)],
+        "settings": dict(learned.settings),
+        "training_range": learned.training_range,
+    }
+
+
+def _card(config: Mapping[str, Any], metrics: Mapping[str, Any], learned: Trained) -> str:
+    weights = learned.arrays["weights"].tolist() if config["kind"] == "plain" else []
+    names = config["features"]["names"] if weights else []
+    ordered = sorted(zip(names, weights, strict=True), key=lambda one: (-abs(one[1]), one[0]))
+    template = environment(data_folder("empathyscore")).get_template(CARD_TEMPLATE)
+    return template.render(config=config, metrics=metrics, weights=ordered).strip() + "\n"
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()

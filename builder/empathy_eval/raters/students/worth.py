@@ -1,0 +1,103 @@
+"""What a student is worth on texts that it has not seen: its accuracy beside what understands nothing, with intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from empathy_eval.design.contrasts import PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.design.dataset import column
+from empathy_eval.evaluation.corpus import Corpus, read_corpus
+from empathy_eval.evaluation.inversion import Chance, accuracies
+from empathy_eval.evaluation.ranking import wins
+from empathy_eval.evaluation.report import EXCHANGES
+from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.results import Comparison, MetricRow
+from empathy_eval.evaluation.stand import Stand
+from empathy_eval.metrics.protocol import MeanMetric, Segments
+from empathy_eval.metrics.registry import Found
+from empathy_eval.raters.students.baselines import Longer, PositiveShare, WordsAlone
+from empathy_eval.raters.students.contrasts import CONTRASTS, EQUAL_CLOSENESS, REFERENCE, Reader, Task
+
+# Of its own, so that nothing but the data of a release decides what is written.
+CHANCE = Chance(1000, EXCHANGES, 2026)
+HELD_OUT = ("validation", "test")
+AT_EQUAL_CLOSENESS = EQUAL_CLOSENESS["equal-closeness"]
+Figures = dict[str, Any]
+
+
+def worth_of(metric: MeanMetric, task: Task, pairs: int) -> Figures:
+    """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
+    rows = [metric, *_baselines(task)]
+    held = [split for split in HELD_OUT if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
+    return {
+        "trained_on": {"pairs": pairs, "contrasts": list(task.contrasts), "splits": list(task.splits)},
+        "signatures": {one.name: one.signature for one in rows},
+        "splits": {split: _on_stand(rows, task, split) for split in held},
+    }
+
+
+def _baselines(task: Task) -> list[MeanMetric]:
+    """Words alone as the student's own pairs teach it and as those at equal closeness do, length and positive words."""
+    quiet, found = replace(task, progress=lambda pairs: None), list[MeanMetric]()
+    told = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
+    found.append(WordsAlone.of("words alone, same pairs", Reader(quiet).batches(), **told))
+    if task.contrasts != AT_EQUAL_CLOSENESS and column(task.release, "controls", "pair_id", task.splits):
+        told = {**told, "learned": ",".join(AT_EQUAL_CLOSENESS)}
+        equal = replace(quiet, contrasts=AT_EQUAL_CLOSENESS)
+        found.append(WordsAlone.of("words alone, equal closeness", Reader(equal).batches(), **told))
+    return [*found, Longer(), PositiveShare()]
+
+
+def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
+    stand = Stand(task.release, Found(tuple(rows), ()), CHANCE, splits=(split,))
+    measured = stand.measured()
+    beside = [one for one in measured.comparisons if one.one == rows[0].name]
+    first = STANCE if measured.controls else RAW
+    found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
+    return {
+        **found,
+        RAW: _accuracies(measured.inversion, RAW),
+        **_own(rows, task, split),
+        **{
+            name: {group: _accuracies(some, next(iter(some[0].differences))) for group, some in groups.items() if some}
+            for name, groups in measured.groups.items()
+            if name in ("manner", "manner, as released")
+        },
+        "minus": {"contrast": first, **{one.other: _minus(one) for one in beside if one.contrast == first}},
+        "interval": CHANCE.signature(stand.pairs.clusters),
+    }  # fmt: skip
+
+
+def _accuracies(rows: Sequence[MetricRow], contrast: str) -> Figures:
+    return {row.metric: _told(row.differences[contrast].accuracy, row.pairs) for row in rows}
+
+
+def _told(one: Estimate | None, pairs: int) -> Figures:
+    return {"accuracy": one and one.value, "low": one and one.low, "high": one and one.high, "pairs": pairs}
+
+
+def _minus(one: Comparison) -> Figures:
+    """By how much the student is more often right than another."""
+    gap = one.accuracy
+    return {"accuracy": gap.value, "low": gap.low, "high": gap.high, "p": gap.p, "holm": gap.holm}
+
+
+def _own(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
+    """The accuracies over the student's own contrasts that are not among those of the stand."""
+    found: Figures = {}
+    for contrast in task.contrasts:
+        _, winner, loser = CONTRASTS[contrast]
+        if winner == REFERENCE:
+            corpus = read_corpus(task.release, "pairs", PAIR_VARIANTS, contexts=True, splits=[split])
+            won = [wins(_scores(one, corpus, corpus.references), _scores(one, corpus, corpus.variants[loser])) for one in rows]
+            right = accuracies(won, corpus.clusters, CHANCE)
+            found[contrast] = {row.name: _told(one, len(corpus)) for row, one in zip(rows, right, strict=True)}
+    return found
+
+
+def _scores(metric: MeanMetric, corpus: Corpus, texts: Sequence[str]) -> Any:
+    return np.round(np.asarray(metric.score_all(Segments(texts, corpus.references, corpus.contexts)), dtype=np.float64), metric.places)

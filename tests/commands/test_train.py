@@ -1,0 +1,50 @@
+"""The verb train: what it prints and writes, and what it leaves alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import empathy_eval as ee
+import pytest
+from empathy_eval.cli import main
+
+
+def test_a_model_is_trained_told_of_and_scored_with(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "model"
+    assert main(["train", str(light), "--out", str(out)]) == 0
+    said = capsys.readouterr().out
+    assert f"model: {out}, plain, from " in said and "(reference>apathetic) of empathy-eval-demo 0.1.0, train" in said
+    first = {path.name: path.read_bytes() for path in out.iterdir()}
+    assert main(["train", str(light), "--out", str(out), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["config"]["kind"] == "plain" and {path.name: path.read_bytes() for path in out.iterdir()} == first
+    assert told["metrics"] == json.loads(first["metrics.json"])
+    assert main(["score", str(light), "--metric", f"empathyscore:model={out}", "--no-shortcuts", "--no-cache"]) == 0
+    assert "EmpathyScore (model)" in capsys.readouterr().out
+
+
+def test_a_model_of_all_splits_knows_nothing_of_its_worth(light: Path, tmp_path: Path) -> None:
+    seen: list[int] = []
+    splits = ["train", "validation", "test"]
+    made = ee.train(light, tmp_path / "model", contrasts="equal-closeness", split=splits, progress=seen.append)
+    assert made.metrics["splits"] == {} and made.config["splits"] == splits
+    assert sum(seen) == made.metrics["trained_on"]["pairs"] > 0
+    assert "nothing is known of texts that it has not seen" in " ".join((tmp_path / "model" / "README.md").read_text().split())
+
+
+def test_a_folder_of_something_else_is_left_alone(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "config.json").write_text("{}")
+    (other / "checksums.txt").write_text("mine")
+    assert main(["train", str(light), "--out", str(other)]) == 2
+    assert "holds something else than a model of EmpathyScore" in capsys.readouterr().err
+    assert sorted(path.name for path in other.iterdir()) == ["checksums.txt", "config.json"]
+
+
+def test_bad_input_exits_with_2_and_writes_nothing(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "model"
+    for arguments in ([str(tmp_path)], [str(light), "--contrasts", "kind>cold"]):
+        assert main(["train", *arguments, "--out", str(out)]) == 2
+        assert "Fix:" in capsys.readouterr().err and not out.exists()
