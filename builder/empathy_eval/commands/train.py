@@ -45,8 +45,8 @@ def train(
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. ``contrasts`` says which pairs teach, as ``winner>loser``, ``split``
     the splits that they are of. What the model is worth on the splits that it was not trained on is in its ``metrics``, and in its folder
-    with its card. ``progress`` is told of pairs that were read, and of lessons. The same data gives the same bytes, those of students on one
-    machine. A training that was stopped goes on where it was.
+    with its card. ``progress`` is told of pairs that were read, and of lessons. The same data gives the same bytes, those of students on
+    one machine. A training that was stopped goes on where it was.
 
     The kinds ``encoder`` and ``students`` take an ``encoder``: a folder, or a name of the Hub. Students take a ``teacher``, a judge whose
     annotations the release has, and then have two parts; ``also``, CSV files of labelled data (docs/metrics.md); the ``objective``, both,
@@ -64,8 +64,8 @@ def train(
     from empathy_eval.releases.fetch import release_folder
 
     pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))
-    asked = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}
-    told = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
+    asked: dict[str, Any] = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}
+    told: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
     if problems := stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}):
         raise InputError(problems)
     task = task_of(release_folder(release), pairs, splits, progress or (lambda pairs: None))
@@ -101,7 +101,7 @@ def add(verbs: Any) -> None:
 
 def _add_of_kinds(group: Any) -> None:
     """What only some kinds take."""
-    group.add_argument("--encoder", metavar="FOLDER", help="the encoder: a folder or a name of the Hub, safetensors alone (default: a small one)")
+    group.add_argument("--encoder", metavar="FOLDER", help="a folder or a name of the Hub, safetensors alone (default: a small one)")
     group.add_argument("--teacher", metavar="NAME", help='the judge of the rubric "teacher" that students learn from, flow and content')
     group.add_argument("--also", action="extend", nargs="+", type=Path, default=[], metavar="CSV", help="labelled data for content, in CSV")
     group.add_argument("--objective", choices=("both", "regression", "ranking"), help="what students are taught (default: both)")
@@ -117,7 +117,8 @@ def run(options: argparse.Namespace) -> int:
         model = train(
             options.release, options.out, kind=options.kind, contrasts=options.contrasts or ("reference>apathetic",),
             split=options.split or ("train",), teacher=options.teacher, encoder=options.encoder, also=options.also,
-            objective=options.objective, shared=options.shared, max_tokens=options.max_tokens, progress=lambda pairs: (bar.update(pairs), None)[1],
+            objective=options.objective, shared=options.shared, max_tokens=options.max_tokens,
+            progress=lambda pairs: (bar.update(pairs), None)[1],
         )  # fmt: skip
     print(json.dumps(model.to_json(), indent=2, ensure_ascii=False) if options.json else "\n".join(model_table(model)))
     return 0

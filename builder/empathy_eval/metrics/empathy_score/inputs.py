@@ -22,8 +22,8 @@ def told(context: Context) -> str:
 class Inputs:
     """Pairs of a conversation and a reply as ids.
 
-    The reply is kept whole, and of the conversation the last turns that fit, turns dropped from the front. Of a turn too long by itself the end
-    is kept, and of a reply too long by itself the beginning.
+    The reply is kept whole, and of the conversation the last turns that fit, turns dropped from the front. Of a turn too long by itself the
+    end is kept, and of a reply too long by itself the beginning.
     """
 
     def __init__(self, tokenizer: bytes, most: int) -> None:

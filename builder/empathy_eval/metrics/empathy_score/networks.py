@@ -162,7 +162,10 @@ def _heads(design: Design) -> Iterator[tuple[str, torch.nn.Module]]:
     from torch.nn import GELU, Dropout, Linear, Sequential, Sigmoid
 
     for part in design.parts:
-        yield f"{part}_head", Sequential(Linear(design.shape["hidden_size"], HIDDEN), GELU(), Dropout(DROPOUT), Linear(HIDDEN, 1), Sigmoid())
+        yield (
+            f"{part}_head",
+            Sequential(Linear(design.shape["hidden_size"], HIDDEN), GELU(), Dropout(DROPOUT), Linear(HIDDEN, 1), Sigmoid()),
+        )
 
 
 def _bare(model: Any) -> Any:

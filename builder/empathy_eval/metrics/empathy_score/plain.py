@@ -79,7 +79,7 @@ def direction_of(folder: ModelFolder, more: int = 0) -> Direction:
     shapes = {name: one.shape for name, one in folder.arrays.items()}
     clip = folder.config["settings"].get("clip")
     if shapes != {name: (1,) if name == "scale" else (len(names) + more,) for name in ARRAYS} or not isinstance(clip, int | float):
-        raise input_error(folder.path, f"does not hold what a model of the kind {folder.config['kind']} has", ANEW)
+        raise input_error(folder.path, f"does not hold what a model of its kind has, {folder.config['kind']}", ANEW)
     values = {name: np.asarray(one, dtype=np.float64) for name, one in folder.arrays.items()}
     if not all(np.isfinite(one).all() for one in values.values()):
         raise input_error(folder.path, "has weights that are no numbers", ANEW)

@@ -12,7 +12,7 @@ STATE = "state.safetensors"
 
 
 class Checkpoint:
-    """The checkpoints of one training; those of another one, with other settings or data, are passed over. Without a folder there are none."""
+    """The checkpoints of one training; those of another, with other settings or data, are passed over. Without a folder there are none."""
 
     def __init__(self, folder: Path | None, key: str) -> None:
         self._folder, self._key = folder, key
@@ -35,7 +35,7 @@ class Checkpoint:
     def save(self, state: dict[str, Any], tensors: dict[str, Any]) -> None:
         """Keeps where it stands; those weights that are neither the last nor the best are let go."""
         if self._folder is not None:
-            self._write(STATE, tensors, {"state": json.dumps({**state, "key": self._key})})
+            _write(self._folder / STATE, tensors, {"state": json.dumps({**state, "key": self._key})})
             for path in self._folder.glob("best-*.safetensors"):
                 if path.name != _best(state["best"]):
                     path.unlink()
@@ -43,23 +43,21 @@ class Checkpoint:
     def keep_best(self, epoch: int, weights: dict[str, Any]) -> None:
         """Keeps the weights after an epoch; they count once a state says so."""
         if self._folder is not None:
-            self._write(_best(epoch), weights, {"key": self._key})
+            _write(self._folder / _best(epoch), weights, {"key": self._key})
 
     def best(self, epoch: int) -> dict[str, Any]:
         """The weights after that epoch."""
         from safetensors.torch import load_file
 
-        assert self._folder is not None
-        found: dict[str, Any] = load_file(self._folder / _best(epoch))
+        found: dict[str, Any] = load_file((self._folder or Path()) / _best(epoch))
         return found
 
-    def _write(self, name: str, tensors: dict[str, Any], metadata: dict[str, str]) -> None:
-        from safetensors.torch import save_file
 
-        assert self._folder is not None
-        self._folder.mkdir(parents=True, exist_ok=True)
-        with whole_file(self._folder / name) as partial:
-            save_file({key: one.contiguous() for key, one in tensors.items()}, partial, metadata)
+def _write(path: Path, tensors: dict[str, Any], metadata: dict[str, str]) -> None:
+    from safetensors.torch import save_file
+
+    with whole_file(path) as partial:
+        save_file({key: one.contiguous() for key, one in tensors.items()}, partial, metadata)
 
 
 def _best(epoch: int | None) -> str:

@@ -29,7 +29,8 @@ def train(task: Task) -> Trained:
             words.take(side)
     made = trained(Direct(np.concatenate(winners), np.concatenate(losers)), reader.seen.sha256(), words)
     settings = {
-        "embedding": "mean of tokens, length 1, of the reply, and its product with that of the seeker's last turn", "embedding_places": PLACES,
+        "embedding": "mean of tokens, length 1, of the reply, and its product with that of the seeker's last turn",
+        "embedding_places": PLACES,
         "encoder_files": encoder.files, **{name: metadata.version(name) for name in ("bert-score", "torch", "transformers")},
     }  # fmt: skip
     return replace(made, settings={**made.settings, **settings}, encoder={"name": encoder.name, "sha256": encoder.sha256})

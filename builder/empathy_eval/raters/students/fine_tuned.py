@@ -53,12 +53,14 @@ def train(task: Task) -> Trained:
         network = _begun(design, encoder, course.seed)
         taught = Class(network, design, lessons, course, inputs)
         record = teach(taught, lessons, course, _worth(task, network, design, inputs), Checkpoint(task.checkpoint, key), task.progress)
-    lengths = [len(words(text)) for text in (*(one.reply for one in lessons.singles), *(t for one in lessons.pairs for t in (one.winner, one.loser)))]
+    lengths = [len(words(text)) for text in lessons.texts()]
     return Trained(
         arrays_of(network), settings, len(lessons.pairs), lessons.data,
-        {"languages": ["en"], "words": [min(lengths), max(lengths)], "features": {}}, None, {"name": encoder.name, "sha256": encoder.sha256},
-        lessons.parts, lessons.sources, () if task.teacher is not None else task.contrasts,
-        {ENCODER: (encoder.folder / "config.json").read_bytes(), TOKENIZER: (encoder.folder / OF_ENCODER).read_bytes()}, _told(record),
+        training_range={"languages": ["en"], "words": [min(lengths), max(lengths)], "features": {}},
+        encoder={"name": encoder.name, "sha256": encoder.sha256}, parts=lessons.parts, sources=lessons.sources,
+        contrasts=() if task.teacher is not None else task.contrasts,
+        files={ENCODER: (encoder.folder / "config.json").read_bytes(), TOKENIZER: (encoder.folder / OF_ENCODER).read_bytes()},
+        training=_told(record),
     )  # fmt: skip
 
 
@@ -110,4 +112,3 @@ def _told(record: Record) -> dict[str, Any]:
         "best epoch": None if record.best is None else record.best + 1,
         "losses": record.losses,
     }
-

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from empathy_eval.metrics.protocol import Context
 
 COLUMNS = ("context", "reply", "label", "source", "licence")
 SPEAKER = re.compile(r"^(seeker|helper):\s*", re.IGNORECASE)
+NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+(e-?[0-9]{1,3})?", re.IGNORECASE | re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -33,30 +34,31 @@ def read_labelled(paths: Sequence[Path]) -> list[Labelled]:
     Raises:
         InputError: if a file cannot be read, lacks a column, or holds a row that breaks the schema; all problems at once.
     """
-    rows, problems = list[Labelled](), list[Problem]()
-    for path in paths:
-        lines = csv_rows(path)
-        _, head = next(lines, (0, []))
-        if sorted(head) != sorted(COLUMNS):
-            problems.append(Problem(str(path), f"has the columns {', '.join(head) or 'of nothing'}", f"write {', '.join(COLUMNS)}"))
-            continue
-        before = len(rows) + len(problems)
-        for number, cells in lines:
-            where = f"{path}: line {number}"
-            if len(cells) != len(head):
-                problems.append(Problem(where, f"has {len(cells)} cells", f"write one for each of {', '.join(head)}"))
-                continue
-            row: dict[str, str | float] = dict(zip(head, cells, strict=True))
-            row["label"] = _number(str(row["label"]))
-            wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled")]
-            problems += wrong
-            if not wrong and isinstance(row["label"], float):
-                rows.append(Labelled(turns_of(str(row["context"])), str(row["reply"]), row["label"], str(row["source"]), str(row["licence"])))
-        if len(rows) + len(problems) == before:
-            problems.append(Problem(str(path), "holds no row", "leave it out, or write rows below its columns"))
-    if problems:
+    found = [one for path in paths for one in _of_file(path)]
+    if problems := [one for one in found if isinstance(one, Problem)]:
         raise InputError(problems)
-    return rows
+    return [one for one in found if isinstance(one, Labelled)]
+
+
+def _of_file(path: Path) -> Iterator[Labelled | Problem]:
+    lines, any_row = csv_rows(path), False
+    _, head = next(lines, (0, []))
+    if sorted(head) != sorted(COLUMNS):
+        yield Problem(str(path), f"has the columns {', '.join(head) or 'of nothing'}", f"write {', '.join(COLUMNS)}")
+        return
+    for number, cells in lines:
+        any_row, where = True, f"{path}: line {number}"
+        if len(cells) != len(head):
+            yield Problem(where, f"has {len(cells)} cells", f"write one for each of {', '.join(head)}")
+            continue
+        texts = dict(zip(head, cells, strict=True))
+        row = {**texts, "label": label_of(texts["label"])}
+        wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled")]
+        yield from wrong
+        if not wrong:
+            yield Labelled(turns_of(texts["context"]), texts["reply"], float(row["label"]), texts["source"], texts["licence"])
+    if not any_row:
+        yield Problem(str(path), "holds no row", "leave it out, or write rows below its columns")
 
 
 def turns_of(text: str) -> Context:
@@ -72,11 +74,9 @@ def turns_of(text: str) -> Context:
     return turns
 
 
-def _number(text: str) -> str | float:
-    try:
-        return float(text) if re.fullmatch(r"\s*[0-9]*\.?[0-9]+(e-?[0-9]+)?\s*", text, re.IGNORECASE) else text
-    except ValueError:
-        return text
+def label_of(text: str) -> str | float:
+    """The number that a cell holds, or what it holds instead."""
+    return float(text) if NUMBER.fullmatch(text.strip()) else text
 
 
 def sources_of(rows: Sequence[Labelled]) -> tuple[dict[str, str], ...]:

@@ -53,6 +53,12 @@ class Lessons:
     sources: tuple[Mapping[str, str], ...] = ()
     made_of: Mapping[str, Any] = field(default_factory=dict)
 
+    def texts(self) -> Iterator[str]:
+        """All replies, some more than once."""
+        yield from (one.reply for one in self.singles)
+        for pair in self.pairs:
+            yield from (pair.winner, pair.loser)
+
 
 def lessons_of(task: Task) -> Lessons:
     """The lessons of a task.

@@ -46,6 +46,7 @@ class Range:
         self.bounds: list[int] = []
 
     def take(self, side: Segments) -> None:
+        """Takes note of texts."""
         lengths = [sum(len(words) for words, _ in sentences(text)) for text in side.texts]
         self.bounds = [min([*self.bounds[:1], *lengths]), max([*self.bounds[1:], *lengths])]
 
