@@ -17,7 +17,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-import transformers
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.design.dataset import COLUMNS, MANIFEST, OPTIONAL, SPLITS, file_of
@@ -30,32 +29,15 @@ from empathy_eval.raters.students.lessons import lessons_of
 from empathy_eval.raters.students.losses import combined, ranking, regression
 from empathy_eval.raters.students.teaching import Record
 from empathy_eval.raters.students.train import train
-from tokenizers import Tokenizer, models, pre_tokenizers, processors
 from torch.autograd import gradcheck
+
+from tests.doubles.encoders import WORDS, made_encoder
 
 Row = dict[str, Any]
 LONG = "LONG" in os.environ
 KILLS = 10 if "KILLS" in os.environ else 2
-WORDS = ["warm", "cold", "on", "off", "the", "a", "is", "it", "so", "now", "here", "then"]
 TEACHER = "scripted"
 COURSE = Course(max_tokens=32, rate=3e-3, epochs=2, patience=9, save_seconds=0)
-
-
-def made_encoder(folder: Path, seed: int = 1, **shape: int) -> Path:
-    """A tiny RoBERTa with random weights, and its tokenizer."""
-    special = ["<s>", "<pad>", "</s>", "<unk>"]
-    vocabulary = {word: number for number, word in enumerate([*special, *WORDS, "Seeker", "Helper", ":"])}
-    words = Tokenizer(models.WordLevel(vocabulary, "<unk>"))
-    words.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation()])
-    words.post_processor = processors.RobertaProcessing(("</s>", 2), ("<s>", 0))
-    names = {"bos_token": "<s>", "cls_token": "<s>", "eos_token": "</s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-    transformers.PreTrainedTokenizerFast(tokenizer_object=words, model_max_length=64, **names).save_pretrained(folder)
-    shape = {"hidden_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 32, **shape}
-    config = transformers.RobertaConfig(vocab_size=len(vocabulary), max_position_embeddings=66, type_vocab_size=1, pad_token_id=1, **shape)
-    with torch.random.fork_rng():
-        torch.manual_seed(seed)
-        transformers.RobertaModel(config).save_pretrained(folder)
-    return folder
 
 
 @pytest.fixture(scope="module")
@@ -414,14 +396,13 @@ def with_first(change: Row) -> Callable[[list[Row]], list[Row]]:
 
 
 def test_values_and_texts_that_cannot_be_are_refused(task: Task, taught_by: Path, tmp_path: Path) -> None:
-    for number, (config, change, said) in enumerate(
-        [
-            ("annotations", {"value": 1.2}, "has the value 1.2 of content"),
-            ("annotations", {"variant": "far_apathetic"}, 'has annotations of "far_apathetic" of 001-00000-t01, but no such text'),
-            ("comparisons", {"winner": "reference"}, 'won by "reference"'),
-            ("annotations", {"value": None}, 'the column "value" does not hold'),
-        ]
-    ):
+    odd: list[tuple[str, Row, str]] = [
+        ("annotations", {"value": 1.2}, "has the value 1.2 of content"),
+        ("annotations", {"variant": "far_apathetic"}, 'has annotations of "far_apathetic" of 001-00000-t01, but no such text'),
+        ("comparisons", {"winner": "reference"}, 'won by "reference"'),
+        ("annotations", {"value": None}, 'the column "value" does not hold'),
+    ]
+    for number, (config, change, said) in enumerate(odd):
         release = changed(taught_by, tmp_path / str(number), config, with_first(change))
         with pytest.raises(InputError, match=said):
             lessons_of(replace(task, release=release))
