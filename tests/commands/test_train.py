@@ -9,6 +9,8 @@ import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
 
+from tests.doubles.encoders import made_encoder
+
 
 def test_a_model_is_trained_told_of_and_scored_with(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "model"
@@ -48,3 +50,23 @@ def test_bad_input_exits_with_2_and_writes_nothing(light: Path, tmp_path: Path, 
     for arguments in ([str(tmp_path)], [str(light), "--contrasts", "kind>cold"]):
         assert main(["train", *arguments, "--out", str(out)]) == 2
         assert "Fix:" in capsys.readouterr().err and not out.exists()
+
+
+def test_what_a_kind_does_not_take_is_told_at_once(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    given = ["--teacher", "NAME", "--encoder", "x", "--shared", "--max-tokens", "64", "--objective", "ranking", "--also", "a.csv", "b.csv"]
+    assert main(["train", str(light), "--out", str(tmp_path / "model"), *given]) == 2
+    said = capsys.readouterr().err
+    for name in ("teacher", "encoder", "shared", "max-tokens", "objective", "also"):
+        assert f"--{name}: is nothing to the kind plain" in said
+    assert "use --kind students or encoder" in said and not (tmp_path / "model").exists()
+
+
+def test_students_without_a_teacher_are_trained_and_their_worth_told(light: Path, tmp_path: Path) -> None:
+    encoder, out = made_encoder(tmp_path / "tiny"), tmp_path / "model"
+    made = ee.train(light, out, kind="students", encoder=encoder, max_tokens=32)
+    assert made.config["parts"] == ["content"] and made.config["contrasts"] == ["reference>apathetic"]
+    assert made.config["settings"]["objective"] == "ranking" and set(made.metrics["training"]["losses"]) == {"loss", "content ranking"}
+    card = (out / "README.md").read_text()
+    assert "Learned from pairs of texts" in card and "| encoder | tiny, SHA-256" in card
+    rated = ee.score(light, [f"empathyscore:model={out}"], shortcuts=False)
+    assert "EmpathyScore (model)" in str(rated)

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.evaluation import embedding
-from empathy_eval.evaluation.embedding import PLACES, RIDGE, Embedding, embedding_of, margins_of, sampled
+from empathy_eval.evaluation.embedding import RIDGE, Embedding, embedding_of, margins_of, sampled
 from empathy_eval.evaluation.shortcuts import audit
+from empathy_eval.metrics.embedder import PLACES
 from empathy_eval.releases.write import Released
 
 

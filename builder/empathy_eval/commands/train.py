@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,16 @@ examples:
   empathy-eval train build/demo/release --out build/model
   empathy-eval train build/demo/release --out build/model --contrasts equal-closeness
   empathy-eval train build/demo/release --out build/model --contrasts "reference>apathetic" --json
+  empathy-eval train build/demo/release --out build/encoder --kind encoder
+  empathy-eval train build/demo/release-judged --out build/students --kind students --teacher NAME
   empathy-eval score build/demo/release --metric empathyscore:model=build/model --split test
 
 Measure a model on a split that it was not trained on. docs/empathyscore.md says what it is, and what it does not show.
 """
+KINDS = (
+    "what learns: plain, a weighted sum of counted features (default); encoder, the same with embeddings by a frozen encoder; students, "
+    "encoders that are fine-tuned"
+)
 CONTRASTS = (
     '"WINNER>LOSER", which text should score higher: reference>apathetic (default), near_empathetic>apathetic, '
     "empathetic>far_apathetic, empathetic>apathetic, or equal-closeness for the second and third; repeatable"
@@ -30,25 +37,40 @@ CONTRASTS = (
 
 def train(
     release: str | Path, out: str | Path, *, kind: str = "plain", contrasts: str | Sequence[str] = ("reference>apathetic",),
-    split: str | Sequence[str] = ("train",), progress: Callable[[int], None] | None = None,
+    split: str | Sequence[str] = ("train",), teacher: str | None = None, encoder: str | Path | None = None,
+    also: Sequence[str | Path] = (), objective: str | None = None, shared: bool = False, max_tokens: int | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> Model:  # fmt: skip
     """Trains a model of EmpathyScore from the pairs of a release, and writes it into the folder ``out``.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. ``contrasts`` says which pairs teach, as ``winner>loser``, ``split``
     the splits that they are of. What the model is worth on the splits that it was not trained on is in its ``metrics``, and in its folder
-    with its card. ``progress`` is told of pairs that were read. The same data gives the same bytes.
+    with its card. ``progress`` is told of pairs that were read, and of lessons. The same data gives the same bytes, those of students on
+    one machine. A training that was stopped goes on where it was.
+
+    The kinds ``encoder`` and ``students`` take an ``encoder``: a folder, or a name of the Hub. Students take a ``teacher``, a judge whose
+    annotations the release has, and then have two parts; ``also``, CSV files of labelled data (docs/metrics.md); the ``objective``, both,
+    regression or ranking; whether the parts have one ``shared`` encoder; and the ``max_tokens`` of a conversation with its reply.
 
     Raises:
-        InputError: if it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, or
-            ``out`` holds something else.
+        InputError: if it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, the kind
+            does not take what is given, packages are missing, or ``out`` holds something else.
         JobError: if the folder cannot be written.
     """
+    from empathy_eval.base.errors import InputError
     from empathy_eval.raters.students.contrasts import task_of
+    from empathy_eval.raters.students.kinds import stray
     from empathy_eval.raters.students.train import train
     from empathy_eval.releases.fetch import release_folder
 
     pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))
+    asked: dict[str, Any] = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}
+    told: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
+    if problems := stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}):
+        raise InputError(problems)
     task = task_of(release_folder(release), pairs, splits, progress or (lambda pairs: None))
+    course = replace(task.course, **{name: one for name, one in asked.items() if one is not None})
+    task = replace(task, course=course, **{name: one for name, one in told.items() if one is not None})
     return train(task, kind, Path(out))
 
 
@@ -64,8 +86,7 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--out", type=Path, required=True, metavar="MODEL", help="the folder of the model; an older model in it is replaced")
-    # What only some kinds take (a teacher, an encoder) is added here, in train() and in Task.
-    verb.add_argument("--kind", choices=("plain",), default="plain", help="what learns: plain, a weighted sum of counted features")
+    verb.add_argument("--kind", choices=("plain", "encoder", "students"), default="plain", help=KINDS)
     verb.add_argument("--contrasts", action="append", metavar="PAIRS", help=CONTRASTS)
     verb.add_argument(
         "--split",
@@ -73,8 +94,19 @@ def add(verbs: Any) -> None:
         choices=("train", "validation", "test"),
         help="learn from this split (default: train); repeatable; only what is left out can say what the model is worth",
     )
+    _add_of_kinds(verb.add_argument_group("encoders and students"))
     verb.add_argument("--json", action="store_true", help="print what it is made of and what it is worth as JSON")
     verb.set_defaults(run=run)
+
+
+def _add_of_kinds(group: Any) -> None:
+    """What only some kinds take."""
+    group.add_argument("--encoder", metavar="FOLDER", help="a folder or a name of the Hub, safetensors alone (default: a small one)")
+    group.add_argument("--teacher", metavar="NAME", help='the judge of the rubric "teacher" that students learn from, flow and content')
+    group.add_argument("--also", action="extend", nargs="+", type=Path, default=[], metavar="CSV", help="labelled data for content, in CSV")
+    group.add_argument("--objective", choices=("both", "regression", "ranking"), help="what students are taught (default: both)")
+    group.add_argument("--shared", action="store_true", help="one encoder for flow and content, not two")
+    group.add_argument("--max-tokens", type=int, metavar="N", help="tokens of a conversation's end with its reply (default: 512)")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -84,7 +116,9 @@ def run(options: argparse.Namespace) -> int:
     with tqdm(unit="pair", desc="train", disable=None) as bar:
         model = train(
             options.release, options.out, kind=options.kind, contrasts=options.contrasts or ("reference>apathetic",),
-            split=options.split or ("train",), progress=lambda pairs: (bar.update(pairs), None)[1],
+            split=options.split or ("train",), teacher=options.teacher, encoder=options.encoder, also=options.also,
+            objective=options.objective, shared=options.shared, max_tokens=options.max_tokens,
+            progress=lambda pairs: (bar.update(pairs), None)[1],
         )  # fmt: skip
     print(json.dumps(model.to_json(), indent=2, ensure_ascii=False) if options.json else "\n".join(model_table(model)))
     return 0
@@ -93,7 +127,9 @@ def run(options: argparse.Namespace) -> int:
 def model_table(model: Model) -> Iterator[str]:
     """What was trained and how often it is right, as lines for a terminal."""
     config, trained = model.config, model.metrics["trained_on"]
-    release, learned = config["release"], f"{trained['pairs']} pairs ({', '.join(config['contrasts'])})"
+    release, single = config["release"], config["settings"].get("singles")
+    by = ", ".join(config["contrasts"]) or f"by {config['settings'].get('teacher')}"
+    learned = f"{trained['pairs']} pairs ({by})" + (f" and {single} single texts" if single else "")
     splits = ", ".join(config["splits"])
     yield f"model: {model.folder}, {config['kind']}, from {learned} of {release['name']} {release['version']}, {splits}"
     for split, tables in model.metrics["splits"].items():

@@ -11,7 +11,7 @@ import numpy as np
 from empathy_eval.base.errors import InputError, missing_package
 from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
 from empathy_eval.evaluation.bag_of_words import Counts
-from empathy_eval.metrics.bertscore import TOKENS, BertScore, batches
+from empathy_eval.metrics.embedder import PLACES, Embedder
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.weights import FILE, PACKAGED, folder_of
 
@@ -19,13 +19,11 @@ NAME = "embedding"
 LAYER = 6
 # So many pairs at most are embedded.
 MOST = 5000
-# Places of an embedding that most machines agree on.
-PLACES = 4
 # What is added to the squares of each dimension, so that few pairs do not fit it to themselves.
 RIDGE = 10.0
 
 
-class Embedding(BertScore):
+class Embedding(Embedder):
     """The packaged model as BERTScore loads it; a text is the mean of its tokens' vectors, of length 1."""
 
     def __init__(self) -> None:
@@ -43,24 +41,6 @@ class Embedding(BertScore):
             model=PACKAGED, layer=LAYER, weights=digest_file(folder_of(PACKAGED) / FILE)[:12], pooled="mean,normalised", places=PLACES,
             form="ridge-of-differences", ridge=RIDGE, sample=MOST, drawn="sha256", **versions,
         )  # fmt: skip
-
-    def embedded(self, texts: Sequence[str]) -> Array:
-        """The embedding of each text, shape (texts, dimensions); one that comes again is embedded once."""
-        import torch
-        from bert_score.utils import bert_encode, padding, sent_encode
-
-        place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        # bert-score's own way with an empty text does not work with today's transformers.
-        ids = [sent_encode(self._tokenizer, text) if text.strip() else self._tokenizer.encode("") for text in place]
-        found: Any = np.zeros((len(ids), self._model.config.hidden_size))
-        with torch.inference_mode():
-            for rows in batches([len(one) for one in ids], TOKENS[self._device]):
-                tokens, _, mask = padding([ids[row] for row in rows], self._tokenizer.pad_token_id or 0)
-                mask = mask.to(self._device)
-                vectors = bert_encode(self._model, tokens.to(self._device), attention_mask=mask)
-                pooled = (vectors * mask.unsqueeze(-1)).sum(dim=1).double()
-                found[rows] = (pooled / pooled.norm(dim=-1, keepdim=True)).cpu().numpy()
-        return np.asarray(np.round(found, PLACES)[[place[text] for text in texts]])
 
 
 def embedding_of(settings: Mapping[str, Any], without: Collection[str] = ()) -> Embedding | None:

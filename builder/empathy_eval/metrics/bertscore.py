@@ -43,7 +43,7 @@ class BertScore(MeanMetric):
         except ImportError as error:
             raise missing_package("report: bertscore", "bertscore", WITHOUT) from error
         logging.getLogger("transformers").setLevel(logging.ERROR)
-        self._device = _device()
+        self._device = device()
         self._tokenizer: Any = get_tokenizer(str(folder))
         self._model: Any = get_model(str(folder), layer).to(self._device)
         weights = digest_file(folder / FILE)[:12] if model == PACKAGED or is_hash(named) else _digest(self._model)
@@ -59,7 +59,7 @@ class BertScore(MeanMetric):
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._device = _device()
+        self._device = device()
         self._model = self._model.to(self._device)
 
     def score_all(self, segments: Segments) -> list[float]:
@@ -99,7 +99,8 @@ class BertScore(MeanMetric):
         return embedded
 
 
-def _device() -> str:
+def device() -> str:
+    """``cuda`` where there is one, else ``cpu``."""
     import torch
 
     return "cuda" if torch.cuda.is_available() else "cpu"

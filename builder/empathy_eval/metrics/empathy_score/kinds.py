@@ -10,7 +10,11 @@ from empathy_eval.metrics.empathy_score.model_folder import ModelFolder
 from empathy_eval.metrics.protocol import Array, Segments
 
 # Kind: the class that scores with it, made from a ModelFolder. It is imported when a model of the kind is loaded.
-KINDS = {"plain": "empathy_eval.metrics.empathy_score.plain:Plain"}
+KINDS = {
+    "plain": "empathy_eval.metrics.empathy_score.plain:Plain",
+    "encoder": "empathy_eval.metrics.empathy_score.embedded:Embedded",
+    "students": "empathy_eval.metrics.empathy_score.students:Students",
+}
 
 
 class Scorer(Protocol):
@@ -19,6 +23,8 @@ class Scorer(Protocol):
     # Whether its scores are costly and are kept; whether it can be pickled and runs in several processes.
     keep: bool
     share: bool
+    # Decimal places that are the same in every process.
+    places: int
 
     def content(self, segments: Segments) -> Array:
         """How empathetic each text is by what it says, shape (texts,)."""

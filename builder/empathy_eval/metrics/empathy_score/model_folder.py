@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,9 @@ from empathy_eval.metrics.empathy_score.tensors import Arrays, arrays_of
 
 CONFIG, WEIGHTS, WORTH, CARD, CHECKSUMS = "config.json", "model.safetensors", "metrics.json", "README.md", "checksums.txt"
 HASHED = (CARD, CONFIG, WORTH, WEIGHTS)
+# What students have beside these: the shape of their encoder, and its tokenizer.
+ENCODER, TOKENIZER = "encoder.json", "tokenizer.json"
+OF_STUDENTS = (ENCODER, TOKENIZER)
 # Models that are packaged, each a folder of ``empathyscore/``.
 PACKAGED = ("plain",)
 # Keys of a configuration that tell it from those of other models.
@@ -25,7 +28,8 @@ ANEW = "fetch or train the model anew"
 
 @dataclass(frozen=True)
 class ModelFolder:
-    """What a folder holds, once its hashes are known to be right: its name, its settings, its arrays, and the hash of both.
+    """What a folder holds, once its hashes are known to be right: its name, its settings, its arrays, the hash of all that scores, and
+    the files that only some kinds have.
 
     That hash is of what can change a score, so that neither a figure in ``metrics.json`` nor a word of the card changes it.
     """
@@ -35,6 +39,7 @@ class ModelFolder:
     config: Mapping[str, Any]
     arrays: Arrays
     sha256: str
+    files: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def folder_of(model: str) -> Path:
@@ -55,7 +60,7 @@ def read_model(model: str) -> ModelFolder:
     sums = (path / CHECKSUMS).read_bytes()
     told = _told(path, sums)
     held, problems = dict[str, bytes](), list[Problem]()
-    for name in HASHED:
+    for name in told:
         if not (path / name).is_file():
             problems.append(Problem(str(path / name), "is not there", ANEW))
             continue
@@ -68,7 +73,9 @@ def read_model(model: str) -> ModelFolder:
     config = _json(held[CONFIG], path / CONFIG)
     check(config, "empathyscore_config", path / CONFIG)
     name = model if is_packaged(model) else path.resolve().name
-    return ModelFolder(name, path, config, arrays_of(held[WEIGHTS], path / WEIGHTS), identity(held[CONFIG], held[WEIGHTS]))
+    files = {one: held[one] for one in OF_STUDENTS if one in held}
+    arrays = arrays_of(held[WEIGHTS], path / WEIGHTS)
+    return ModelFolder(name, path, config, arrays, identity(held[CONFIG], held[WEIGHTS], *files.values()), files)
 
 
 def is_packaged(model: str) -> bool:
@@ -88,9 +95,9 @@ def published_model(model: str) -> str:
     return f"{read.name}@sha256:{read.sha256}"
 
 
-def identity(config: bytes, weights: bytes) -> str:
-    """The hash of what scores: the settings and the weights as they lie in their files."""
-    return digest_bytes(f"{digest_bytes(config)} {digest_bytes(weights)}".encode())
+def identity(config: bytes, weights: bytes, *files: bytes) -> str:
+    """The hash of what scores: the settings, the weights and what else a kind needs, as they lie in their files."""
+    return digest_bytes(" ".join(map(digest_bytes, (config, weights, *files))).encode())
 
 
 def checksums_text(files: Mapping[str, bytes]) -> str:
@@ -109,7 +116,7 @@ def is_model(path: Path) -> bool:
 def _told(path: Path, sums: bytes) -> dict[str, str]:
     lines = [line.split("  ", 1) for line in sums.decode(errors="replace").splitlines()]
     told = {parts[1]: parts[0] for parts in lines if len(parts) == 2}
-    if set(told) != set(HASHED) or len(lines) != len(HASHED):
+    if set(told) not in (set(HASHED), {*HASHED, *OF_STUDENTS}) or len(lines) != len(told):
         raise input_error(path / CHECKSUMS, f"does not name {', '.join(HASHED)}, each once and nothing else", ANEW)
     return told
 

@@ -46,7 +46,7 @@ class Direction:
 class Plain:
     """A plain model at work; it reads the reply and what the seeker said last."""
 
-    keep, share = False, True
+    keep, share, places = False, True, 6
 
     def __init__(self, folder: ModelFolder) -> None:
         """Takes the weights of a folder.
@@ -54,27 +54,41 @@ class Plain:
         Raises:
             InputError: if it was trained with other word lists, or its arrays do not fit them.
         """
-        lists, told = word_lists(), folder.config["features"]
-        names = lists.names
-        if told is None or (told["names"], told["sha256"], told["vader"]) != (names, lists.sha256, lists.vader):
-            what = "was trained with other word lists than this version has (empathyscore/features.yaml, and the lexicon of vaderSentiment)"
-            raise input_error(folder.path, what, "train it anew, or use the version that trained it")
-        shapes = {name: one.shape for name, one in folder.arrays.items()}
-        clip = folder.config["settings"].get("clip")
-        if shapes != {name: (1,) if name == "scale" else (len(names),) for name in ARRAYS} or not isinstance(clip, int | float):
-            raise input_error(folder.path, "does not hold what a plain model has", ANEW)
-        values = {name: np.asarray(one, dtype=np.float64) for name, one in folder.arrays.items()}
-        if not all(np.isfinite(one).all() for one in values.values()):
-            raise input_error(folder.path, "has weights that are no numbers", ANEW)
-        self.direction = Direction(values["means"], values["spreads"], values["weights"], float(values["scale"][0]), clip)
+        self.direction = direction_of(folder)
 
     def content(self, segments: Segments) -> Array:
         """How empathetic each text is."""
-        return self.direction.scores(_features().of(segments))
+        return self.direction.scores(shares_of(segments))
 
     def flow(self, segments: Segments) -> Array:
         """A plain model has no such part."""
         raise NotImplementedError("a plain model has no flow")
+
+
+def direction_of(folder: ModelFolder, more: int = 0) -> Direction:
+    """The direction that a folder holds, over the features of the word lists and so many others.
+
+    Raises:
+        InputError: if it was trained with other word lists, or its arrays do not fit them.
+    """
+    lists, told = word_lists(), folder.config["features"]
+    names = lists.names
+    if told is None or (told["names"], told["sha256"], told["vader"]) != (names, lists.sha256, lists.vader):
+        what = "was trained with other word lists than this version has (empathyscore/features.yaml, and the lexicon of vaderSentiment)"
+        raise input_error(folder.path, what, "train it anew, or use the version that trained it")
+    shapes = {name: one.shape for name, one in folder.arrays.items()}
+    clip = folder.config["settings"].get("clip")
+    if shapes != {name: (1,) if name == "scale" else (len(names) + more,) for name in ARRAYS} or not isinstance(clip, int | float):
+        raise input_error(folder.path, f"does not hold what a model of its kind has, {folder.config['kind']}", ANEW)
+    values = {name: np.asarray(one, dtype=np.float64) for name, one in folder.arrays.items()}
+    if not all(np.isfinite(one).all() for one in values.values()):
+        raise input_error(folder.path, "has weights that are no numbers", ANEW)
+    return Direction(values["means"], values["spreads"], values["weights"], float(values["scale"][0]), clip)
+
+
+def shares_of(segments: Segments) -> Shares:
+    """The features of the packaged word lists, in millionths."""
+    return _features().of(segments)
 
 
 @cache

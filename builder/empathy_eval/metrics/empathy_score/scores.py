@@ -50,7 +50,7 @@ class EmpathyScore(MeanMetric):
             what = f'has no flow: a model of the kind "{config["kind"]}" scores content alone'
             raise input_error(f"empathyscore-flow: model {folder.name}", what, "use empathyscore, or a model that was trained with flow")
         self._scorer = scorer or scorer_of(folder)
-        self.keep, self.share = self._scorer.keep, self._scorer.share
+        self.keep, self.share, self.places = self._scorer.keep, self._scorer.share, self._scorer.places
         parts = {"both": BOTH if has_flow else (CONTENT,), CONTENT: (CONTENT,), FLOW: (FLOW,)}[part]
         self._weights = {one: 1.0 if len(parts) == 1 else alpha if one == FLOW else 1 - alpha for one in parts}
         self.name = f"EmpathyScore{'' if part == 'both' else f' {part}'} ({folder.name})"

@@ -46,7 +46,7 @@ def arrays_of(data: bytes, where: object) -> Arrays:
             raise ValueError(f"a header of {length:,} bytes")
         header = json.loads(data[8 : 8 + length])
         header.pop("__metadata__", None)
-        body, found = data[8 + length :], Arrays()
+        body, found = memoryview(data)[8 + length :], Arrays()
         for name, one in header.items():
             start, end = one["data_offsets"]
             found[name] = np.frombuffer(body[start:end], dtype=KINDS[one["dtype"]]).reshape(one["shape"])

@@ -12,8 +12,10 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import canonical_json, digest_bytes, digest_file
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR
-from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of
+from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, file_of
 from empathy_eval.metrics.protocol import Segments
+from empathy_eval.metrics.weights import PACKAGED
+from empathy_eval.raters.students.course import Course
 
 REFERENCE = "reference"
 # Contrast: the config that has it, and its winner and loser.
@@ -33,13 +35,18 @@ DEFAULT_SPLITS = ("train",)
 class Task:
     """What a student is trained from: a release and what of its data, each in one order whatever the order it was asked in.
 
-    What only some kinds take (a teacher, an encoder) is added here, with a default.
+    Only some kinds take a teacher (whose annotations a release has), an encoder, more labelled data, a course and a folder for checkpoints.
     """
 
     release: Path
     contrasts: tuple[str, ...] = DEFAULT
     splits: tuple[str, ...] = DEFAULT_SPLITS
     progress: Callable[[int], None] = field(default=lambda pairs: None, compare=False)
+    teacher: str | None = None
+    encoder: str = PACKAGED
+    also: tuple[Path, ...] = ()
+    course: Course = Course()
+    checkpoint: Path | None = field(default=None, compare=False)
 
 
 def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> Task:
@@ -88,13 +95,52 @@ class Data:
         return digest_bytes("".join(f"{self.files[name]}  {name}\n" for name in sorted(self.files)).encode())
 
 
+class Seen:
+    """What is read of a release, noted part by part."""
+
+    def __init__(self, release: Path) -> None:
+        self._release = release
+        self._files: dict[str, str] = {}
+        self._rows: list[bytes] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def take(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Takes note of rows."""
+        self._rows += [hashlib.sha256(canonical_json([what, row])).digest() for row in rows]
+
+    def rows_of(self, config: str, split: str, names: Sequence[str], empty: str = "") -> Iterator[list[dict[str, Any]]]:
+        """The rows of a file, these columns of them, a part at a time; only the column ``empty`` may be without a value.
+
+        Raises:
+            InputError: if the file is missing, or does not hold what the data contract says.
+        """
+        path, kinds = file_of(self._release, config, split), (COLUMNS | OPTIONAL)[config]
+        for batch in table_batches(path, list(names)):
+            odd = [name for name in names if not batch.schema.field(name).type.equals(kinds.field(name).type)]
+            odd += [name for name in names if name != empty and batch.column(name).null_count]
+            if odd:
+                raise input_error(path, f'the column "{odd[0]}" does not hold what the data contract says', WHOLE)
+            rows = batch.to_pylist()
+            if any(turn is None or turn["role"] is None or turn["text"] is None for row in rows for turn in row.get("context", ())):
+                raise input_error(path, f'a turn of the column "context" of {config} is empty', WHOLE)
+            if rows:
+                yield rows
+        self._files |= hashes(self._release, [path])
+
+    @property
+    def data(self) -> Data:
+        """All that was read."""
+        return Data(self._files, digest_bytes(b"".join(sorted(self._rows))))
+
+
 class Reader:
     """Reads the pairs of a task a batch at a time, and knows the hashes of all that it has read."""
 
     def __init__(self, task: Task) -> None:
         self._task = task
-        self._files: dict[str, str] = {}
-        self._rows: list[bytes] = []
+        self.seen = Seen(task.release)
 
     def batches(self) -> Iterator[Batch]:
         """All pairs, contrast by contrast; the progress of the task is told of each.
@@ -105,37 +151,17 @@ class Reader:
         for contrast in self._task.contrasts:
             config, winner, loser = CONTRASTS[contrast]
             for split in self._task.splits:
-                path = file_of(self._task.release, config, split)
-                for rows in _rows_of(path, config, (winner, loser)):
-                    self._rows += [hashlib.sha256(canonical_json([contrast, row])).digest() for row in rows]
+                for rows in self.seen.rows_of(config, split, ("pair_id", "context", winner, loser)):
+                    self.seen.take(contrast, rows)
                     contexts = [row["context"] for row in rows]
                     sides = ([row[name] for row in rows] for name in (winner, loser))
                     yield Batch(contrast, [row["pair_id"] for row in rows], *(Segments(texts, (), contexts) for texts in sides))
                     self._task.progress(len(rows))
-                self._files |= hashes(self._task.release, [path])
-        if not self._rows:
+        if not self.seen:
             what = f"holds no pairs of {', '.join(self._task.contrasts)} in {', '.join(self._task.splits)}"
             raise input_error(self._task.release, what, "name other contrasts or splits, or a release with controls")
-
-    @property
-    def data(self) -> Data:
-        """What was read so far."""
-        return Data(self._files, digest_bytes(b"".join(sorted(self._rows))))
 
 
 def hashes(release: Path, paths: Iterable[Path]) -> dict[str, str]:
     """The SHA-256 of files of a release by their name in it."""
     return {path.relative_to(release).as_posix(): digest_file(path) for path in paths}
-
-
-def _rows_of(path: Path, config: str, texts: Sequence[str]) -> Iterator[list[dict[str, Any]]]:
-    names = ["pair_id", "context", *texts]
-    for batch in table_batches(path, names):
-        odd = [name for name in names if not batch.schema.field(name).type.equals(COLUMNS[config].field(name).type)]
-        if odd or any(batch.column(name).null_count for name in names):
-            raise input_error(path, f'the column "{(odd or names)[0]}" does not hold what the data contract says', WHOLE)
-        rows = batch.to_pylist()
-        if any(turn is None or turn["role"] is None or turn["text"] is None for row in rows for turn in row["context"]):
-            raise input_error(path, f'a turn of the column "context" of {config} is empty', WHOLE)
-        if rows:
-            yield rows

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import Problem, input_error
 from empathy_eval.metrics.empathy_score.tensors import Arrays
 from empathy_eval.raters.students.contrasts import Data, Task
 
 # Kind: the function that trains it from a Task. It is imported when a student of the kind is trained; what scores with it is a row of
 # ``metrics/empathy_score/kinds``.
-TRAINERS = {"plain": "empathy_eval.raters.students.plain:train"}
+TRAINERS = {
+    "plain": "empathy_eval.raters.students.plain:train",
+    "encoder": "empathy_eval.raters.students.embedded:train",
+    "students": "empathy_eval.raters.students.fine_tuned:train",
+}
+# What only some kinds take: the argument, and the kinds.
+TAKEN = {
+    "teacher": ("students",), "also": ("students",), "objective": ("students",), "shared": ("students",), "max_tokens": ("students",),
+    "encoder": ("students", "encoder"),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What was learned: the arrays, all settings that could change a number, how many pairs taught it, what was read of the release,
-    the range of the training texts, the features (None: no such), the encoder, and what it is made of beside the release.
+    """What was learned: the arrays, all settings that could change a number, how many pairs taught it, what was read of
+    the release, the range of the training texts, the features (None: no such), the encoder, and what it is made of beside the release.
+
+    ``contrasts`` are those that taught it, None where all of the task did; ``files`` lie beside the weights; ``training`` is what is
+    told of the training itself.
     """
 
     arrays: Arrays
@@ -31,6 +43,9 @@ class Trained:
     encoder: Mapping[str, Any] | None = None
     parts: tuple[str, ...] = ("content",)
     sources: tuple[Mapping[str, str], ...] = ()
+    contrasts: tuple[str, ...] | None = None
+    files: Mapping[str, bytes] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
 
 
 def trainer_of(kind: str) -> Callable[[Task], Trained]:
@@ -44,3 +59,12 @@ def trainer_of(kind: str) -> Callable[[Task], Trained]:
     module, _, name = TRAINERS[kind].partition(":")
     found: Callable[[Task], Trained] = getattr(import_module(module), name)
     return found
+
+
+def stray(kind: str, given: Mapping[str, Any]) -> list[Problem]:
+    """What is wrong with arguments, those that were given, for a kind that does not take them."""
+    return [
+        Problem(f"--{name.replace('_', '-')}", f"is nothing to the kind {kind}", f"leave it out, or use --kind {' or '.join(TAKEN[name])}")
+        for name in given
+        if kind not in TAKEN[name]
+    ]

@@ -14,27 +14,41 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.metrics.empathy_score.features import UNIT, Features, Shares, sentences
+from empathy_eval.metrics.empathy_score.features import UNIT, Features, sentences
 from empathy_eval.metrics.empathy_score.plain import Direction
 from empathy_eval.metrics.empathy_score.word_lists import word_lists
 from empathy_eval.metrics.protocol import Segments
-from empathy_eval.raters.students.contrasts import Reader, Task
+from empathy_eval.raters.students.contrasts import Data, Reader, Task
 from empathy_eval.raters.students.kinds import Trained
 
 SHRINKAGE, CLIP, PLACES = 4, 3, 6
 Kept = NDArray[np.int32]
+Whole = NDArray[np.signedinteger[Any]]
 
 
 @dataclass(frozen=True)
 class Direct:
     """What a direction is made of: the features of winners and of losers in millionths, row by row."""
 
-    winners: Shares
-    losers: Shares
+    winners: Whole
+    losers: Whole
+
+
+class Range:
+    """The fewest and the most words of the texts that were seen."""
+
+    def __init__(self) -> None:
+        self.bounds: list[int] = []
+
+    def take(self, side: Segments) -> None:
+        """Takes note of texts."""
+        lengths = [sum(len(words) for words, _ in sentences(text)) for text in side.texts]
+        self.bounds = [min([*self.bounds[:1], *lengths]), max([*self.bounds[1:], *lengths])]
 
 
 def train(task: Task) -> Trained:
@@ -43,35 +57,40 @@ def train(task: Task) -> Trained:
     Raises:
         InputError: if there are no pairs, or a file of the release is damaged.
     """
-    lists, reader = word_lists(), Reader(task)
-    features, winners, losers, words = Features(lists), list[Kept](), list[Kept](), _Range()
+    reader = Reader(task)
+    features, winners, losers, words = Features(word_lists()), list[Kept](), list[Kept](), Range()
     for batch in reader.batches():
         for rows, side in ((winners, batch.winners), (losers, batch.losers)):
             # Half the memory: a million fits.
             rows.append(features.of(side).astype(np.int32))
             words.take(side)
-    direct = Direct(np.concatenate(winners).astype(np.int64), np.concatenate(losers).astype(np.int64))
-    learned = direction(direct)
+    return trained(Direct(np.concatenate(winners), np.concatenate(losers)), reader.seen.data, words)
+
+
+def trained(direct: Direct, data: Data, words: Range) -> Trained:
+    """The model of these features, of which the first are those of the word lists."""
+    lists, learned = word_lists(), direction(direct)
     settings = {
         "form": "mean-difference-over-pooled-spread", "shrinkage": SHRINKAGE, "clip": CLIP, "places": PLACES, "score": "logistic",
         "context": "the seeker's last turn", "scored": "shares of words and sentences",
     }  # fmt: skip
     told = {"names": lists.names, "sha256": lists.sha256, "vader": lists.vader}
-    both = np.concatenate([direct.winners, direct.losers])
-    ranges = {
-        name: [low / UNIT, high / UNIT] for name, low, high in zip(lists.names, both.min(0).tolist(), both.max(0).tolist(), strict=True)
-    }
+    low, high = (
+        [getattr(np, end)([side[:, place] for side in (direct.winners, direct.losers)]) / UNIT for place in range(len(lists.names))]
+        for end in ("min", "max")
+    )
+    ranges = {name: [float(one), float(other)] for name, one, other in zip(lists.names, low, high, strict=True)}
     arrays = {"means": learned.means, "spreads": learned.spreads, "weights": learned.weights, "scale": np.array([learned.scale])}
     return Trained(
-        arrays, settings, len(direct.winners), reader.data, {"languages": ["en"], "words": words.bounds, "features": ranges}, told,
+        arrays, settings, len(direct.winners), data, {"languages": ["en"], "words": words.bounds, "features": ranges}, told,
         sources=({"name": "vaderSentiment, its lexicon (the signs of its words)", "licence": "MIT"},),
     )  # fmt: skip
 
 
 def direction(direct: Direct) -> Direction:
     """What these pairs teach."""
-    both = np.concatenate([direct.winners, direct.losers])
-    means, spreads = _moments(both)
+    both = (direct.winners, direct.losers)
+    means, spreads = _moments(*both)
     _, of_winners = _moments(direct.winners)
     _, of_losers = _moments(direct.losers)
     gained, of_gained = _moments(direct.winners - direct.losers)
@@ -81,7 +100,7 @@ def direction(direct: Direct) -> Direction:
     ]
     cut = [np.array([round(one, PLACES) for one in some], dtype=np.float64) for some in (means, spreads, weights)]
     learned = Direction(cut[0], cut[1], cut[2], 1.0, CLIP)
-    sums = learned.sums(both).tolist()
+    sums = [one for side in both for one in learned.sums(side).tolist()]
     middle = math.fsum(sums) / len(sums)
     scale = math.sqrt(math.fsum((one - middle) ** 2 for one in sums) / len(sums))
     return replace(learned, scale=round(scale, PLACES))
@@ -97,23 +116,14 @@ def _weight(gain: float, pooled: float, spread: float, pairs: int) -> float:
     return gain / pooled * t * t / (t * t + SHRINKAGE)
 
 
-def _moments(shares: Shares) -> tuple[list[float], list[float]]:
-    """The mean and the standard deviation of each column in units of one, from whole sums."""
-    many = len(shares)
-    sums = [int(one) for one in shares.sum(axis=0)]
-    # A square is up to 10^12, so millions of them stay below 2^63.
-    squares = [int(one) for one in (shares * shares).sum(axis=0)]
-    means = [one / (many * UNIT) for one in sums]
-    spreads = [math.sqrt((many * square - one * one) / (many * many)) / UNIT for one, square in zip(sums, squares, strict=True)]
+def _moments(*sides: Whole) -> tuple[list[float], list[float]]:
+    """The mean and the standard deviation of each column of all sides together in units of one, from whole sums."""
+    many, means, spreads = sum(map(len, sides)), list[float](), list[float]()
+    for place in range(sides[0].shape[1]):
+        columns = [side[:, place].astype(np.int64) for side in sides]
+        total = sum(int(one.sum()) for one in columns)
+        # A square is up to 10^12, so millions of them stay below 2^63.
+        square = sum(int((one * one).sum()) for one in columns)
+        means.append(total / (many * UNIT))
+        spreads.append(math.sqrt((many * square - total * total) / (many * many)) / UNIT)
     return means, spreads
-
-
-class _Range:
-    """The fewest and the most words of the texts that were seen."""
-
-    def __init__(self) -> None:
-        self.bounds: list[int] = []
-
-    def take(self, side: Segments) -> None:
-        lengths = [sum(len(words) for words, _ in sentences(text)) for text in side.texts]
-        self.bounds = [min([*self.bounds[:1], *lengths]), max([*self.bounds[1:], *lengths])]

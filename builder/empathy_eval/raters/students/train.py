@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +60,20 @@ def train(task: Task, kind: str, out: Path) -> Model:
     manifest = read_manifest(task.release)
     if out.is_dir() and any(out.iterdir()) and not is_model(out):
         raise input_error(out, "holds something else than a model of EmpathyScore", "name another folder with --out")
-    learned = trainer(task)
+    checkpoint = out.with_name(f".{out.name}.checkpoint")
+    learned = trainer(replace(task, checkpoint=checkpoint))
     config = _config(task, kind, learned, manifest)
     check(config, "empathyscore_config", CONFIG)
-    files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays)}
-    model = ModelFolder(kind, out, config, learned.arrays, identity(files[CONFIG], files[WEIGHTS]))
+    files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays), **learned.files}
+    model = ModelFolder(kind, out, config, learned.arrays, identity(*files.values()), learned.files)
     metrics = worth_of(EmpathyScore.of(model, scorer_of(model)), task, learned.pairs)
+    metrics |= {"training": learned.training} if learned.training else {}
     files |= {WORTH: _json(metrics), CARD: _card(config, metrics, learned).encode()}
     with whole_folder(out, made_by=CHECKSUMS) as folder:
         for name, data in files.items():
             (folder / name).write_bytes(data)
         (folder / CHECKSUMS).write_bytes(checksums_text(files).encode())
+    shutil.rmtree(checkpoint, ignore_errors=True)
     return Model(out, config, metrics)
 
 
@@ -80,7 +84,7 @@ def _config(task: Task, kind: str, learned: Trained, manifest: Mapping[str, Any]
         "kind": kind,
         "parts": list(learned.parts),
         "features": learned.features,
-        "contrasts": list(task.contrasts),
+        "contrasts": list(task.contrasts if learned.contrasts is None else learned.contrasts),
         "splits": list(task.splits),
         "release": {**named, "data": learned.data.sha256, "rows": learned.data.rows},
         "encoder": learned.encoder,

@@ -38,7 +38,7 @@ def worth_of(metric: MeanMetric, task: Task, pairs: int) -> Figures:
     read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held])]
     return {
         "data": hashes(task.release, read),
-        "trained_on": {"pairs": pairs, "contrasts": list(task.contrasts), "splits": list(task.splits)},
+        "trained_on": {"pairs": pairs, "contrasts": [] if task.teacher else list(task.contrasts), "splits": list(task.splits)},
         "signatures": {one.name: one.signature for one in rows},
         "splits": {split: _on_stand(rows, task, split) for split in held},
     }
@@ -48,7 +48,9 @@ def _baselines(task: Task) -> list[MeanMetric]:
     """Words alone as the student's own pairs teach it and as those at equal closeness do, length and positive words."""
     quiet, found = replace(task, progress=lambda pairs: None), list[MeanMetric]()
     told = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
-    found.append(WordsAlone.of("words alone, same pairs", Reader(quiet).batches(), **told))
+    # What a teacher taught has no pairs of its own.
+    name = "words alone, same pairs" if task.teacher is None else f"words alone, {told['learned']}"
+    found.append(WordsAlone.of(name, Reader(quiet).batches(), **told))
     if task.contrasts != AT_EQUAL_CLOSENESS and column(task.release, "controls", "pair_id", task.splits):
         told = {**told, "learned": ",".join(AT_EQUAL_CLOSENESS)}
         equal = replace(quiet, contrasts=AT_EQUAL_CLOSENESS)
