@@ -320,7 +320,7 @@ def test_kills_change_no_byte(task: Task, tmp_path: Path) -> None:
         killed += stopped(task, tmp_path / "killed", moment) == signal.SIGKILL
     begun = list(tmp_path.glob(".killed.checkpoint/*"))
     train(task, "students", tmp_path / "killed")
-    assert killed and begun and files(tmp_path / "killed") == files(tmp_path / "whole")
+    assert killed >= KILLS // 2 and begun and files(tmp_path / "killed") == files(tmp_path / "whole")
 
 
 def test_a_checkpoint_of_other_settings_or_a_broken_one_is_passed_over(task: Task, tmp_path: Path) -> None:
