@@ -180,6 +180,22 @@ def test_empathyscore_is_trained_and_scored_with_as_written(light: Path, tmp_pat
     assert "are outside of what it was made for: shorter than all training texts" in said and "given length" in said
 
 
+def test_the_recipes_for_labels_of_others_give_what_train_reads(tmp_path: Path) -> None:
+    from empathy_eval.raters.students.labelled import read_labelled
+
+    posts = (
+        'sp_id,rp_id,seeker_post,response_post,level,rationales\n1,2,"I lost\nmy job.",I am so sorry.,2,I am so sorry|\n3,4,Hello.,Hm.,0,\n'
+    )
+    (tmp_path / "emotional-reactions-reddit.csv").write_text(posts)
+    said = [("seeker", "I feel low.", {}), ("supporter", "Since when?", {"strategy": "Question"}), ("seeker", "May.", {"feedback": "4"})]
+    dialogue = {"dialog": [{"speaker": who, "content": text, "annotation": mark} for who, text, mark in said]}
+    (tmp_path / "ESConv.json").write_text(json.dumps([dialogue]))
+    subprocess.run([sys.executable, "-c", blocks("empathyscore.md", "python")[0]], cwd=tmp_path, check=True)
+    rows = read_labelled([tmp_path / "epitome.csv", tmp_path / "esconv.csv"])
+    assert [(one.reply, one.label) for one in rows] == [("I am so sorry.", 1), ("Hm.", 0), ("Since when?", 0.75)]
+    assert rows[2].licence == "CC-BY-NC-4.0"
+
+
 def test_the_commands_of_shortcuts_run_as_written(light: Path, tmp_path: Path) -> None:
     shutil.copytree(light, tmp_path / "build" / "demo" / "release")
     said = ran(commands("shortcuts.md"), tmp_path)
