@@ -20,6 +20,7 @@ from empathy_eval.generation.build import build
 from empathy_eval.releases.write import Released, release
 from hypothesis import settings
 
+from tests.doubles import encoded_once
 from tests.doubles.browser import browser as browser
 from tests.doubles.browser import playwright as playwright
 from tests.doubles.browser import tab as tab
@@ -39,6 +40,11 @@ def pytest_configure(config: pytest.Config) -> None:
     cache = tempfile.TemporaryDirectory(prefix="empathy-eval-cache-")
     config.add_cleanup(cache.cleanup)
     os.environ["XDG_CACHE_HOME"] = cache.name
+
+
+def pytest_runtest_setup() -> None:
+    """A test that loads an encoder shares what it makes of the very same batch."""
+    encoded_once.share()
 
 
 def copy_world(folder: Path) -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -308,8 +309,11 @@ def audited(released: tuple[Path, Released], tmp_path_factory: pytest.TempPathFa
     return path
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1200, 1400])
+# Every width in one colour at least; both of each where there is time.
+SCREENS = [(390, "light"), (390, "dark"), (1200, "light"), (1400, "dark"), (1200, "dark"), (1400, "light")]
+
+
+@pytest.mark.parametrize("width, scheme", SCREENS if "LONG" in os.environ else SCREENS[:4])
 def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
     browser: Browser, audited: Path, tmp_path: Path, width: int, scheme: Any
 ) -> None:

@@ -23,7 +23,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int, str], str]:
     def tokens(most: int, reply: str) -> str:
         ((ids, kinds),) = Inputs(file.read_bytes(), most).of([told(SAID)], [reply])
         assert len(kinds) == len(ids) <= most
-        return " ".join(words.id_to_token(one) for one in ids)
+        return " ".join(str(words.id_to_token(one)) for one in ids)
 
     return tokens
 

@@ -169,8 +169,8 @@ def test_a_score_is_both_parts_weighed() -> None:
             return np.array([0.8])
 
     release = {"name": "x", "version": "1", "data": "0" * 64}
-    config = {"kind": "students", "parts": ["content", "flow"], "release": release, "splits": ["train"], "contrasts": []}
-    config |= {"features": None, "settings": {}, "training_range": {"languages": ["en"], "words": [1, 9], "features": {}}}
+    config: dict[str, Any] = {"kind": "students", "parts": ["content", "flow"], "release": release, "splits": ["train"], "contrasts": []}
+    config = config | {"features": None, "settings": {}, "training_range": {"languages": ["en"], "words": [1, 9], "features": {}}}
     from empathy_eval.metrics.empathy_score.model_folder import ModelFolder
 
     metric = EmpathyScore.of(ModelFolder("m", Path("m"), config, {}, "0" * 64), Scripted())

@@ -129,7 +129,7 @@ def test_names_that_the_configuration_does_not_have_are_all_told_with_those_it_h
 
 
 def test_something_must_be_left(built: Path, tmp_path: Path) -> None:
-    names = ["bleu", "rouge-l", "meteor", "chrf", "bertscore", "vader", "length", "dist-1", "dist-2", "dist-4"]
+    names = ["bleu", "rouge-l", "meteor", "chrf", "bertscore", "vader", "length", "dist-1", "dist-2", "dist-4", "empathyscore"]
     with pytest.raises(InputError, match="--without: leaves no metric"):
         release(built, tmp_path / "r", "0.1.0", without=names)
 
