@@ -35,6 +35,17 @@ def test_a_model_of_all_splits_knows_nothing_of_its_worth(light: Path, tmp_path:
     assert "nothing is known of texts that it has not seen" in " ".join((tmp_path / "model" / "README.md").read_text().split())
 
 
+@pytest.mark.parametrize("out, said", [("plain", "the name of a packaged model"), (".", "no name of its own"), ("file", "something else")])
+def test_a_place_that_no_model_can_have_is_refused_before_anything_is_learned(
+    out: str, said: str, light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file").touch()
+    monkeypatch.setattr("empathy_eval.raters.students.plain.train", None)
+    assert main(["train", str(light), "--out", out]) == 2
+    assert said in capsys.readouterr().err
+
+
 def test_a_folder_of_something_else_is_left_alone(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     other = tmp_path / "other"
     other.mkdir()

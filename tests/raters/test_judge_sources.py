@@ -7,6 +7,7 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
@@ -52,6 +53,38 @@ def test_controls_of_which_one_failed_are_none(built: Path, tmp_path: Path) -> N
     other = changed(built, tmp_path / "b", lambda outcome: one_control_less(outcome["pairs"][0]))
     first = next(iter(source_of(other).turns()))
     assert not first.controls and set(next(source_of(other).texts({first.name}, TEXTS))[2]) == {"reference", "apathetic", "empathetic"}
+
+
+def test_a_turn_without_the_texts_that_are_asked_for_is_not_judged_as_a_dialogue(built: Path, tmp_path: Path) -> None:
+    def no_controls(outcome: dict[str, Any]) -> None:
+        outcome["pairs"][0].update(near_empathetic=None, far_apathetic=None)
+
+    other, out = changed(built, tmp_path / "b", no_controls), tmp_path / "a"
+    left = cases_of(source_of(other), None, ("near_empathetic",))
+    assert any(not one.texts for one in left), "the sample has all turns, those without controls last"
+    annotate(other, out, rubric="three-point", model=Noted(), variants=["near_empathetic"], turns=None)
+    cases = read_annotations(out).cases
+    assert len(cases) == sum(bool(one.texts) for one in left)
+    assert {one.variant for case in cases for one in case.ratings} == {"near_empathetic"}
+
+
+def test_a_release_whose_train_split_is_empty_is_judged(light: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(light, tmp_path / "r"))
+    path = copy / "data" / "pairs" / "train.parquet"
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    left = sum(pq.read_metadata(path.parent / f"{split}.parquet").num_rows for split in ("validation", "test"))
+    assert len(list(source_of(copy).turns())) == left
+
+
+def test_what_is_no_build_at_all_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "build.json").write_text("5")
+    with pytest.raises(InputError):
+        annotate(tmp_path, tmp_path / "a", rubric="teacher", model=Judge())
+
+
+def test_a_judge_that_is_none_is_refused(light: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--model"):
+        annotate(light, tmp_path / "a", rubric="teacher", model=None)
 
 
 def test_of_a_partial_build_what_was_accepted_and_not_withdrawn_is_judged(built: Path, tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from empathy_eval.raters.judges.over_dialogues import over_dialogues, turns_of
 from empathy_eval.raters.judges.reckoning import reckoning_of
 from empathy_eval.raters.judges.released import released_annotations
 from empathy_eval.raters.judges.tag_audit import planned_in, tag_audit, tags_of_judge, tags_of_people
+from empathy_eval.raters.judges.told import _beside
 from empathy_eval.raters.judges.worth import Beside, worth_of
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify import verify
@@ -197,3 +198,12 @@ def test_agree_needs_the_release_that_has_the_plan(light: Path, folders: list[Pa
     assert "name one of them" in capsys.readouterr().err
     assert main(["agree", str(folders[2]), "--release", str(light), "--judge", "judge"]) == 2
     assert "here are tags alone" in capsys.readouterr().err
+
+
+def test_reward_models_stand_beside_preferences_and_not_beside_each_other() -> None:
+    def judged(kind: str, rubric_hash: str) -> Folder:
+        return Folder(Path(), {"configuration": {"rubric_hash": rubric_hash}, "rubric": {"kind": kind}}, ())
+
+    one, other, warmer, rated = (judged(*what) for what in (("reward", "r"), ("reward", "r"), ("preference", "p"), ("rating", "t")))
+    all_of_them = (one, other, warmer, rated)
+    assert _beside(one, all_of_them) == (warmer,) and _beside(rated, all_of_them) == (warmer,) and _beside(warmer, all_of_them) == ()

@@ -92,7 +92,7 @@ def _job(
         raise InputError(problems)
     given, judge = None, model
     if not isinstance(model, str | Path | Mapping):
-        given, judge = model, {"kind": "given", "model": model.name, "endpoint": model.endpoint}
+        given, judge = model, {"kind": "given", "model": getattr(model, "name", None), "endpoint": getattr(model, "endpoint", None)}
     else:
         judge = judge_of(model, base_url)
     design = Design(turns, tuple(name for name in TEXTS if not variants or name in variants), samples)

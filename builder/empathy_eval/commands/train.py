@@ -128,7 +128,7 @@ def model_table(model: Model) -> Iterator[str]:
     """What was trained and how often it is right, as lines for a terminal."""
     config, trained = model.config, model.metrics["trained_on"]
     release, single = config["release"], config["settings"].get("singles")
-    by = ", ".join(config["contrasts"]) or f"by {config['settings'].get('teacher')}"
+    by = ", ".join(config["contrasts"]) or f"by {config['settings'].get('teacher') or 'labelled data'}"
     learned = f"{trained['pairs']} pairs ({by})" + (f" and {single} single texts" if single else "")
     splits = ", ".join(config["splits"])
     yield f"model: {model.folder}, {config['kind']}, from {learned} of {release['name']} {release['version']}, {splits}"

@@ -42,9 +42,13 @@ class Trail:
 
     failures: list[tuple[int, Failure]] = field(default_factory=list)
     usage: dict[str, dict[str, int]] = field(default_factory=lambda: defaultdict(lambda: defaultdict(int)))
+    keys: set[str] = field(default_factory=set)
 
-    def used(self, completion: Completion) -> None:
-        """Counts a ledger row that the replay of this item used."""
+    def used(self, key: str, completion: Completion) -> None:
+        """Counts a ledger row that the replay of this item used, once: equal requests have one."""
+        if key in self.keys:
+            return
+        self.keys.add(key)
         row, usage = self.usage[completion.model], completion.usage
         row["requests"] += 1
         row["input_tokens"] += usage.input_tokens
@@ -103,7 +107,7 @@ class Asker:
             for _ in range(1 + self.repairs):
                 request = Request(model.body(said, kind.answer), model.endpoint, about, sample)
                 completion = await self.complete(model, request)
-                trail.used(completion)
+                trail.used(request.key, completion)
                 verdict = await judged(completion, kind.answer, judge)
                 if not isinstance(verdict, list):
                     return Answer(verdict, completion.model, request.key)

@@ -81,7 +81,9 @@ def opened(config: Asks, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]
         if not run.offline and (waiting := under_way(ledger)):
             builds = sorted({"this build" if one.build == config.identity else f'the build "{one.build}"' for one in waiting})
             what = f"{len(waiting)} batches of {' and '.join(builds)} are under way: their requests would be paid for twice"
-            raise input_error(ledger.path, what, "run it with --batch, which takes them in")
+            mine = all(one.build == config.identity for one in waiting)
+            fix = "run it with --batch, which takes them in" if mine else "first run what began them with --batch, as it was"
+            raise input_error(ledger.path, what, fix)
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
         write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
         yield ledger, budget

@@ -44,7 +44,7 @@ class TrainingRange:
         """The range that a model's settings tell."""
         told, names = folder.config["training_range"], (folder.config["features"] or {"names": []})["names"]
         bounds = np.array([told["features"].get(name, (-np.inf, np.inf)) for name in names], dtype=np.float64).reshape(len(names), 2)
-        means, spreads = (np.asarray(folder.arrays.get(name, ()), dtype=np.float64) for name in ("means", "spreads"))
+        means, spreads = (np.asarray(folder.arrays.get(name, ()), dtype=np.float64)[: len(names)] for name in ("means", "spreads"))
         cuts = means.shape == spreads.shape == (len(names),)
         clip = folder.config["settings"].get("clip", np.inf) if cuts else np.inf
         if not cuts:

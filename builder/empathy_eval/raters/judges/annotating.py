@@ -192,8 +192,13 @@ def annotations_of(
         raise InputError(problems)
     asking = judge_prompts(rubric, load_catalogue(), templates)
     shown = frozenset(one.pair_id for one in rubric.examples)
-    cases = dialogues_of(source, design.turns) if rubric.unit == "dialogue" else cases_of(source, design.turns, design.variants, shown)
-    if not cases or (rubric.kind == "preference" and not any(map(compared, cases))):
+    if rubric.unit == "dialogue":
+        cases = dialogues_of(source, design.turns)
+    else:
+        # A turn without the texts that are asked for is none to judge.
+        found = cases_of(source, design.turns, design.variants, shown)
+        cases = [one for one in found if (compared(one) if rubric.kind == "preference" else one.texts)]
+    if not cases:
         raise input_error(
             folder, "holds nothing to judge", "name a release or a build with pairs, and variants (--variants) that this rubric is about"
         )

@@ -54,7 +54,7 @@ class Judge:
         return Annotated(*place, "accepted", **found, failures=trail.sorted_failures(), usage=trail.plain_usage())
 
     async def _ratings(self, asked: _Asked) -> dict[str, Any]:
-        texts: Sequence[tuple[str | None, str | None]] = list(asked.case.texts.items()) or [(None, None)]
+        texts: Sequence[tuple[str | None, str | None]] = [(None, None)] if asked.case.turn is None else list(asked.case.texts.items())
         made = await settled(
             *(
                 asked.ratings(variant, text, criteria, sample)

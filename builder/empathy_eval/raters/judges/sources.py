@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import read_json
-from empathy_eval.base.tabular import table_batches
+from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import MANIFEST, WAYS, column, files_of, pair_id, read_manifest
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted, read_build
@@ -64,7 +64,8 @@ def source_of(folder: Path) -> Source:
     """
     if (folder / MANIFEST).is_file():
         return Released(folder)
-    if (folder / BUILD).is_file() and "rubric" in read_json(folder / BUILD, None, "name a release or a build"):
+    header = read_json(folder / BUILD, None, "name a release or a build") if (folder / BUILD).is_file() else None
+    if isinstance(header, dict) and "rubric" in header:
         raise input_error(folder, "holds annotations, and no texts", "name the release or the build that was annotated")
     if (folder / BUILD).is_file() or (folder / CONFIGURATION).is_file():
         return Built(folder)
@@ -118,7 +119,7 @@ class Released:
             yield row["dialogue_id"], _said(row["turns"])
 
     def _has(self, name: str) -> bool:
-        return all(name in next(iter(table_batches(path, None))).schema.names for path in files_of(self.folder, "pairs", ("train",)))
+        return all(name in schema_of(path).names for path in files_of(self.folder, "pairs", ("train",)))
 
     def _rows(self, config: str, names: list[str], wanted: Collection[str]) -> Iterator[dict[str, Any]]:
         """The rows of a config whose first column is wanted."""

@@ -93,9 +93,10 @@ def _beside(one: Folder, folders: Sequence[Folder]) -> tuple[Folder, ...]:
         other
         for other in folders
         if other is not one
-        and kind != "strategies"
         and (
-            other.header["configuration"]["rubric_hash"] == hashed or (kind == "rating" and other.header["rubric"]["kind"] == "preference")
+            # Reward models share no scale.
+            (kind in ("rating", "preference") and other.header["configuration"]["rubric_hash"] == hashed)
+            or (kind in ("rating", "reward") and other.header["rubric"]["kind"] == "preference")
         )
     )
 

@@ -12,7 +12,7 @@ import numpy as np
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.text import words
-from empathy_eval.design.dataset import column
+from empathy_eval.design.dataset import column, files_of
 from empathy_eval.metrics.bertscore import device
 from empathy_eval.metrics.empathy_score.encoders import TOKENIZER as OF_ENCODER
 from empathy_eval.metrics.empathy_score.encoders import Encoder, encoder_named
@@ -20,7 +20,7 @@ from empathy_eval.metrics.empathy_score.inputs import Inputs, told
 from empathy_eval.metrics.empathy_score.model_folder import ENCODER, TOKENIZER
 from empathy_eval.metrics.empathy_score.networks import Design, arrays_of, require, scored, started
 from empathy_eval.raters.students.checkpoint import Checkpoint
-from empathy_eval.raters.students.contrasts import EQUAL_CLOSENESS, Reader, Task
+from empathy_eval.raters.students.contrasts import EQUAL_CLOSENESS, Reader, Task, hashes
 from empathy_eval.raters.students.course import BOTH, RANKING, REGRESSION
 from empathy_eval.raters.students.kinds import Trained
 from empathy_eval.raters.students.lessons import Lessons, lessons_of
@@ -47,7 +47,9 @@ def train(task: Task) -> Trained:
         fix = f"use a number from {SHORTEST} to {design.places}, which is what the encoder {encoder.name} has places for"
         raise input_error("--max-tokens", f"{course.max_tokens} is out of range", fix)
     settings = _settings(task, encoder, lessons)
-    key = digest([settings, lessons.data.rows, encoder.sha256, list(task.splits), list(task.contrasts)])
+    # Validation says which epoch counts.
+    judged_by = hashes(task.release, files_of(task.release, "controls", [VALIDATION]))
+    key = digest([settings, lessons.data.rows, encoder.sha256, list(task.splits), list(task.contrasts), judged_by])
     inputs = Inputs((encoder.folder / OF_ENCODER).read_bytes(), course.max_tokens)
     with one_way():
         network = _begun(design, encoder, course.seed)
@@ -58,7 +60,7 @@ def train(task: Task) -> Trained:
         arrays_of(network), settings, len(lessons.pairs), lessons.data,
         training_range={"languages": ["en"], "words": [min(lengths), max(lengths)], "features": {}},
         encoder={"name": encoder.name, "sha256": encoder.sha256}, parts=lessons.parts, sources=lessons.sources,
-        contrasts=() if task.teacher is not None else task.contrasts,
+        contrasts=task.contrasts if task.teacher is None and lessons.pairs else (),
         files={ENCODER: (encoder.folder / "config.json").read_bytes(), TOKENIZER: (encoder.folder / OF_ENCODER).read_bytes()},
         training=_told(record),
     )  # fmt: skip

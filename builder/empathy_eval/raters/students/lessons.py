@@ -66,6 +66,8 @@ def lessons_of(task: Task) -> Lessons:
     Raises:
         InputError: if the release has nothing of the teacher or no such pairs, a file is damaged, or nothing is left to teach.
     """
+    if task.also and task.course.objective == RANKING:
+        raise input_error("--also", "is nothing to the objective ranking", "leave it out, or use another --objective")
     singles, pairs, seen = _of_teacher(task) if task.teacher is not None else _of_contrasts(task)
     also = read_labelled(task.also)
     parts = PARTS if task.teacher is not None else (CONTENT,)
@@ -150,8 +152,13 @@ def _rated(task: Task, seen: Seen) -> dict[Text, tuple[float | None, ...]]:
 def _preferred(task: Task, seen: Seen) -> Iterator[tuple[str, str, str]]:
     """(pair, winner, loser) of each comparison whose winner was the same in both orders."""
     names = ("pair_id", "variant_1", "variant_2", "teacher", "rubric", "sample", "consistent", "winner")
+    rubrics = set[str]()
     for rows in _annotated(task, seen, "comparisons", names, "winner"):
         own = [row for row in rows if row["teacher"] == task.teacher and row["consistent"] and row["winner"] is not None]
+        rubrics |= {row["rubric"] for row in own}
+        if len(rubrics) > 1:
+            what = f'has comparisons of "{task.teacher}" by several rubrics: {", ".join(sorted(rubrics))}'
+            raise input_error(task.release, what, "release it with those of one of them")
         seen.take("comparisons", own)
         for row in own:
             both = {row["variant_1"], row["variant_2"]}

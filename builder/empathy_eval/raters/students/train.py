@@ -25,6 +25,7 @@ from empathy_eval.metrics.empathy_score.model_folder import (
     checksums_text,
     identity,
     is_model,
+    is_packaged,
 )
 from empathy_eval.metrics.empathy_score.scores import EmpathyScore
 from empathy_eval.metrics.empathy_score.tensors import tensor_bytes
@@ -58,7 +59,11 @@ def train(task: Task, kind: str, out: Path) -> Model:
     """
     trainer = trainer_of(kind)
     manifest = read_manifest(task.release)
-    if out.is_dir() and any(out.iterdir()) and not is_model(out):
+    if out.name in ("", ".."):
+        raise input_error(out, "has no name of its own", "name a folder with --out")
+    if is_packaged(str(out)):
+        raise input_error(out, "is the name of a packaged model, which would be scored in its place", "name another folder with --out")
+    if out.exists() and not (out.is_dir() and (is_model(out) or not any(out.iterdir()))):
         raise input_error(out, "holds something else than a model of EmpathyScore", "name another folder with --out")
     checkpoint = out.with_name(f".{out.name}.checkpoint")
     learned = trainer(replace(task, checkpoint=checkpoint))

@@ -32,24 +32,29 @@ Figures = dict[str, Any]
 
 def worth_of(metric: MeanMetric, task: Task, pairs: int) -> Figures:
     """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
-    rows = [metric, *_baselines(task)]
+    rows = [metric, *_baselines(task, pairs)]
     held = [split for split in HELD_OUT if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
     configs = sorted({config for config, _, _ in CONTRASTS.values()})
     read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held])]
+    contrasts = list(task.contrasts) if pairs and not task.teacher else []
     return {
         "data": hashes(task.release, read),
-        "trained_on": {"pairs": pairs, "contrasts": [] if task.teacher else list(task.contrasts), "splits": list(task.splits)},
+        "trained_on": {
+            "pairs": pairs,
+            "contrasts": contrasts,
+            "splits": list(task.splits),
+        },
         "signatures": {one.name: one.signature for one in rows},
         "splits": {split: _on_stand(rows, task, split) for split in held},
     }
 
 
-def _baselines(task: Task) -> list[MeanMetric]:
+def _baselines(task: Task, pairs: int) -> list[MeanMetric]:
     """Words alone as the student's own pairs teach it and as those at equal closeness do, length and positive words."""
     quiet, found = replace(task, progress=lambda pairs: None), list[MeanMetric]()
     told = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
     # What a teacher taught has no pairs of its own.
-    name = "words alone, same pairs" if task.teacher is None else f"words alone, {told['learned']}"
+    name = "words alone, same pairs" if pairs and task.teacher is None else f"words alone, {told['learned']}"
     found.append(WordsAlone.of(name, Reader(quiet).batches(), **told))
     if task.contrasts != AT_EQUAL_CLOSENESS and column(task.release, "controls", "pair_id", task.splits):
         told = {**told, "learned": ",".join(AT_EQUAL_CLOSENESS)}
