@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL
 from empathy_eval.evaluation.claims import claims
@@ -113,3 +114,10 @@ def test_the_card_claims_no_more_than_its_figures(controls: bool, released: tupl
     rows = [line.split("|") for line in card.splitlines() if line.startswith(tuple(f"| {row.metric} |" for row in changed.inversion))]
     assert {cells[3].strip() for cells in rows if "%" in cells[2]} <= {"above", "at", "below"} and len(rows) == len(changed.inversion)
     assert {cells[2].strip() for cells in rows} == {"no controls"} or controls
+
+
+def test_the_card_names_every_paper_with_what_it_states_of_itself(released: tuple[Path, Released]) -> None:
+    card, papers = (released[0] / "README.md").read_text(), read_yaml(data_folder("release") / "papers.yaml", "papers")
+    for one in papers:
+        said = next(line for line in card.splitlines() if line.startswith(f"- *{one['title']}*"))
+        assert all(str(part) in said for part in [*one["authors"], one.get("year", ""), one.get("link", ""), one["what"]])

@@ -19,12 +19,13 @@ def inversion_table(report: Report) -> str:
     (contrast, found), line = ranked(measured), line_of(measured)
     alone = {row.metric: row.differences[STANCE] for row in measured.controls}
     of = "at equal closeness" if contrast == STANCE else "as released"
-    lines = [f"{'metric':<14}{'accuracy ' + of:<30}{'line':<10}{'difference at equal closeness':<31}difference as released"]
+    width = max(12, *(len(row.metric) for row in measured.inversion)) + 2
+    lines = [f"{'metric':<{width}}{'accuracy ' + of:<30}{'line':<10}{'difference at equal closeness':<31}difference as released"]
     for row in measured.inversion:
         accuracy = found[row.metric].accuracy if row.metric in found else None
         beside = line.beside.get(row.metric, "") if line else ""
         both = f"{_interval(alone.get(row.metric)):<31}{_interval(row.differences[RAW])}{', forced' * row.differences[RAW].forced}"
-        lines.append(f"{row.metric:<14}{_share(accuracy):<30}{beside:<10}{both}".rstrip())
+        lines.append(f"{row.metric:<{width}}{_share(accuracy):<30}{beside:<10}{both}".rstrip())
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     if line:
         lines.append(

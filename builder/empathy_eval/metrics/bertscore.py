@@ -42,6 +42,10 @@ class BertScore(MeanMetric):
             from bert_score.utils import get_model, get_tokenizer
         except ImportError as error:
             raise missing_package("report: bertscore", "bertscore", WITHOUT) from error
+        from transformers.utils.logging import disable_progress_bar
+
+        # Its own bar of weights would stand among ours.
+        disable_progress_bar()
         logging.getLogger("transformers").setLevel(logging.ERROR)
         self._device = device()
         self._tokenizer: Any = get_tokenizer(str(folder))

@@ -26,7 +26,8 @@ def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
     """``README.md``: the dataset card, its YAML head naming configs and splits."""
     told = {"claims": claims(report.measured), "line": line_of(report.measured)}
     configs = configs_of(facts["counts"])
-    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS}
+    papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
+    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers}
     write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(configs), example=_example(folder)))
 
 
