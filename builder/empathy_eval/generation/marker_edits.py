@@ -22,7 +22,8 @@ def de_empathised(text: str, edit_ratio_below: float) -> str:
 
 def rules_applied(text: str, edit_ratio_below: float) -> list[tuple[str, str, str]]:
     """(rule, marker, what stands in its place) of each edit that :func:`de_empathised` makes."""
-    return [(span.label_, span.text, load_patterns("apathetic").replacements[span.label_]) for span in _de_empathised(text, edit_ratio_below)[1]]
+    replacements = load_patterns("apathetic").replacements
+    return [(span.label_, span.text, replacements[span.label_]) for span in _de_empathised(text, edit_ratio_below)[1]]
 
 
 def _de_empathised(text: str, edit_ratio_below: float) -> tuple[str, list[Span]]:

@@ -1,4 +1,4 @@
-"""One item gone through again, over a ledger and without asking anybody: each of its requests, what was answered, and what became of that."""
+"""One item gone through again over a ledger, asking nobody: each of its requests, the answer, and what became of that."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from empathy_eval.completions.models.seed_bank import SeedBank
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer, weights_of
 from empathy_eval.completions.requests import About, Completion, Flaw, Request
 from empathy_eval.design.configuration import ToxicityConfig
+from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import KINDS, SCORE
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
@@ -84,7 +85,7 @@ class Trace:
 class Known:
     """What is known of an item beside recipe and ledger: its dialogue, and the reasons against answers, by key.
 
-    The dialogue is gone on with where the ledger does not tell it; the reasons are believed of answers that only checks of one's own refuse.
+    The dialogue is gone on with where the ledger does not tell it; the reasons are believed where no check that is run here finds one.
     """
 
     dialogue: Dialogue | None = None
@@ -94,14 +95,14 @@ class Known:
 class Retracer:
     """Goes through items of a recipe with the machinery of a build.
 
-    Neither models nor checks of one's own are run: such a model is taken to add nothing to its messages, as a :class:`TextModel` does, which
-    the key of a request proves or disproves. ``names`` are what such models call themselves, ``weights`` those of the scorer.
+    Neither models nor checks of one's own are run: such a model is taken to add nothing to its messages, as a :class:`TextModel` does,
+    which the key of a request proves or disproves. ``names`` are what such models call themselves, ``weights`` those of the scorer.
     """
 
     def __init__(self, recipe: Recipe, ledger: Ledger, weights: str | None = None, names: Mapping[str, str] | None = None) -> None:
         self.recipe, self.ledger = recipe, ledger
-        self.own = {role: one.kind for role, one in recipe.config.models.items() if not one.remote and one.kind != "seed-bank"}
-        self._models = _stand_ins(recipe, weights, {role: (names or {}).get(role, "") for role in self.own})
+        own = [role for role, one in recipe.config.models.items() if not one.remote and one.kind != "seed-bank"]
+        self._models = _stand_ins(recipe, weights, {role: (names or {}).get(role, "") for role in own})
 
     def trace(self, plan: Plan, known: Known | None = None) -> Trace:
         """Goes through a planned item.
@@ -194,14 +195,14 @@ def _stand_ins(recipe: Recipe, weights: str | None, names: Mapping[str, str]) ->
     """The models by what they are for, for the bodies that they make."""
     config, bank = recipe.config, SeedBank(recipe.catalogue)
     made: dict[str, Model] = {role: bank for role, one in config.models.items() if one.kind == "seed-bank"}
-    given = {role: _plain(config.models[role].kind, config.models[role].model, config.models[role].endpoint, names[role]) for role in names}
+    given = {role: _plain(config.models[role], name) for role, name in names.items()}
     others = {role: one for role, one in config.models.items() if role not in made}
     made |= asked_models(others, given, Budget(cast(Ledger, _Unpaid()), {}, set(), None, None))
     return made | {SCORE.role: _Scores(config.checks.toxicity, weights)}
 
 
-def _plain(kind: str, model: str, endpoint: str, name: str) -> TextModel:
-    """A model that adds nothing to its messages. One that was handed in has its names in the configuration, another is known by its answers."""
-    said = {"name": model, "endpoint": endpoint} if kind == "given" else {"name": name or kind}
+def _plain(config: ModelConfig, name: str) -> TextModel:
+    """A model that adds nothing to its messages: one that was handed in is named by the configuration, another by its answers."""
+    said = {"name": config.model, "endpoint": config.endpoint} if config.kind == "given" else {"name": name or config.kind}
     made: TextModel = type("Given", (TextModel,), said)()
     return made

@@ -26,6 +26,12 @@ def variant_figures(kind: Kind, reference: str, text: str, score: float | None, 
     return tuple(_variant(kind, reference, text, score, limits, flags))
 
 
+def flags_at(dialogue: Dialogue, turn: int) -> tuple[str, ...]:
+    """``crisis`` if a turn or one before it holds crisis language."""
+    texts = [one.text for one in dialogue.turns[: turn + 1]]
+    return ("crisis",) if any(len(text) <= LONGEST and safety.in_crisis(text) for text in texts) else ()
+
+
 def _variant(kind: Kind, reference: str, text: str, score: float | None, limits: Limits, flags: Sequence[str]) -> Iterator[Figure]:
     if kind.near:
         ratio, below = edit_ratio(reference, text), limits.edit_ratio_below
@@ -57,17 +63,20 @@ def _helper(text: str, score: float | None, limits: Limits) -> Iterator[Figure]:
 def dialogue_figures(dialogue: Dialogue, plan: Plan | None, recipe: Recipe, scores: Mapping[str, float]) -> tuple[Figure, ...]:
     """The figures of a whole dialogue."""
     turns, limits = dialogue.turns, recipe.config.checks
-    if any(len(turn.text) > LONGEST for turn in turns) or any(turn.strategy and turn.strategy not in recipe.catalogue.taxonomy for turn in turns):
+    odd = {turn.strategy for turn in turns if turn.strategy and turn.strategy not in recipe.catalogue.taxonomy}
+    if odd or any(len(turn.text) > LONGEST for turn in turns):
         return ()
     helpers = [turn.text for turn in turns if turn.role == "helper"]
     shortest = min((len(words(text)) for text in helpers), default=0)
-    found = [Figure("words of the shortest helper turn", shortest, f"at least {limits.helper_words_at_least}", not [*dialogue_checks.says_enough(turns, limits)])]
+    enough = not [*dialogue_checks.says_enough(turns, limits)]
+    found = [Figure("words of the shortest helper turn", shortest, f"at least {limits.helper_words_at_least}", enough)]
     if known := [scores[text] for text in helpers if text in scores]:
         most = limits.toxicity.at_most
         found.append(Figure(f"highest toxicity ({limits.toxicity.scorer})", max(known), f"at most {most:g}", max(known) <= most))
     if plan:
         wrong = [flaw.detail for flaw in dialogue_checks.follows_plan(turns, plan)]
-        found.append(Figure("turns", len(turns), "; ".join(wrong) or f"as planned: {len(plan.turns)}, each with its role and strategy", not wrong))
+        planned = f"as planned: {len(plan.turns)}, each with its role and strategy"
+        found.append(Figure("turns", len(turns), "; ".join(wrong) or planned, not wrong))
     for name, flaws in (
         ("phases", dialogue_checks.keeps_phases(turns, recipe.catalogue.taxonomy, recipe.config.rules)),
         ("description", dialogue_checks.description(dialogue.description)),

@@ -1,0 +1,180 @@
+"""A release, read back into the outcomes that it was made of, as far as it holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.schemas import check
+from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
+from empathy_eval.base.text import edit_ratio, overlap
+from empathy_eval.completions.answer_text import LONGEST
+from empathy_eval.design.contrasts import CONTROLS
+from empathy_eval.design.dataset import COLUMNS, OPTIONAL, column, file_of, parts_of, read_manifest, split_of
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.generation.outcomes import Candidate, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.releases.annotations import WHAT
+from empathy_eval.releases.showing.names import VARIANTS, Place
+
+ITEMS = Path("report") / "items.parquet"
+# What each row of annotations is called in the provenance, and the config that holds it.
+JUDGED = {what: config for config, what in WHAT.items()}
+
+
+def rows_where(path: Path, name: str, value: str, *, begins: bool = False) -> list[TableRow]:
+    """The rows of a file whose column has a value, or ``begins`` with it.
+
+    Raises:
+        InputError: if the file is not there, is damaged, or lacks the column.
+    """
+    found = list[TableRow]()
+    with readable(path):
+        for batch in table_batches(path):
+            if name not in batch.schema.names or batch.schema.field(name).type != pa.string():
+                raise input_error(path, f'has no column "{name}" of texts', WHOLE)
+            cells = batch.column(name)
+            mask = pc.starts_with(cells, pattern=value) if begins else pc.equal(cells, value)
+            found += batch.filter(mask).to_pylist()
+    return found
+
+
+class Released:
+    """The folder of a release."""
+
+    finished = released = True
+    ledger = None
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.header: Mapping[str, Any] = read_manifest(folder)
+        self.named = f"{self.header['name']} {self.header['version']}"
+
+    def dialogue_ids(self) -> list[str]:
+        """Those that are released."""
+        return column(self._folder, "dialogues", "dialogue_id")
+
+    @cached_property
+    def _abbreviations(self) -> dict[str, str]:
+        return {one.name: one.abbreviation for one in load_taxonomy().strategies}
+
+    def _rows(self, config: str, name: str, dialogue_id: str) -> list[TableRow]:
+        path = file_of(self._folder, config, split_of(dialogue_id))
+        rows = rows_where(path, name, dialogue_id)
+        if config in COLUMNS:
+            for row in rows:
+                check(row, f"{config}_row", f"{path}: {dialogue_id}")
+        return rows
+
+    def _beside(self, name: str, of: str, value: str, *, begins: bool = False) -> list[TableRow]:
+        """Rows of a file beside the data, which releases of before need not have."""
+        path = self._folder / name
+        return rows_where(path, of, value, begins=begins) if path.is_file() else []
+
+    def outcome(self, dialogue_id: str) -> Outcome | None:
+        """A dialogue with its pairs, the keys of its provenance, and its texts that were not released."""
+        rows = self._rows("dialogues", "dialogue_id", dialogue_id)
+        if not rows:
+            return None
+        made = {(one["pair_id"], one["what"]): one for one in self._beside("provenance.parquet", "dialogue_id", dialogue_id)}
+        row = rows[0]
+        turns = tuple(Turn(one["role"], one["text"], self._strategy(one["strategy"])) for one in row["turns"])
+        dialogue = Dialogue(
+            dialogue_id, row["scenario_id"], row["description"], turns, tuple(row["flags"]), row["source"], row["model"],
+            made.get((None, "dialogue"), {}).get("request_key") or "",
+        )  # fmt: skip
+        controls = {one["pair_id"]: one for one in self._rows("controls", "dialogue_id", dialogue_id)}
+        pairs = [self._pair({**one, **controls.get(one["pair_id"], {})}, made) for one in self._rows("pairs", "dialogue_id", dialogue_id)]
+        return Outcome(dialogue_id, row["scenario_id"], "accepted", (), dialogue, tuple(pairs), (), tuple(self._candidates(dialogue_id)))
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """All dialogues, without their pairs: only texts that were not released are told of them."""
+        by_dialogue: dict[str, list[Candidate]] = {}
+        path = self._folder / "candidates.parquet"
+        for batch in table_batches(path) if path.is_file() else ():
+            for row in batch.to_pylist():
+                by_dialogue.setdefault(parts_of(row["pair_id"])[0], []).append(_candidate(row, path))
+        for dialogue_id, candidates in by_dialogue.items():
+            yield Outcome(dialogue_id, int(dialogue_id[:3]), "accepted", candidates=tuple(candidates))
+
+    def _candidates(self, dialogue_id: str) -> Iterator[Candidate]:
+        for row in self._beside("candidates.parquet", "pair_id", f"{dialogue_id}-t", begins=True):
+            yield _candidate(row, self._folder / "candidates.parquet")
+
+    def _strategy(self, name: str | None) -> str | None:
+        return None if name is None else self._abbreviations.get(name, name)
+
+    def _pair(self, row: TableRow, made: Mapping[tuple[str | None, str], TableRow]) -> Pair:
+        """A pair, with what the provenance says of its variants."""
+        near, far = (row["near_model"], row["strategy"]), (row["far_model"], row["empathetic_strategy"])
+        planned = {
+            "apathetic": (*near, "apathetic_manner"), "empathetic": (*far, "empathetic_device"),
+            "near_empathetic": (*near, ""), "far_apathetic": (*far, "far_apathetic_manner"),
+        }  # fmt: skip
+        reference = row["reference"]
+        scores = {**row["toxicity"], **{name: row.get(f"{name}_toxicity") for name in CONTROLS}}
+        variants: dict[str, Any] = {}
+        for name, (model, strategy, way) in planned.items():
+            if text := row.get(name):
+                short = max(len(reference), len(text)) <= LONGEST
+                ratios = (edit_ratio(reference, text), overlap(reference, text)) if short else (0.0, 0.0)
+                told = made.get((row["pair_id"], name), {"method": "unknown", "model": model, "request_key": None})
+                how = (told["method"], told["model"], *ratios, scores[name], told["request_key"], row.get(way))
+                variants[name] = Variant(text, self._strategy(strategy) or "", *how)
+        return Pair(row["turn"], tuple(row["flags"]), row["toxicity"]["reference"], **variants)
+
+    def left_out(self) -> dict[str, tuple[str, str]]:
+        """Those that were withdrawn, are near-duplicates of others, or were removed by reviewers."""
+        header = self.header
+        found = withdrawn(header["withdrawn"])
+        found |= {goes: ("duplicate", f"a near-duplicate of {stays}, which stays") for goes, stays in header["duplicates"].items()}
+        for one in (header.get("reviews") or {}).get("removed", []):
+            said = f"removed by review: {one['remove']} of {one['remove'] + one['keep']} raters say so"
+            found[one["dialogue_id"]] = "removed_by_review", ": ".join([said, "; ".join(one["reasons"])]) if one["reasons"] else said
+        return found
+
+    def taken(self) -> set[str]:
+        """The keys of all requests whose answers are released."""
+        path = self._folder / "provenance.parquet"
+        return {key for batch in table_batches(path, ["request_key"]) for key in batch.column(0).to_pylist()}
+
+    def said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
+        """Rows of annotations, comparisons and strategies, scores by metric, and how difficult a pair is for words alone."""
+        found = dict[str, list[TableRow]]()
+        for config in [one for one in OPTIONAL if one in self.header["counts"]]:
+            path = file_of(self._folder, config, split_of(place.dialogue_id))
+            if place.turn is not None:
+                found[config] = rows_where(path, "pair_id", place.name)
+            elif config == "annotations":
+                found[config] = [one for one in rows_where(path, "dialogue_id", place.name) if one["pair_id"] is None]
+        if place.turn is not None:
+            found["scores"] = self._beside(str(ITEMS), "pair_id", place.name)
+            rows = rows_where(file_of(self._folder, "pairs", split_of(place.dialogue_id)), "pair_id", place.name)
+            found["difficulty"] = [{"difficulty": one["difficulty"]} for one in rows if one.get("difficulty") is not None]
+        return {name: tuple(rows) for name, rows in found.items() if rows}
+
+    def keyed(self, prefix: str) -> list[Place]:
+        """Those of the provenance."""
+        found = dict[str, Place]()
+        for row in self._beside("provenance.parquet", "request_key", prefix, begins=True):
+            turn = None if row["pair_id"] is None else parts_of(row["pair_id"])[1]
+            kind = "self_chat" if row["what"] == "dialogue" else VARIANTS.get(row["what"], row["what"])
+            found[row["request_key"]] = Place(row["dialogue_id"], turn, kind, row["request_key"])
+        return list(found.values())[:2]
+
+
+def withdrawn(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
+    """By id why and when dialogues were withdrawn."""
+    return {one["dialogue_id"]: ("withdrawn", f"withdrawn on {one['date']}: {one['reason']}") for one in said}
+
+
+def _candidate(row: TableRow, path: Path) -> Candidate:
+    try:
+        return Candidate(VARIANTS[row["variant"]], parts_of(row["pair_id"])[1], row["text"], tuple(row["reasons"]))
+    except (KeyError, ValueError, TypeError) as error:
+        raise input_error(path, f"a row does not hold what the data contract says: {error}", WHOLE) from error
