@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.stopping import beside_loops
 
 if TYPE_CHECKING:
     from empathy_eval.releases.show import Beside
@@ -43,21 +44,26 @@ def show(
     """
     from empathy_eval.releases.show import show
 
-    return show(_folder(where), name, _beside(ledger, reviews, scenarios, templates))
+    return beside_loops(lambda: show(_folder(where), name, _beside(ledger, reviews, scenarios, templates)))
 
 
 def show_rejected(
     where: str | Path, reason: str | None = None, *, ledger: str | Path | None = None, scenarios: str | Path | None = None,
     templates: str | Path | None = None,
-) -> Iterator[Refused]:  # fmt: skip
+) -> list[Refused]:  # fmt: skip
     """What was refused for a reason (None: for any), with the text as it was, and what was left out; the rest is as in :func:`show`.
 
     Raises:
-        InputError: if there is no such folder, or at the end, if nothing was refused for that reason.
+        InputError: if there is no such folder, or nothing was refused for that reason.
         JobError: if rows of the ledger are damaged.
     """
+    return beside_loops(lambda: list(_rejected(where, reason, ledger, scenarios, templates)))
+
+
+def _rejected(where: str | Path, reason: str | None, *paths: str | Path | None) -> Iterator[Refused]:
     from empathy_eval.releases.show import rejected
 
+    ledger, scenarios, templates = paths
     return rejected(_folder(where), reason, _beside(ledger, None, scenarios, templates))
 
 
@@ -108,12 +114,13 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.limit is not None and options.limit < 1:
         raise input_error("--limit", f'"{options.limit}" is not possible', "use a whole number from 1")
-    found = itertools.islice(show_rejected(options.where, options.rejected or None, **folders), options.limit)
+    found = itertools.islice(_rejected(options.where, options.rejected or None, *folders.values()), options.limit)
     if options.json:
         print(_json([one.to_json() for one in found]))
         return 0
     count = 0
-    for count, one in enumerate(found, 1):
+    for one in found:
+        count += 1
         print(plain("\n".join(_refused(one))))
     print(f"{count:,} shown" if count else "nothing was refused, and nothing is left out")
     return 0
@@ -130,7 +137,7 @@ def _lines(shown: Shown) -> Iterator[str]:
     yield from (f"  {one}" for one in shown.why)
     yield from _section("before it", [line for one in shown.before for line in _spoken(one)])
     yield from _section("the text" if len(shown.texts) == 1 else "the texts", [line for one in shown.texts for line in _text(one)])
-    yield from _section("texts that are not released", [line for one in shown.refused for line in _text(one)])
+    yield from _section("texts that were not taken", [line for one in shown.refused for line in _text(one)])
     yield from _section("requests", [line for one in shown.asked for line in _asked(one)])
     for name, rows in shown.said.items():
         yield from _section(name, [line for row in rows for line in _row(row)])

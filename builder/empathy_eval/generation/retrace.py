@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, cast
 
 from empathy_eval.base.errors import InputError
-from empathy_eval.base.stopping import beside_loops
 from empathy_eval.completions.answer_text import LONGEST
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
@@ -105,12 +104,12 @@ class Retracer:
         self._models = _stand_ins(recipe, weights, {role: (names or {}).get(role, "") for role in own})
 
     def trace(self, plan: Plan, known: Known | None = None) -> Trace:
-        """Goes through a planned item.
+        """Goes through a planned item, in an event loop of its own.
 
         Raises:
             JobError: if a row of the ledger that it needs is damaged.
         """
-        return beside_loops(lambda: asyncio.run(self._trace(plan, known or Known())))
+        return asyncio.run(self._trace(plan, known or Known()))
 
     async def _trace(self, plan: Plan, known: Known) -> Trace:
         asker = _Listener(self.ledger, self._models, self.recipe, known.refused)

@@ -9,6 +9,7 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.completions.ledger import Ledger
+from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.kinds import KINDS, SCORE
 from empathy_eval.design.planning import Plan
 from empathy_eval.generation.outcomes import Outcome
@@ -150,14 +151,22 @@ class Look:
 
 
 def _left_out_pair(told: Outcome, turn: int) -> Iterator[str]:
-    """Why a helper turn has no pair, or one without controls."""
+    """Why a helper turn has no pair, or one without controls: what was refused for good, or of a release what has no text that passed."""
+    if told.dialogue is None or told.dialogue.turns[turn].role != "helper":
+        return
+    pair = next((one for one in told.pairs if one.turn == turn), None)
     failed = {one.kind: ", ".join(one.reasons) for one in told.failures if one.turn == turn and one.final}
-    failed |= {} if failed else {one.kind: ", ".join(one.reasons) for one in told.candidates if one.turn == turn and one.reasons}
+    if pair is None and not failed:
+        mine = [one for one in told.candidates if one.turn == turn]
+        for kind in (VARIANTS[name] for name in PAIR_VARIANTS):
+            if not any(one.kind == kind and not one.reasons for one in mine):
+                reasons = sorted({reason for one in mine if one.kind == kind for reason in one.reasons})
+                failed[kind] = ", ".join(reasons) or "no text of it reached the checks"
     said = "; ".join(f"{kind}: {reasons}" for kind, reasons in failed.items())
-    if told.dialogue and told.dialogue.turns[turn].role == "helper" and turn not in {one.turn for one in told.pairs}:
+    if pair is None:
         yield "its pair is left out, for both variants must pass" + (f": {said}" if said else "")
-    elif said and any(one.turn == turn and one.near_empathetic is None for one in told.pairs):
-        yield f"refused for it, for good or on the way: {said}"
+    elif said:
+        yield f"its controls are left out, for both must pass: {said}"
 
 
 def _texts(texts: Texts | None, place: Place) -> tuple[Text, ...]:

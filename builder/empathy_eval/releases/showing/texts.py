@@ -38,14 +38,19 @@ class Texts:
         """The description with the checks of the dialogue, then its turns."""
         dialogue = self.dialogue
         figures = dialogue_figures(dialogue, self.plan, self.recipe, self._scores) if self.recipe else ()
-        made = {"model": dialogue.model, "request_key": dialogue.request_key or None}
-        first = Text("description", dialogue.description, self._written(), **made, figures=figures)
+        key = dialogue.request_key or None
+        first = Text("description", dialogue.description, self._written(), model=dialogue.model, request_key=key, figures=figures)
         return first, *self.turns(len(dialogue.turns))
 
     def turns(self, before: int) -> tuple[Text, ...]:
         """The turns before a place, without how they were made: the dialogue says it."""
         turns = enumerate(self.dialogue.turns[:before])
-        return tuple(Text(f"t{place:02d} {turn.role}", turn.text, "", turn.strategy) for place, turn in turns)
+        return tuple(Text(f"t{place:02d} {turn.role}", turn.text, "", self._named(turn.strategy)) for place, turn in turns)
+
+    def _named(self, strategy: str | None) -> str | None:
+        """The name of a strategy, as releases have it."""
+        taxonomy = self.recipe.catalogue.taxonomy if self.recipe else None
+        return taxonomy[strategy].name if taxonomy and strategy is not None and strategy in taxonomy else strategy
 
     def _written(self) -> str:
         if self.dialogue.source == "seed":
@@ -60,7 +65,7 @@ class Texts:
             figures = helper_figures(turn.text, self._scores.get(turn.text), self.recipe.config.checks)
         name = "reference" if turn.role == "helper" else "turn of the seeker"
         key = self.dialogue.request_key or None
-        return Text(name, turn.text, self._written(), turn.strategy, model=self.dialogue.model, request_key=key, figures=figures)
+        return Text(name, turn.text, self._written(), self._named(turn.strategy), model=self.dialogue.model, request_key=key, figures=figures)
 
     def variants(self, place: int, kind: str | None) -> Iterator[Text]:
         """The variants of a pair, or that of one kind."""
@@ -76,10 +81,10 @@ class Texts:
             kind, limits = KINDS[KIND_OF[name]], self.recipe.config.checks
             figures = variant_figures(kind, reference, made.text, made.toxicity, limits, flags_at(self.dialogue, pair.turn))
             if not kind.near:
-                other = self.dialogue.turns[pair.turn].strategy
-                figures += (Figure("strategy", made.strategy, f"another than {other}", made.strategy != other),)
+                other, name_of = self.dialogue.turns[pair.turn].strategy, self._named
+                figures += (Figure("strategy", name_of(made.strategy) or "", f"another than {name_of(other)}", made.strategy != other),)
         how = self._made(name, made, reference)
-        return Text(name, made.text, how, made.strategy, made.way, made.model, made.request_key, figures)
+        return Text(name, made.text, how, self._named(made.strategy), made.way, made.model, made.request_key, figures)
 
     def _made(self, name: str, made: Variant, reference: str) -> str:
         if made.method == "seed":
