@@ -1,4 +1,4 @@
-"""A build of the small world in which everything happens to a text that can: taken, repaired, refused in every way, made by rules, withdrawn."""
+"""A build of the small world in which all happens to texts that can: taken, repaired, refused, made by rules, withdrawn."""
 
 from __future__ import annotations
 

@@ -116,9 +116,7 @@ def test_a_ledger_that_tells_another_dialogue_does_not_take_the_place_of_the_one
     assert far and all("Something else." in one.request.body["messages"][-1]["content"] for one in far)
 
 
-def test_what_a_check_of_ones_own_refused_is_refused_as_it_was_noted(
-    recipe: Recipe, ledger: Ledger, outcomes: dict[str, Outcome]
-) -> None:
+def test_what_a_check_of_ones_own_refused_is_refused_as_it_was_noted(recipe: Recipe, ledger: Ledger, outcomes: dict[str, Outcome]) -> None:
     key = outcomes["017-seed"].pairs[-1].empathetic.request_key or ""
     trace = Retracer(recipe, ledger).trace(plan(recipe, "017-seed"), Known(refused={key: ("too_many_questions",)}))
     step = next(one for one in trace.steps if one.request.key == key)
@@ -148,4 +146,3 @@ def test_the_request_of_an_endpoint_is_the_one_that_a_build_sends(
     (step,) = Retracer(recipe, empty).trace(next(plans(recipe.config, catalogue))).steps
     assert (step.request.key, step.request.body) == (sent.key, sent.body)
     assert not any(plan_of(recipe.config, catalogue, name) for name in ("003-00099", "003-seed", "999-00000", "003-0000x", ""))
-

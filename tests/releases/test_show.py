@@ -6,6 +6,8 @@ import json
 import random
 import shutil
 from collections import Counter
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +21,19 @@ from empathy_eval.base.tabular import Writer
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.dataset import OPTIONAL, file_of, split_of
 from empathy_eval.releases.show import Beside, rejected, show
-from empathy_eval.releases.showing.shown import Shown
+from empathy_eval.releases.showing import again
+from empathy_eval.releases.showing.shown import Refused, Shown
 
 from tests.doubles.marred import NO_JSON, ODD, OFF_SCHEMA, REASON, REFUSAL, REFUSED, REJECTED, REPAIRED, WITHDRAWN
+
+
+@pytest.fixture(scope="module", autouse=True)
+def read_once() -> Iterator[None]:
+    """What every look reads anew is read once."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("load_catalogue", "load_prompts"):
+            patch.setattr(again, name, cache(getattr(again, name)))
+        yield
 
 
 def name_of(place: tuple[str, int]) -> str:
@@ -46,6 +58,10 @@ def beside(marred: Path) -> Beside:
 def rows(path: Path) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = pq.read_table(path).to_pylist()
     return found
+
+
+def as_it_was(one: Refused) -> tuple[str | None, tuple[str, ...], str | None]:
+    return one.request_key, one.reasons, one.text
 
 
 def answers(beside: Beside) -> dict[str, tuple[str, str]]:
@@ -168,13 +184,14 @@ def test_where_the_key_does_not_fit_any_more_it_says_what_is_another_and_shows_w
     changed = Beside(beside.ledger, scenarios=beside.scenarios, templates=templates)
     for folder in (build, release):
         before = show(folder, name_of(ODD), beside)
+        known = {one.key: one.text for one in before.asked}
         after = show(folder, name_of(ODD), changed)
         assert any("templates: far_empathetic" in one for one in after.notes)
         rendered = next(one for one in after.asked if one.kind == "far_empathetic" and one.body)
         key = next(one.request_key for one in before.texts if one.name == "empathetic")
         assert rendered.verdict == "unanswered" and f"its key was {key}" in rendered.note and "far_empathetic" in rendered.note
         beside_it = {one.key: one for one in after.asked if one.kind == "far_empathetic" and not one.body}
-        assert beside_it[key or ""].verdict == "taken" and beside_it[key or ""].text == next(one.text for one in before.asked if one.key == key)
+        assert beside_it[key or ""].verdict == "taken" and all(one.text == known[name] for name, one in beside_it.items())
         assert Counter(one.verdict for one in beside_it.values()) == {"taken": 1, "refused": 2}
         assert [one.key for one in after.asked if one.kind == "near_empathetic"] == [
             one.key for one in before.asked if one.kind == "near_empathetic"
@@ -196,26 +213,28 @@ def test_what_was_said_of_a_pair_is_shown(release: Path, beside: Beside, tmp_pat
     with Writer(file_of(folder, "annotations", split_of("017-seed")), OPTIONAL["annotations"]) as writer:
         writer.add({**said, "criterion": "warm", "sample": 0, "value": 2.0, "reason": "because", "request_key": key})
         writer.add({**said, "pair_id": "017-seed-t03", "criterion": "warm", "sample": 0, "value": 1.0, "reason": "", "request_key": "s1-0"})
-    pq.write_table(pa.table({"pair_id": [name, "017-seed-t03"], "variant": ["empathetic"] * 2, "BLEU-4": [0.5, 0.1]}), folder / "report" / "items.parquet")
+    scores = pa.table({"pair_id": [name, "017-seed-t03"], "variant": ["empathetic"] * 2, "BLEU-4": [0.5, 0.1]})
+    pq.write_table(scores, folder / "report" / "items.parquet")
     shown = show(folder, name, beside)
     assert [row["reason"] for row in shown.said["annotations"]] == ["because"]
-    assert [row["BLEU-4"] for row in shown.said["scores"]] == [0.5] and shown.said["difficulty"]
-    assert "reviews" not in show(folder, name, beside).said
+    assert [row["BLEU-4"] for row in shown.said["scores"]] == [0.5] and "reviews" not in shown.said
 
 
 def test_annotations_are_shown_with_the_answers_of_their_ledger(release: Path, tmp_path: Path) -> None:
     from empathy_eval.commands.annotate import annotate
 
-    from tests.doubles.judges import Steady
+    from tests.doubles.judges import Judge
 
-    annotate(release, tmp_path / "judged", rubric="three-point", model=Steady(), turns=2)
+    annotate(release, tmp_path / "judged", rubric="three-point", model=Judge(bad=0), turns=2)
     lines = [json.loads(line) for line in (tmp_path / "judged" / "outcomes.jsonl").read_text().splitlines()]
     shown = show(tmp_path / "judged", lines[0]["pair_id"])
     assert [dict(one) for one in shown.said["ratings"]] == lines[0]["ratings"]
-    keys = {one["request_key"] for one in lines[0]["ratings"]}
-    assert {one.key for one in shown.asked} == keys and all(one.text for one in shown.asked)
-    assert [one.key for one in show(tmp_path / "judged", min(keys)).asked] == [min(keys)]
-    assert list(rejected(tmp_path / "judged")) == []
+    keys, bad = ({one["request_key"] for one in lines[0][name]} for name in ("ratings", "failures"))
+    assert {one.key: one.verdict for one in shown.asked} == dict.fromkeys(keys, "taken") | dict.fromkeys(bad, "refused")
+    assert [one.key for one in show(tmp_path / "judged", min(keys | bad)).asked] == [min(keys | bad)]
+    refused = list(rejected(tmp_path / "judged"))
+    assert [one.request_key for one in refused] == [one["request_key"] for line in lines for one in line["failures"]]
+    assert bad and all(one.text for one in shown.asked) and all(one.text for one in refused)
     with pytest.raises(InputError, match="is not in the annotations"):
         show(tmp_path / "judged", "999-seed")
 
@@ -233,11 +252,9 @@ def test_what_was_refused_is_walked_with_the_texts_as_they_were(build: Path, rel
     )
     assert Counter(one.reasons[0] for one in found if not one.request_key)["pair_left_out"] == 3
     # Of a release the ledger is gone through, which tells the same, each with the words for it.
-    again = list(rejected(release, beside=beside))
-    assert sorted(map(str, again)) == sorted(str(one) for one in again) and Counter((one.request_key, one.reasons, one.text) for one in again) == Counter(
-        (one.request_key, one.reasons, one.text) for one in found
-    )
-    assert all(one.detail for one in again if one.request_key)
+    through = list(rejected(release, beside=beside))
+    assert Counter(map(as_it_was, through)) == Counter(map(as_it_was, found))
+    assert all(one.detail for one in through if one.request_key)
     assert [one.text for one in rejected(release, "schema", beside)] == [OFF_SCHEMA]
     alone = list(rejected(release, beside=Beside(scenarios=beside.scenarios)))
     assert {one.reasons[0] for one in alone} == {"withdrawn", "edit_ratio_zero", "overlap_high", "pair_left_out"}
@@ -266,21 +283,38 @@ def test_no_code_is_run_that_a_folder_names(release: Path, beside: Beside, tmp_p
     shown = show(folder, name_of(REPAIRED), beside)
     assert any("their_code:Model" in note and "not run" in note for note in shown.notes) and shown.texts
     # What cannot be rendered is shown from the ledger.
-    assert {one.key for one in shown.asked if one.text and not one.body} >= {one.request_key for one in shown.texts if one.name == "empathetic"}
+    assert {one.key for one in shown.asked if one.text and not one.body} >= {
+        one.request_key for one in shown.texts if one.name == "empathetic"
+    }
     assert list(rejected(folder, beside=beside)) and not (tmp_path / "was-run").exists()
 
 
 def test_two_hundred_ids_are_shown_or_refused_in_words(build: Path, release: Path, beside: Beside) -> None:
     rng, said = random.Random(7), Counter[str]()
     keys = sorted(answers(beside))
-    odd = ["", " ", "x", "017", "017-seed-t", "017-seed-tx", "017-seed/empathetic", "017-seed-t05/score", "\x00", "s1-", "s1-zz", "😀", "é" * 999]
+    odd = [
+        "",
+        " ",
+        "x",
+        "017",
+        "017-seed-t",
+        "017-seed-tx",
+        "017-seed/empathetic",
+        "017-seed-t05/score",
+        "\x00",
+        "s1-",
+        "s1-zz",
+        "😀",
+        "é" * 999,
+    ]
 
     def drawn() -> str:
         key = rng.choice(keys)
         dialogue = rng.choice(["003-seed", "007-seed", "017-seed", "001-seed", "017-00000", "000-seed", "999-99999"])
         turn = f"{dialogue}-t{rng.randrange(20):02d}"
         variant = rng.choice(["apathetic", "empathetic", "near_apathetic", "far_apathetic", "reference", "warm"])
-        return rng.choice([dialogue, turn, turn, f"{turn}/{variant}", key, key[: rng.randrange(67)], key[3:], rng.choice(odd), f"{rng.getrandbits(64):016x}"])
+        of_keys = [key, key[: rng.randrange(67)], key[3:], f"{rng.getrandbits(64):016x}"]
+        return rng.choice([dialogue, turn, turn, f"{turn}/{variant}", rng.choice(odd), *of_keys])
 
     for number in range(200):
         folder, look = rng.choice([build, release]), rng.choice([beside, Beside(scenarios=beside.scenarios)])

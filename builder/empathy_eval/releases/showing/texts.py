@@ -65,7 +65,9 @@ class Texts:
             figures = helper_figures(turn.text, self._scores.get(turn.text), self.recipe.config.checks)
         name = "reference" if turn.role == "helper" else "turn of the seeker"
         key = self.dialogue.request_key or None
-        return Text(name, turn.text, self._written(), self._named(turn.strategy), model=self.dialogue.model, request_key=key, figures=figures)
+        return Text(
+            name, turn.text, self._written(), self._named(turn.strategy), model=self.dialogue.model, request_key=key, figures=figures
+        )
 
     def variants(self, place: int, kind: str | None) -> Iterator[Text]:
         """The variants of a pair, or that of one kind."""
