@@ -47,15 +47,15 @@ def plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
             yield seed_plan(scenario.number, scenario.seed, catalogue)
 
 
-def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str) -> Plan | None:
-    """The plan of that id alone; None if the build plans none."""
+def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn: Mapping[int, list[int]] | None = None) -> Plan | None:
+    """The plan of that id alone; None if the build plans none. ``drawn`` are the places of all, where they are known already."""
     scenario_id, _, index = dialogue_id.partition("-")
     scenario = next((one for one in catalogue.scenarios if f"{one.number:03d}" == scenario_id), None)
     if scenario is None or (config.plan == "seeds") != (index == "seed"):
         return None
     if config.plan == "seeds":
         return seed_plan(scenario.number, scenario.seed, catalogue) if scenario.seed else None
-    found = places(config, catalogue)[scenario.number]
+    found = (places(config, catalogue) if drawn is None else drawn)[scenario.number]
     if not re.fullmatch("[0-9]{5,9}", index) or int(index) >= len(found):
         return None
     controls = controls_at(config, found[int(index)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from empathy_eval.design.configuration import Configuration, checked
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.planning import Plan, plan_of
 from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.quotas import places
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.retrace import Retracer
@@ -34,10 +36,16 @@ class Again:
     changed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
 
+    @cached_property
+    def _places(self) -> dict[int, list[int]] | None:
+        """The places of all drawn dialogues, which are reckoned together."""
+        drawn = self.recipe is not None and self.recipe.config.plan == "drawn"
+        return places(self.recipe.config, self.recipe.catalogue) if self.recipe and drawn else None
+
     def plan(self, dialogue_id: str) -> Plan | None:
         """The plan of a dialogue, if there is one here."""
         try:
-            return plan_of(self.recipe.config, self.recipe.catalogue, dialogue_id) if self.recipe else None
+            return plan_of(self.recipe.config, self.recipe.catalogue, dialogue_id, self._places) if self.recipe else None
         except EmpathyEvalError:  # no course of turns was found: the plan is none that was built
             return None
 

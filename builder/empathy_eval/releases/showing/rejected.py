@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.design.kinds import SCORE
+from empathy_eval.completions.requests import About
 from empathy_eval.generation.outcomes import Candidate, Outcome
 from empathy_eval.generation.retrace import Retracer, Trace
 from empathy_eval.releases.showing.again import Again
-from empathy_eval.releases.showing.requests import Row, flaws_of, rows_about
+from empathy_eval.releases.showing.requests import Row, flaws_of, keys_about
 from empathy_eval.releases.showing.shown import Refused
 from empathy_eval.releases.showing.sources import Source
 
 LEFT_OUT, SPARE = "pair_left_out", "spare"
-IDS = "SELECT DISTINCT dialogue_id FROM sound_completions WHERE kind != ? AND typeof(dialogue_id) = 'text' ORDER BY dialogue_id"
 
 
 def refused_in(source: Source, ledger: Ledger, again: Again, *, answered: bool) -> Iterator[Refused]:
@@ -60,10 +59,10 @@ def _gone_through(source: Source, ledger: Ledger, again: Again, retracer: Retrac
     """What the replay of each dialogue of a ledger refuses; where there is none, what answers say of themselves."""
     taken, released = source.taken(), set(source.dialogue_ids()) if source.released else set()
     judged = {one.dialogue_id: one for one in source.outcomes()} if source.released else {}
-    for (dialogue_id,) in list(ledger.query(IDS, (SCORE.name,))):
-        rows = rows_about(ledger, dialogue_id)
+    for dialogue_id, keys in keys_about(ledger).items():
         told = judged.pop(dialogue_id, None)
-        if released and all(one.key in taken for one in rows):
+        if released and all(key in taken for key, _ in keys):
+            yield from refused_of(told, ledger, {}) if told else ()
             continue
         plan = again.plan(dialogue_id)
         trace = retracer.trace(plan) if retracer and plan else None
@@ -72,17 +71,29 @@ def _gone_through(source: Source, ledger: Ledger, again: Again, retracer: Retrac
             if released and trace.outcome.status == "accepted" and dialogue_id not in released | left:
                 yield Refused((SPARE,), dialogue_id, detail="accepted, and more than its scenario is to have")
             continue
-        yield from _unread(rows, trace, taken)
-        yield from refused_of(told, ledger, {}) if told else ()
+        unread = list(_unread(_rows(ledger, keys), trace, taken))
+        yield from unread
+        yield from _others(told, unread) if told else ()
     for outcome in judged.values():
         yield from refused_of(outcome, ledger, {})
+
+
+def _others(told: Outcome, unread: list[Refused]) -> Iterator[Refused]:
+    """The texts of a release's candidates that no answer which is told already has."""
+    known = {(one.kind, one.turn, one.reasons) for one in unread}
+    return (_candidate(told.dialogue_id, one) for one in told.candidates if (one.kind, one.turn, one.reasons) not in known)
 
 
 def _details(trace: Trace) -> dict[str, str]:
     return {one.request.key: "; ".join(flaw.detail for flaw in one.flaws) for one in trace.steps}
 
 
-def _unread(rows: list[Row], trace: Trace | None, taken: set[str]) -> Iterator[Refused]:
+def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[Row]:
+    found = ((key, about, ledger.get(key)) for key, about in keys)
+    return (Row(key, about, completion) for key, about, completion in found if completion)
+
+
+def _unread(rows: Iterable[Row], trace: Trace | None, taken: set[str]) -> Iterator[Refused]:
     """What the beginning of a replay refused, then of answers that it does not come to those that no check could look at."""
     steps = {one.request.key: one for one in trace.steps} if trace else {}
     for row in rows:

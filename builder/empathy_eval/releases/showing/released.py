@@ -16,28 +16,29 @@ from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
 from empathy_eval.base.text import edit_ratio, overlap
 from empathy_eval.completions.answer_text import LONGEST
 from empathy_eval.design.contrasts import CONTROLS
-from empathy_eval.design.dataset import COLUMNS, OPTIONAL, column, file_of, parts_of, read_manifest, split_of
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, OPTIONAL, PROVENANCE, column, file_of, parts_of, read_manifest, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation.outcomes import Candidate, Dialogue, Outcome, Pair, Turn, Variant
-from empathy_eval.releases.annotations import WHAT
 from empathy_eval.releases.showing.names import VARIANTS, Place
 
-ITEMS = Path("report") / "items.parquet"
-# What each row of annotations is called in the provenance, and the config that holds it.
-JUDGED = {what: config for config, what in WHAT.items()}
+ITEMS = "report/items.parquet"
+# What files beside the data have at least.
+BESIDE = {"provenance.parquet": PROVENANCE, "candidates.parquet": CANDIDATES, ITEMS: pa.schema([("pair_id", pa.string())])}
 
 
-def rows_where(path: Path, name: str, value: str, *, begins: bool = False) -> list[TableRow]:
-    """The rows of a file whose column has a value, or ``begins`` with it.
+def rows_where(path: Path, columns: pa.Schema, name: str, value: str, *, begins: bool = False) -> list[TableRow]:
+    """The rows of a file with these columns, at least, in which one of them has a value, or ``begins`` with it.
 
     Raises:
-        InputError: if the file is not there, is damaged, or lacks the column.
+        InputError: if the file is not there, is damaged, or has not these columns.
     """
     found = list[TableRow]()
     with readable(path):
-        for batch in table_batches(path):
-            if name not in batch.schema.names or batch.schema.field(name).type != pa.string():
-                raise input_error(path, f'has no column "{name}" of texts', WHOLE)
+        for batch in table_batches(path, None):
+            if lacking := [
+                one.name for one in columns if one.name not in batch.schema.names or batch.schema.field(one.name).type != one.type
+            ]:
+                raise input_error(path, f'has no column "{lacking[0]}" as the data contract has it', WHOLE)
             cells = batch.column(name)
             mask = pc.starts_with(cells, pattern=value) if begins else pc.equal(cells, value)
             found += batch.filter(mask).to_pylist()
@@ -63,18 +64,18 @@ class Released:
     def _abbreviations(self) -> dict[str, str]:
         return {one.name: one.abbreviation for one in load_taxonomy().strategies}
 
-    def _rows(self, config: str, name: str, dialogue_id: str) -> list[TableRow]:
-        path = file_of(self._folder, config, split_of(dialogue_id))
-        rows = rows_where(path, name, dialogue_id)
-        if config in COLUMNS:
-            for row in rows:
-                check(row, f"{config}_row", f"{path}: {dialogue_id}")
+    def _rows(self, config: str, name: str, value: str) -> list[TableRow]:
+        """The rows of a config about a dialogue or a pair, each valid."""
+        path = file_of(self._folder, config, split_of(value.partition("-t")[0]))
+        rows = rows_where(path, pa.schema([COLUMNS[config].field(name)]), name, value)
+        for row in rows:
+            check(row, f"{config}_row", f"{path}: {value}")
         return rows
 
     def _beside(self, name: str, of: str, value: str, *, begins: bool = False) -> list[TableRow]:
         """Rows of a file beside the data, which releases of before need not have."""
         path = self._folder / name
-        return rows_where(path, of, value, begins=begins) if path.is_file() else []
+        return rows_where(path, BESIDE[name], of, value, begins=begins) if path.is_file() else []
 
     def outcome(self, dialogue_id: str) -> Outcome | None:
         """A dialogue with its pairs, the keys of its provenance, and its texts that were not released."""
@@ -98,7 +99,7 @@ class Released:
         path = self._folder / "candidates.parquet"
         for batch in table_batches(path) if path.is_file() else ():
             for row in batch.to_pylist():
-                by_dialogue.setdefault(parts_of(row["pair_id"])[0], []).append(_candidate(row, path))
+                by_dialogue.setdefault(_parts(row, path)[0], []).append(_candidate(row, path))
         for dialogue_id, candidates in by_dialogue.items():
             yield Outcome(dialogue_id, int(dialogue_id[:3]), "accepted", candidates=tuple(candidates))
 
@@ -149,12 +150,12 @@ class Released:
         for config in [one for one in OPTIONAL if one in self.header["counts"]]:
             path = file_of(self._folder, config, split_of(place.dialogue_id))
             if place.turn is not None:
-                found[config] = rows_where(path, "pair_id", place.name)
+                found[config] = rows_where(path, OPTIONAL[config], "pair_id", place.name)
             elif config == "annotations":
-                found[config] = [one for one in rows_where(path, "dialogue_id", place.name) if one["pair_id"] is None]
+                found[config] = [one for one in rows_where(path, OPTIONAL[config], "dialogue_id", place.name) if one["pair_id"] is None]
         if place.turn is not None:
-            found["scores"] = self._beside(str(ITEMS), "pair_id", place.name)
-            rows = rows_where(file_of(self._folder, "pairs", split_of(place.dialogue_id)), "pair_id", place.name)
+            found["scores"] = self._beside(ITEMS, "pair_id", place.name)
+            rows = self._rows("pairs", "pair_id", place.name)
             found["difficulty"] = [{"difficulty": one["difficulty"]} for one in rows if one.get("difficulty") is not None]
         return {name: tuple(rows) for name, rows in found.items() if rows}
 
@@ -162,7 +163,7 @@ class Released:
         """Those of the provenance."""
         found = dict[str, Place]()
         for row in self._beside("provenance.parquet", "request_key", prefix, begins=True):
-            turn = None if row["pair_id"] is None else parts_of(row["pair_id"])[1]
+            turn = None if row["pair_id"] is None else _parts(row, self._folder / "provenance.parquet")[1]
             kind = "self_chat" if row["what"] == "dialogue" else VARIANTS.get(row["what"], row["what"])
             found[row["request_key"]] = Place(row["dialogue_id"], turn, kind, row["request_key"])
         return list(found.values())[:2]
@@ -174,7 +175,15 @@ def withdrawn(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
 
 
 def _candidate(row: TableRow, path: Path) -> Candidate:
+    kind, text, reasons = VARIANTS.get(row.get("variant")), row.get("text"), row.get("reasons")
+    if kind is None or not isinstance(text, str) or not isinstance(reasons, list) or None in reasons:
+        raise input_error(path, "a row does not hold what the data contract says", WHOLE)
+    return Candidate(kind, _parts(row, path)[1], text, tuple(reasons))
+
+
+def _parts(row: TableRow, path: Path) -> tuple[str, int]:
+    """The dialogue and the place of the turn of a row's pair."""
     try:
-        return Candidate(VARIANTS[row["variant"]], parts_of(row["pair_id"])[1], row["text"], tuple(row["reasons"]))
-    except (KeyError, ValueError, TypeError) as error:
-        raise input_error(path, f"a row does not hold what the data contract says: {error}", WHOLE) from error
+        return parts_of(row["pair_id"])
+    except (KeyError, ValueError, AttributeError) as error:
+        raise input_error(path, f"a row has no id of a pair: {str(row.get('pair_id'))[:80]!r}", WHOLE) from error

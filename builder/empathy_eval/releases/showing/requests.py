@@ -23,6 +23,13 @@ NOT_RENDERED = "what was sent is not rendered again: this key is of no request o
 PROVEN = "this is what was sent, as its key proves; its answer is in the ledger of the build"
 
 
+# What is no text in a stranger's ledger is damage, which is told where the row itself is read.
+KEYS = """
+SELECT key, dialogue_id, kind, turn FROM sound_completions WHERE kind != ? AND typeof(key) = 'text' AND typeof(dialogue_id) = 'text'
+AND typeof(kind) = 'text' AND typeof(turn) IN ('integer', 'null') ORDER BY key
+"""
+
+
 @dataclass(frozen=True)
 class Row:
     """An answer of a ledger, whoever asked for it."""
@@ -40,6 +47,18 @@ def rows_about(ledger: Ledger, dialogue_id: str) -> list[Row]:
     """
     found = ledger.rows("dialogue_id = ? AND kind != ?", (dialogue_id, SCORE.name))
     return [Row(row[0], About(row[1], row[2], row[3]), completion) for row, completion in found]
+
+
+def keys_about(ledger: Ledger) -> dict[str, list[tuple[str, About]]]:
+    """By dialogue the keys of all answers but scores, and what they are about: in one go, for a ledger is not ordered by dialogues.
+
+    Raises:
+        JobError: if the file is damaged.
+    """
+    found: dict[str, list[tuple[str, About]]] = {}
+    for key, dialogue_id, kind, turn in ledger.query(KEYS, (SCORE.name,)):
+        found.setdefault(dialogue_id, []).append((key, About(dialogue_id, kind, turn)))
+    return dict(sorted(found.items()))
 
 
 def asked_of(
