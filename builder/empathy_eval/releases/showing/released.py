@@ -175,7 +175,7 @@ def withdrawn(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
 
 
 def _candidate(row: TableRow, path: Path) -> Candidate:
-    kind, text, reasons = VARIANTS.get(row.get("variant")), row.get("text"), row.get("reasons")
+    kind, text, reasons = VARIANTS.get(str(row.get("variant"))), row.get("text"), row.get("reasons")
     if kind is None or not isinstance(text, str) or not isinstance(reasons, list) or None in reasons:
         raise input_error(path, "a row does not hold what the data contract says", WHOLE)
     return Candidate(kind, _parts(row, path)[1], text, tuple(reasons))
