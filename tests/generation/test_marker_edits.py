@@ -22,8 +22,8 @@ def test_markers_of_empathy_are_replaced_and_the_information_stays() -> None:
 
 def test_the_rules_that_made_a_text_can_be_told() -> None:
     told = rules_applied(WARM, 0.6)
-    assert [rule for rule, _, _ in told] == ["understanding", "sense", "at_your_pace", "invitation"][: len(told)] or len(told) > 2
-    assert all(marker in WARM and new.casefold() in de_empathised(WARM, 0.6).casefold() for _, marker, new in told)
+    assert told[:2] == [("understanding", "I can see how much", "The fact is that"), ("hurt", "hurts", "is on your list")]
+    assert [rule for rule, _, _ in told[2:]] == ["sense", "at_your_pace", "invitation"]
     assert len(rules_applied(WARM, 0.15)) < len(told) and rules_applied("The office opens at nine.", 0.3) == []
 
 
