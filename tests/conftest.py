@@ -121,3 +121,11 @@ def light(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompt
     build(Recipe(config, catalogue, prompts), folder / "build")
     release(folder / "build", folder / "release", "0.1.0")
     return folder / "release"
+
+
+@pytest.fixture(scope="session")
+def marred(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
+    """A folder with a build in which texts were refused, repaired and withdrawn, its release, and its scenarios."""
+    from tests.doubles.marred import marred
+
+    return marred(tmp_path_factory.mktemp("marred"), prompts)

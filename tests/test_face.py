@@ -11,7 +11,7 @@ from tests.test_rooms import MODULES
 
 VERBS = (
     "agree", "annotate", "build", "diff", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "preview", "publish",
-    "release", "report", "review_export", "review_import", "score", "shortcuts", "train", "verify",
+    "release", "report", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "train", "verify",
 )  # fmt: skip
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.review import review_export, review_import
     from empathy_eval.commands.score import score
     from empathy_eval.commands.shortcuts import shortcuts
+    from empathy_eval.commands.show import show, show_rejected
     from empathy_eval.commands.train import train
     from empathy_eval.commands.verify import verify
     from empathy_eval.completions.models.own import TextModel
@@ -47,6 +48,7 @@ _PLACES = {
     "commands.review": ("review_export", "review_import"),
     "commands.score": ("score",),
     "commands.shortcuts": ("shortcuts",),
+    "commands.show": ("show", "show_rejected"),
     "commands.train": ("train",),
     "commands.verify": ("verify",),
     "completions.models.own": ("TextModel",),
@@ -61,7 +63,8 @@ _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "__version__", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Metric", "Model",
     "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "ledger_import", "ledger_merge", "ledger_show", "load",
-    "load_recipe", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "train", "verify",
+    "load_recipe", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show",
+    "show_rejected", "train", "verify",
 ]  # fmt: skip
 
 

@@ -26,11 +26,12 @@ from empathy_eval.commands import (
     review,
     score,
     shortcuts,
+    show,
     train,
     verify,
 )
 
-VERBS = (preview, build, release, report, score, shortcuts, train, verify, diff, review, annotate, agree, publish, ledger)
+VERBS = (preview, build, release, report, show, score, shortcuts, train, verify, diff, review, annotate, agree, publish, ledger)
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:
   empathy-eval build demo --out build/demo

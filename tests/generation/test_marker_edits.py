@@ -1,7 +1,7 @@
 """De-empathising by rules."""
 
 from empathy_eval.base.text import edit_ratio
-from empathy_eval.generation.marker_edits import de_empathised
+from empathy_eval.generation.marker_edits import de_empathised, rules_applied
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -18,6 +18,13 @@ def test_markers_of_empathy_are_replaced_and_the_information_stays() -> None:
         "Soon, you need to tell me what Biscuit did on a wet Monday."
     )
     assert 0 < edit_ratio(WARM, cold) < 0.6
+
+
+def test_the_rules_that_made_a_text_can_be_told() -> None:
+    told = rules_applied(WARM, 0.6)
+    assert told[:2] == [("understanding", "I can see how much", "The fact is that"), ("hurt", "hurts", "is on your list")]
+    assert [rule for rule, _, _ in told[2:]] == ["sense", "at_your_pace", "invitation"]
+    assert len(rules_applied(WARM, 0.15)) < len(told) and rules_applied("The office opens at nine.", 0.3) == []
 
 
 def test_rules_stop_before_the_limit() -> None:

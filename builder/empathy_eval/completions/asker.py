@@ -108,13 +108,17 @@ class Asker:
                 request = Request(model.body(said, kind.answer), model.endpoint, about, sample)
                 completion = await self.complete(model, request)
                 trail.used(request.key, completion)
-                verdict = await judged(completion, kind.answer, judge)
+                verdict = self.ruled(request, await judged(completion, kind.answer, judge))
                 if not isinstance(verdict, list):
                     return Answer(verdict, completion.model, request.key)
                 attempt += 1
                 trail.failed(request, attempt, verdict, final=attempt == attempts)
                 said = self._repair(messages, completion, verdict)
         return None
+
+    def ruled(self, request: Request, verdict: T | list[Flaw]) -> T | list[Flaw]:
+        """The verdict on the answer to a request, as it is; who goes through an item again hears of it here."""
+        return verdict
 
     async def complete(self, model: Model, request: Request) -> Completion:
         """The completion of a request: from the ledger, or from the model and then stored before it is used. The same is sent once."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import random
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -44,6 +45,22 @@ def plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
     for scenario in catalogue.scenarios:
         if scenario.seed:
             yield seed_plan(scenario.number, scenario.seed, catalogue)
+
+
+def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn: Mapping[int, list[int]] | None = None) -> Plan | None:
+    """The plan of that id alone; None if the build plans none. ``drawn`` are the places of all, where they are known already."""
+    scenario_id, _, index = dialogue_id.partition("-")
+    scenario = next((one for one in catalogue.scenarios if f"{one.number:03d}" == scenario_id), None)
+    if scenario is None or (config.plan == "seeds") != (index == "seed"):
+        return None
+    if config.plan == "seeds":
+        return seed_plan(scenario.number, scenario.seed, catalogue) if scenario.seed else None
+    found = (places(config, catalogue) if drawn is None else drawn)[scenario.number]
+    if not re.fullmatch("[0-9]{5,9}", index) or int(index) >= len(found):
+        return None
+    controls = controls_at(config, found[int(index)])
+    plan = drawn_plan(config.seed, scenario.number, int(index), catalogue, config.rules, controls)
+    return plan if plan.dialogue_id == dialogue_id else None
 
 
 def part_of(items: Iterable[T], number: int, parts: int) -> Iterator[T]:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+from typing import TYPE_CHECKING
 
 from empathy_eval.base.text import edit_ratio
 from empathy_eval.generation.patterns import language, load_patterns
+
+if TYPE_CHECKING:
+    from spacy.tokens import Span
 
 
 def de_empathised(text: str, edit_ratio_below: float) -> str:
@@ -13,17 +17,28 @@ def de_empathised(text: str, edit_ratio_below: float) -> str:
 
     Sentences that point to professional or crisis help are left as they are. The text comes back unchanged if it has no marker.
     """
+    return _de_empathised(text, edit_ratio_below)[0]
+
+
+def rules_applied(text: str, edit_ratio_below: float) -> list[tuple[str, str, str]]:
+    """(rule, marker, what stands in its place) of each edit that :func:`de_empathised` makes."""
+    replacements = load_patterns("apathetic").replacements
+    return [(span.label_, span.text, replacements[span.label_]) for span in _de_empathised(text, edit_ratio_below)[1]]
+
+
+def _de_empathised(text: str, edit_ratio_below: float) -> tuple[str, list[Span]]:
+    """The changed text, and the markers that were replaced."""
     markers, pointers = load_patterns("apathetic"), load_patterns("pointers")
     doc = language()(text)
     kept = {token.i for sentence in doc.sents if pointers.find(sentence.text) for token in sentence}
     spans = [span for span in markers.spans(doc) if span.start not in kept]
-    changed = text
+    changed, made = text, 0
     for count in range(1, len(spans) + 1):
         candidate = _replaced(text, [(span.start_char, span.end_char, markers.replacements[span.label_]) for span in spans[:count]])
         if edit_ratio(text, candidate) >= edit_ratio_below:
             break
-        changed = candidate
-    return changed
+        changed, made = candidate, count
+    return changed, spans[:made]
 
 
 def _replaced(text: str, edits: list[tuple[int, int, str]]) -> str:

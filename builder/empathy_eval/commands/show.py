@@ -1,0 +1,219 @@
+"""``show``: why a text is so, and what was refused."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.stopping import beside_loops
+
+if TYPE_CHECKING:
+    from empathy_eval.releases.show import Beside
+    from empathy_eval.releases.showing.shown import Asked, Figure, Refused, Shown, Text
+
+WIDTH = 120
+EXAMPLES = """\
+examples:
+  empathy-eval show build/demo 017-seed                   a dialogue: how it was asked for, what was refused on the way
+  empathy-eval show build/demo 017-seed-t05 | less        a helper turn with its variants; 017-seed-t05/empathetic is one of them
+  empathy-eval show build/demo/release 017-seed-t05 --ledger build/demo/ledger.sqlite
+  empathy-eval show build/demo s1-0123abcd                the request whose key begins so
+  empathy-eval show build/demo --rejected edit_ratio_high
+"""
+
+
+def show(
+    where: str | Path, name: str, *, ledger: str | Path | None = None, reviews: str | Path | None = None,
+    scenarios: str | Path | None = None, templates: str | Path | None = None,
+) -> Shown:  # fmt: skip
+    """Why a text is so: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
+
+    ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), or the beginning of a request's key. A build's own
+    ledger is read where there is one; ``reviews`` is a record of ``review import``. ``scenarios`` and ``templates`` are folders that
+    requests are rendered from, in the place of the project's. Nothing is asked, and no code is run that the folder names.
+
+    Raises:
+        InputError: if there is no such folder, or nothing in it of that name.
+        JobError: if a row of the ledger that is looked at is damaged.
+    """
+    from empathy_eval.releases.show import show
+
+    return beside_loops(lambda: show(_folder(where), name, _beside(ledger, reviews, scenarios, templates)))
+
+
+def show_rejected(
+    where: str | Path, reason: str | None = None, *, ledger: str | Path | None = None, scenarios: str | Path | None = None,
+    templates: str | Path | None = None,
+) -> list[Refused]:  # fmt: skip
+    """What was refused for a reason (None: for any), with the text as it was, and what was left out; the rest is as in :func:`show`.
+
+    Raises:
+        InputError: if there is no such folder, or nothing was refused for that reason.
+        JobError: if rows of the ledger are damaged.
+    """
+    return beside_loops(lambda: list(_rejected(where, reason, ledger, scenarios, templates)))
+
+
+def _rejected(where: str | Path, reason: str | None, *paths: str | Path | None) -> Iterator[Refused]:
+    from empathy_eval.releases.show import rejected
+
+    ledger, scenarios, templates = paths
+    return rejected(_folder(where), reason, _beside(ledger, None, scenarios, templates))
+
+
+def _folder(where: str | Path) -> Path:
+    from empathy_eval.releases.fetch import release_folder
+
+    return release_folder(where)
+
+
+def _beside(*paths: str | Path | None) -> Beside:
+    from empathy_eval.releases.show import Beside
+
+    return Beside(*(Path(one) if one else None for one in paths))
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "show",
+        help="show why a text is so: request, answers, checks, and what was refused",
+        description="Shows a text of a release, a build or annotations: the request as it was sent, every answer with its finish reason, "
+        "the checks with their figures, repairs, scores, judgements. Asks nobody, and runs no code that the folder names.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("where", metavar="WHERE", help="a build folder, a release (a folder, or org/name@v1.0.0), or a folder of annotate")
+    verb.add_argument("id", nargs="?", metavar="ID", help="a dialogue, a pair, a turn, a variant, or the beginning of a request's key")
+    verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger with the answers (default: the build's own)")
+    verb.add_argument(
+        "--rejected", nargs="?", const="", metavar="REASON", help="list what was refused, for this reason or for any, and what was left out"
+    )
+    verb.add_argument("--limit", type=int, metavar="N", help="with --rejected: at most so many")
+    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: show what raters said too")
+    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="the folder of scenarios of your own that it was built with")
+    verb.add_argument("--templates", type=Path, metavar="DIR", help="the folder of prompt templates of your own that it was built with")
+    verb.add_argument("--json", action="store_true", help="print everything as JSON")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    if (options.id is None) == (options.rejected is None):
+        raise input_error("show", "takes either an ID or --rejected", "name what to show, or leave one of them out")
+    folders = {"ledger": options.ledger, "scenarios": options.scenarios, "templates": options.templates}
+    if options.rejected is None:
+        shown = show(options.where, options.id, **folders, reviews=options.reviews)
+        print(_json(shown.to_json()) if options.json else plain("\n".join(_lines(shown))))
+        return 0
+    if options.limit is not None and options.limit < 1:
+        raise input_error("--limit", f'"{options.limit}" is not possible', "use a whole number from 1")
+    found = itertools.islice(_rejected(options.where, options.rejected or None, *folders.values()), options.limit)
+    if options.json:
+        print(_json([one.to_json() for one in found]))
+        return 0
+    count = 0
+    for one in found:
+        count += 1
+        print(plain("\n".join(_refused(one))))
+    print(f"{count:,} shown" if count else "nothing was refused, and nothing is left out")
+    return 0
+
+
+def _json(value: Any) -> str:
+    # A text may hold what is no sign; as an escape it is JSON again.
+    return json.dumps(value, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode()
+
+
+def _lines(shown: Shown) -> Iterator[str]:
+    """All of it, in the order of a reader's questions."""
+    yield f"{shown.name} in {shown.source}: {shown.status}"
+    yield from (f"  {one}" for one in shown.why)
+    yield from _section("before it", [line for one in shown.before for line in _spoken(one)])
+    yield from _section("the text" if len(shown.texts) == 1 else "the texts", [line for one in shown.texts for line in _text(one)])
+    yield from _section("texts that were not taken", [line for one in shown.refused for line in _text(one)])
+    yield from _section("requests", [line for one in shown.asked for line in _asked(one)])
+    for name, rows in shown.said.items():
+        yield from _section(name, [line for row in rows for line in _row(row)])
+    yield from _section("notes", [line for one in shown.notes for line in _wrapped(one, "")])
+
+
+def _section(title: str, lines: list[str]) -> Iterator[str]:
+    if lines:
+        yield ""
+        yield f"# {title}"
+        yield from lines
+
+
+def _wrapped(text: str, margin: str) -> Iterator[str]:
+    for line in text.splitlines() or [""]:
+        yield from textwrap.wrap(line, WIDTH, initial_indent=margin, subsequent_indent=margin, break_long_words=False) or [""]
+
+
+def _spoken(one: Text) -> Iterator[str]:
+    yield from _wrapped(f"{one.name}{f' ({one.strategy})' if one.strategy else ''}: {one.text}", "")
+
+
+def _text(one: Text) -> Iterator[str]:
+    if not one.made:
+        yield from _spoken(one)
+        return
+    ways = [value for value in (one.strategy and f"strategy {one.strategy}", one.way) if value]
+    yield one.name + (f" ({', '.join(ways)})" if ways else "")
+    yield from _wrapped(one.text, "    ")
+    yield from _wrapped(one.made + (f": {', '.join(one.reasons)}" if one.reasons else ""), "  ")
+    if one.request_key:
+        yield f"  key {one.request_key}"
+    yield from _figures(one.figures)
+
+
+def _figures(figures: tuple[Figure, ...]) -> Iterator[str]:
+    for one in figures:
+        yield from _wrapped(f"{'passes' if one.holds else 'FAILS '} {one.name}: {one.value} ({one.bound})", "  ")
+
+
+def _asked(one: Asked) -> Iterator[str]:
+    place = "" if one.turn is None else f" turn {one.turn}"
+    sample = "" if one.sample is None else f", sample {one.sample}" + (", a repair" if one.repair else "")
+    yield f"--- {one.kind}{place}{sample}: {one.verdict}"
+    yield f"  key {one.key}" + (f" · endpoint {one.endpoint}" if one.endpoint else "")
+    yield from _wrapped(one.note, "  ") if one.note else ()
+    for name, detail in one.reasons:
+        yield from _wrapped(f"{name}: {detail}" if detail else name, "  ")
+    if one.body is not None:
+        yield "  sent"
+        yield from _body(one.body)
+    if one.text is not None:
+        tokens = f"{one.tokens.get('input_tokens', 0):,} + {one.tokens.get('output_tokens', 0):,} tokens"
+        yield f"  answered by {one.model}, finish {one.finish}, {tokens}"
+        yield from _wrapped(one.text, "    ")
+    yield from _figures(one.figures)
+
+
+def _body(body: Mapping[str, Any]) -> Iterator[str]:
+    messages = body.get("messages")
+    said = isinstance(messages, list) and all(isinstance(one, dict) and isinstance(one.get("content"), str) for one in messages)
+    rest = {name: value for name, value in body.items() if name != "messages" or not said}
+    yield from _wrapped(json.dumps(rest, ensure_ascii=False), "    ")
+    for one in messages if said and isinstance(messages, list) else ():
+        yield f"    [{one.get('role')}]"
+        yield from _wrapped(one["content"], "    ")
+
+
+def _row(row: Mapping[str, Any]) -> Iterator[str]:
+    told = ", ".join(f"{name} {value}" for name, value in row.items() if value is not None and name not in ("pair_id", "dialogue_id"))
+    yield from _wrapped(told, "  ")
+
+
+def _refused(one: Refused) -> Iterator[str]:
+    place = f" {one.kind}" if one.kind else ""
+    yield f"--- {one.dialogue_id}{place}{'' if one.turn is None else f' turn {one.turn}'}: {', '.join(one.reasons)}"
+    yield from (f"  key {one.request_key}",) if one.request_key else ()
+    yield from _wrapped(one.detail, "  ") if one.detail else ()
+    yield from _wrapped(one.text, "    ") if one.text is not None else ()

@@ -1,0 +1,104 @@
+"""The recipe of a folder, made again from what is here: what of it is another now, and what of it is never run here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import EmpathyEvalError
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.base.schemas import schema
+from empathy_eval.base.version import __version__
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.design.configuration import Configuration, checked
+from empathy_eval.design.kinds import KINDS
+from empathy_eval.design.planning import Plan, plan_of
+from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.quotas import places
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.generation.retrace import Retracer
+
+# A plan of strangers beyond this is not drawn again.
+MOST_DIALOGUES, MOST_TURNS = 5_000_000, 1000
+ROLES = {one.name: one.role for one in KINDS.values()}
+
+
+@dataclass(frozen=True)
+class Again:
+    """A recipe as it is here, if there can be one; ``changed`` says what of it is another, ``notes`` what is not run or not had."""
+
+    recipe: Recipe | None
+    changed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @cached_property
+    def _places(self) -> dict[int, list[int]] | None:
+        """The places of all drawn dialogues, which are reckoned together."""
+        drawn = self.recipe is not None and self.recipe.config.plan == "drawn"
+        return places(self.recipe.config, self.recipe.catalogue) if self.recipe and drawn else None
+
+    def plan(self, dialogue_id: str) -> Plan | None:
+        """The plan of a dialogue, if there is one here."""
+        try:
+            return plan_of(self.recipe.config, self.recipe.catalogue, dialogue_id, self._places) if self.recipe else None
+        except EmpathyEvalError:  # no course of turns was found: the plan is none that was built
+            return None
+
+    def retracer(self, ledger: Ledger, weights: str | None, names: Mapping[str, str]) -> Retracer | None:
+        """What goes through items of the recipe; ``names`` are what models of one's own call themselves, where texts tell it."""
+        if self.recipe is None:
+            return None
+        models, query = self.recipe.config.models, "SELECT model FROM sound_completions WHERE kind = ? AND typeof(model) = 'text' LIMIT 1"
+        own = [(kind, role) for kind, role in ROLES.items() if role in models and ":" in models[role].kind]
+        known = {role: model for kind, role in own for (model,) in ledger.query(query, (kind,))}
+        return Retracer(self.recipe, ledger, weights, {**known, **names})
+
+
+def recipe_again(header: Mapping[str, Any], scenarios: Path | None, templates: Path | None) -> Again:
+    """The recipe of a manifest, or of what a build wrote. ``scenarios`` and ``templates`` are folders in the place of the project's.
+
+    Raises:
+        InputError: if one of these folders is not valid.
+    """
+    catalogue, prompts = load_catalogue(scenarios), load_prompts(templates)
+    try:
+        config = checked(dict(header["configuration"]), "configuration")
+    except EmpathyEvalError as error:
+        return Again(None, notes=(f"the configuration is none of this version, so nothing is rendered again: {error.problems[0].what}",))
+    if config.dialogues > MOST_DIALOGUES or config.rules.max_turns > MOST_TURNS or config.surplus > 1:
+        return Again(None, notes=("the plan is larger than any that is drawn again",))
+    recipe = Recipe(config, catalogue, prompts)
+    return Again(recipe, tuple(_changed(header, recipe)), tuple(_not_run(config)))
+
+
+def _changed(header: Mapping[str, Any], recipe: Recipe) -> Iterator[str]:
+    """What hashes tell to be another here."""
+    rules = {path.name: digest_file(path) for path in sorted(data_folder("rules").glob("*.yaml"))}
+    schemas = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in KINDS.values())}
+    here = {"templates": dict(recipe.prompts.hashes), "schemas": schemas, "rules": rules, "scenario_files": dict(recipe.catalogue.files)}
+    for name, hashes in here.items():
+        there = header.get(name)
+        if there is not None and (others := sorted(one for one in hashes.keys() | there.keys() if hashes.get(one) != there.get(one))):
+            yield f"{name.replace('_', ' ')}: {', '.join(others)}"
+    if header.get("seeds", recipe.catalogue.seed_hash) != recipe.catalogue.seed_hash:
+        yield "the seed dialogues of the scenarios"
+    named = {f"{one.number:03d}": one.name for one in recipe.catalogue.scenarios}
+    there = {number: one["name"] for number, one in header.get("scenarios", {}).items()}
+    if others := sorted(number for number, name in there.items() if named.get(number) != name):
+        yield f"scenarios: {', '.join(others[:5])}" + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+    if header.get("builder", __version__) != __version__:
+        yield f"the version: {header['builder']} built it, this is {__version__}"
+
+
+def _not_run(config: Configuration) -> Iterator[str]:
+    """What of a configuration is code, which is never run to show something."""
+    for role, one in config.models.items():
+        if not one.remote and one.kind not in ("seed-bank", "given"):
+            yield f'the model "{one.kind}" ({role}) is code and is not run: a request of it is shown where it is its messages and no more'
+    if config.own_checks:
+        yield f"checks of one's own are code and are not run: {', '.join(config.own_checks)}; what they refused is told as it was noted"

@@ -1,0 +1,187 @@
+"""A look into a release or a build and its ledger: where a name leads, and what is there."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.design.contrasts import PAIR_VARIANTS
+from empathy_eval.design.kinds import KINDS, SCORE
+from empathy_eval.design.planning import Plan
+from empathy_eval.generation.outcomes import Outcome
+from empathy_eval.generation.retrace import Known, Trace
+from empathy_eval.releases.showing.again import Again
+from empathy_eval.releases.showing.names import VARIANTS, Place, place_of, unknown
+from empathy_eval.releases.showing.requests import Row, asked_of, rows_about
+from empathy_eval.releases.showing.shown import Asked, Shown, Text
+from empathy_eval.releases.showing.sources import Source
+from empathy_eval.releases.showing.texts import Texts
+
+NO_LEDGER = "answers, refusals and repairs are in the ledger of the build, which is not here: give it with --ledger"
+NO_REVIEWS = "what single raters said is in the record of review import: give it with --reviews"
+
+
+@dataclass(frozen=True)
+class Look:
+    """A folder and its ledger, open to be looked into. ``answered`` if there is a ledger."""
+
+    source: Source
+    ledger: Ledger
+    again: Again
+    record: Mapping[str, Any] | None
+    answered: bool
+
+    def place(self, name: str) -> Place:
+        """The place that a name says.
+
+        Raises:
+            InputError: if there is none, or several.
+        """
+        said = place_of(name)
+        if isinstance(said, Place):
+            return said
+        rows = self.ledger.rows("key >= ? AND key < ?", (said, said + "g"))
+        found = [Place(row[1], row[3], row[2], row[0]) for row, _ in itertools.islice(rows, 2)]
+        found = found or self.source.keyed(said)
+        if not found:
+            where = self.source.named + (" and its ledger" if self.answered else "; a ledger is not here")
+            raise input_error("ID", f'no request with a key "{said}…" is in {where}', "give the ledger that has it with --ledger")
+        if len(found) > 1:
+            keys = " and ".join(one.key or "" for one in found)
+            raise input_error("ID", f'"{said}…" is the beginning of several keys', f"give more of it: {keys} begin so")
+        return found[0]
+
+    def shown(self, place: Place) -> Shown:
+        """All about a place.
+
+        Raises:
+            InputError: if it is not there.
+        """
+        outcome, (_, left) = self.source.outcome(place.dialogue_id), self.source.left_out().get(place.dialogue_id, ("", ""))
+        rows = rows_about(self.ledger, place.dialogue_id) if self.answered else []
+        plan = self.again.plan(place.dialogue_id)
+        if not (outcome or left or rows or plan):
+            raise unknown(place.dialogue_id, self.source.named, self.source.dialogue_ids())
+        trace = self.trace(outcome, plan)
+        told = outcome or (trace.outcome if trace else None)
+        dialogue = (outcome and outcome.dialogue) or (trace.dialogue if trace else None)
+        if place.turn is not None:
+            self._turn(place, len(dialogue.turns) if dialogue else len(plan.turns) if plan else None)
+        asked = asked_of(trace, rows, told, self.again.recipe, self.again.changed)
+        texts = Texts(told, dialogue, self.again.recipe, plan, trace) if told and dialogue else None
+        return Shown(
+            place.key or place.name + (f"/{place.kind}" if place.kind else ""),
+            self.source.named,
+            self._status(outcome, told, left),
+            tuple(self._why(place, outcome, told, left)),
+            texts.turns(place.turn) if texts and place.turn is not None else (),
+            _texts(texts, place),
+            tuple(texts.refused(place.turn, place.kind)) if texts else (),
+            tuple(one for one in asked if _about(one, place)),
+            self._said(place),
+            tuple(self._notes(place, outcome, rows)),
+        )
+
+    def trace(self, outcome: Outcome | None, plan: Plan | None) -> Trace | None:
+        """The replay of a planned item over the ledger; of a folder's outcome it goes on with the dialogue that is there."""
+        names = dict[str, str]()
+        if outcome and outcome.dialogue:
+            names["self_chat"] = outcome.dialogue.model
+            for pair in outcome.pairs:
+                names |= {"far": pair.empathetic.model} | ({} if pair.apathetic.method == "rules" else {"near": pair.apathetic.model})
+        retracer = self.again.retracer(self.ledger, self.source.header.get("toxicity_weights"), names)
+        refused = {one.request_key: one.reasons for one in outcome.failures if one.request_key} if outcome else {}
+        return retracer.trace(plan, Known(outcome.dialogue if outcome else None, refused)) if retracer and plan else None
+
+    def _turn(self, place: Place, turns: int | None) -> None:
+        if turns is not None and not 0 <= (place.turn or 0) < turns:
+            what = f'"{place.name}" is not there: {place.dialogue_id} has {turns} turns'
+            raise input_error("ID", what, f"name one of {place.dialogue_id}-t00 to {place.dialogue_id}-t{turns - 1:02d}")
+
+    def _status(self, outcome: Outcome | None, told: Outcome | None, left: str) -> str:
+        if left:
+            return "left out"
+        if self.source.released:
+            return "released" if outcome else "not released"
+        return told.status if told else "not known"
+
+    def _why(self, place: Place, outcome: Outcome | None, told: Outcome | None, left: str) -> Iterator[str]:
+        if left:
+            yield left
+        if told and told.status == "rejected":
+            yield f"all samples were refused: {', '.join(told.reasons)}"
+        if told and told.status == "missing" and not self.source.released:
+            yield f"not all of it is answered yet: {told.reasons[0]}"
+        if self.source.released and not left and outcome is None:
+            spares = self.source.header["spares_left_out"]
+            yield (
+                f"accepted, and more than its scenario is to have: one of {spares} spares that are left out"
+                if told and told.status == "accepted"
+                else "it is none of its dialogues: refused, missing, or one of the spares; the build and its ledger tell which"
+            )
+        if told and told.dialogue and place.turn is not None and place.turn < len(told.dialogue.turns):
+            yield from _left_out_pair(told, place.turn)
+
+    def _said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
+        found = self.source.said(place)
+        if place.key and place.kind not in KINDS:  # a judge's: what it was asked for, and nothing that others said
+            found = {name: mine for name, rows in found.items() if (mine := tuple(one for one in rows if place.key in one.values()))}
+        judged = self.record["judgements"] if self.record else ()
+        mine = tuple(one for one in judged if one.get("dialogue_id" if place.turn is None else "pair_id") == place.name)
+        return found | ({"reviews": mine} if mine else {})
+
+    def _notes(self, place: Place, outcome: Outcome | None, rows: list[Row]) -> Iterator[str]:
+        yield from self.again.notes
+        if self.again.changed:
+            changed = "; ".join(self.again.changed)
+            yield f"requests are rendered from what is not as it was: {changed}; --scenarios and --templates name other folders"
+        if not self.answered:
+            yield NO_LEDGER
+        elif not rows:
+            yield f"the ledger has no answer about {place.dialogue_id}: it may be of another build"
+        if self.source.header.get("reviews") and self.record is None:
+            yield NO_REVIEWS
+        if place.turn is None and outcome and outcome.pairs:
+            names = ", ".join(f"t{one.turn:02d}" for one in outcome.pairs)
+            yield f"each pair is shown by its id, such as {place.dialogue_id}-t{outcome.pairs[0].turn:02d}: there are {names}"
+
+
+def _left_out_pair(told: Outcome, turn: int) -> Iterator[str]:
+    """Why a helper turn has no pair, or one without controls: what was refused for good, or of a release what has no text that passed."""
+    if told.dialogue is None or told.dialogue.turns[turn].role != "helper":
+        return
+    pair = next((one for one in told.pairs if one.turn == turn), None)
+    failed = {one.kind: ", ".join(one.reasons) for one in told.failures if one.turn == turn and one.final}
+    if pair is None and not failed:
+        mine = [one for one in told.candidates if one.turn == turn]
+        for kind in (VARIANTS[name] for name in PAIR_VARIANTS):
+            if not any(one.kind == kind and not one.reasons for one in mine):
+                reasons = sorted({reason for one in mine if one.kind == kind for reason in one.reasons})
+                failed[kind] = ", ".join(reasons) or "no text of it reached the checks"
+    said = "; ".join(f"{kind}: {reasons}" for kind, reasons in failed.items())
+    if pair is None:
+        yield "its pair is left out, for both variants must pass" + (f": {said}" if said else "")
+    elif said:
+        yield f"its controls are left out, for both must pass: {said}"
+
+
+def _texts(texts: Texts | None, place: Place) -> tuple[Text, ...]:
+    """The texts of a place: of a dialogue all turns, of a pair the reference and its variants, of a request what it is about."""
+    if texts is None:
+        return ()
+    if place.turn is None:
+        return texts.whole()
+    return (texts.turn(place.turn), *texts.variants(place.turn, place.kind if place.kind in VARIANTS.values() else None))
+
+
+def _about(asked: Asked, place: Place) -> bool:
+    """Whether a request is one of a place: of a dialogue those that wrote it, the others are shown with their turns."""
+    if place.key:
+        return asked.key == place.key
+    if place.turn is None:
+        return asked.turn is None
+    return asked.turn == place.turn and place.kind in (None, asked.kind) and asked.kind != SCORE.name

@@ -1,0 +1,70 @@
+"""What can be shown goes by a name: a dialogue, a pair or a turn, one of its variants, or the key of a request."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from empathy_eval.base.errors import InputError, input_error
+from empathy_eval.base.hashing import SCHEME
+from empathy_eval.design.dataset import pair_id
+from empathy_eval.design.kinds import KINDS
+
+NAME = re.compile(r"(\d{3}-(?:seed|\d{5,9}))(?:-t(\d{2,4}))?(?:/([a-z_]+))?")
+KEY = re.compile(rf"(?:{SCHEME}-)?([0-9a-f]{{8,64}})")
+VARIANTS = {one.variant: one.name for one in KINDS.values() if one.variant}
+FORMS = "a dialogue (017-00042), a pair or a turn (017-00042-t05), a variant (017-00042-t05/empathetic), or 8 hex digits of a key or more"
+NEAREST = 5
+
+
+@dataclass(frozen=True)
+class Place:
+    """What is asked for: a dialogue, a turn of it, one kind of request there, or one request."""
+
+    dialogue_id: str
+    turn: int | None = None
+    kind: str | None = None
+    key: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The id of the pair or the turn, or that of the dialogue."""
+        return self.dialogue_id if self.turn is None else pair_id(self.dialogue_id, self.turn)
+
+
+def place_of(name: str) -> Place | str:
+    """The place that a name says, or the beginning of a key.
+
+    Raises:
+        InputError: if it is neither.
+    """
+    if key := KEY.fullmatch(name):
+        return f"{SCHEME}-{key[1]}"
+    found = NAME.fullmatch(name)
+    if not found:
+        raise input_error("ID", f'"{name[:100]}" is no id', f"name {FORMS}")
+    dialogue_id, turn, variant = found.groups()
+    kind = VARIANTS.get(variant, variant)
+    if variant and (kind not in VARIANTS.values() or turn is None):
+        raise input_error("ID", f'"{name[:100]}" names no variant of a pair', f"name one of these: {', '.join(VARIANTS)}")
+    return Place(dialogue_id, None if turn is None else int(turn), kind)
+
+
+def unknown(name: str, source: str, there: Iterable[str]) -> InputError:
+    """The error for an id that is not there, with those that are nearest."""
+    names = sorted(there)
+    same = [one for one in names if one[:3] == name[:3]]
+    index = _index(name)
+    near = sorted(sorted(same, key=lambda one: abs(_index(one) - index))[:NEAREST])
+    said = f"of this scenario there are {_some(near, len(same))}" if same else f"there are {_some(names[:NEAREST], len(names))}"
+    return input_error("ID", f'"{name}" is not in {source}', f"name one that is: {said}" if names else f"name {FORMS}")
+
+
+def _index(name: str) -> int:
+    digits = name[4:].partition("-")[0]
+    return int(digits) if digits.isdigit() else -1
+
+
+def _some(shown: Sequence[str], of: int) -> str:
+    return ", ".join(shown) + (f" and {of - len(shown):,} more" if of > len(shown) else "")

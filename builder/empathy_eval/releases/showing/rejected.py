@@ -1,0 +1,104 @@
+"""What was refused, and what was left out: of a build, a release or annotations, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.requests import About
+from empathy_eval.generation.outcomes import Candidate, Outcome
+from empathy_eval.generation.retrace import Retracer, Trace
+from empathy_eval.releases.showing.again import Again
+from empathy_eval.releases.showing.requests import Row, flaws_of, keys_about
+from empathy_eval.releases.showing.shown import Refused
+from empathy_eval.releases.showing.sources import Source
+
+LEFT_OUT, SPARE = "pair_left_out", "spare"
+
+
+def refused_in(source: Source, ledger: Ledger, again: Again, *, answered: bool) -> Iterator[Refused]:
+    """All of it: dialogues that are left out, then dialogue by dialogue each answer that was not taken, with its text.
+
+    A finished build says itself what was refused. Of a release, and of a build that is under way, the ledger is gone through again;
+    without one a release has only the texts that reached its checks.
+
+    Raises:
+        JobError: if rows of the ledger are damaged.
+    """
+    left = source.left_out()
+    yield from (Refused((reason,), dialogue_id, detail=words) for dialogue_id, (reason, words) in sorted(left.items()))
+    if source.finished and not (source.released and answered):
+        for outcome in source.outcomes():
+            yield from refused_of(outcome, ledger, {})
+        return
+    retracer = again.retracer(ledger, source.header.get("toxicity_weights"), {})
+    yield from _gone_through(source, ledger, again, retracer, set(left))
+
+
+def refused_of(outcome: Outcome, ledger: Ledger, details: dict[str, str]) -> Iterator[Refused]:
+    """What was refused of an item. ``details`` are by key the words for it."""
+    candidates = list(outcome.candidates)
+    for one in outcome.failures:
+        # The texts that were judged are those of the answers, in the same order.
+        judged = next((two for two in candidates if (two.kind, two.turn, two.reasons) == (one.kind, one.turn, one.reasons)), None)
+        if judged:
+            candidates.remove(judged)
+        answer = ledger.get(one.request_key) if one.request_key else None
+        text = answer.text if answer else judged.text if judged else None
+        detail = details.get(one.request_key or "", "")
+        yield Refused(one.reasons, outcome.dialogue_id, one.kind, one.turn, one.request_key, text, detail)
+    yield from (_candidate(outcome.dialogue_id, one) for one in candidates)
+
+
+def _candidate(dialogue_id: str, one: Candidate) -> Refused:
+    """A text whose request is not told: made by rules, or of a release."""
+    return Refused(one.reasons or (LEFT_OUT,), dialogue_id, one.kind, one.turn, None, one.text)
+
+
+def _gone_through(source: Source, ledger: Ledger, again: Again, retracer: Retracer | None, left: set[str]) -> Iterator[Refused]:
+    """What the replay of each dialogue of a ledger refuses; where there is none, what answers say of themselves."""
+    taken, released = source.taken(), set(source.dialogue_ids()) if source.released else set()
+    judged = {one.dialogue_id: one for one in source.outcomes()} if source.released else {}
+    for dialogue_id, keys in keys_about(ledger).items():
+        told = judged.pop(dialogue_id, None)
+        if released and all(key in taken for key, _ in keys):
+            yield from refused_of(told, ledger, {}) if told else ()
+            continue
+        plan = again.plan(dialogue_id)
+        trace = retracer.trace(plan) if retracer and plan else None
+        if trace and trace.outcome.status != "missing":
+            yield from refused_of(trace.outcome, ledger, _details(trace))
+            if released and trace.outcome.status == "accepted" and dialogue_id not in released | left:
+                yield Refused((SPARE,), dialogue_id, detail="accepted, and more than its scenario is to have")
+            continue
+        unread = list(_unread(_rows(ledger, keys), trace, taken))
+        yield from unread
+        yield from _others(told, unread) if told else ()
+    for outcome in judged.values():
+        yield from refused_of(outcome, ledger, {})
+
+
+def _others(told: Outcome, unread: list[Refused]) -> Iterator[Refused]:
+    """The texts of a release's candidates that no answer which is told already has."""
+    known = {(one.kind, one.turn, one.reasons) for one in unread}
+    return (_candidate(told.dialogue_id, one) for one in told.candidates if (one.kind, one.turn, one.reasons) not in known)
+
+
+def _details(trace: Trace) -> dict[str, str]:
+    return {one.request.key: "; ".join(flaw.detail for flaw in one.flaws) for one in trace.steps}
+
+
+def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[Row]:
+    found = ((key, about, ledger.get(key)) for key, about in keys)
+    return (Row(key, about, completion) for key, about, completion in found if completion)
+
+
+def _unread(rows: Iterable[Row], trace: Trace | None, taken: set[str]) -> Iterator[Refused]:
+    """What the beginning of a replay refused, then of answers that it does not come to those that no check could look at."""
+    steps = {one.request.key: one for one in trace.steps} if trace else {}
+    for row in rows:
+        step = steps.get(row.key)
+        flaws = list(step.flaws) if step and step.flaws else flaws_of(row)
+        if flaws and row.key not in taken:
+            reasons, detail = tuple(sorted({one.reason for one in flaws})), "; ".join(one.detail for one in flaws)
+            yield Refused(reasons, row.about.dialogue_id, row.about.kind, row.about.turn, row.key, row.completion.text, detail)

@@ -1,0 +1,189 @@
+"""A release, read back into the outcomes that it was made of, as far as it holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.schemas import check
+from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
+from empathy_eval.base.text import edit_ratio, overlap
+from empathy_eval.completions.answer_text import LONGEST
+from empathy_eval.design.contrasts import CONTROLS
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, OPTIONAL, PROVENANCE, column, file_of, parts_of, read_manifest, split_of
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.generation.outcomes import Candidate, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.releases.showing.names import VARIANTS, Place
+
+ITEMS = "report/items.parquet"
+# What files beside the data have at least.
+BESIDE = {"provenance.parquet": PROVENANCE, "candidates.parquet": CANDIDATES, ITEMS: pa.schema([("pair_id", pa.string())])}
+
+
+def rows_where(path: Path, columns: pa.Schema, name: str, value: str, *, begins: bool = False) -> list[TableRow]:
+    """The rows of a file with these columns, at least, in which one of them has a value, or ``begins`` with it.
+
+    Raises:
+        InputError: if the file is not there, is damaged, or has not these columns.
+    """
+    found = list[TableRow]()
+    with readable(path):
+        for batch in table_batches(path, None):
+            if lacking := [
+                one.name for one in columns if one.name not in batch.schema.names or batch.schema.field(one.name).type != one.type
+            ]:
+                raise input_error(path, f'has no column "{lacking[0]}" as the data contract has it', WHOLE)
+            cells = batch.column(name)
+            mask = pc.starts_with(cells, pattern=value) if begins else pc.equal(cells, value)
+            found += batch.filter(mask).to_pylist()
+    return found
+
+
+class Released:
+    """The folder of a release."""
+
+    finished = released = True
+    ledger = None
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.header: Mapping[str, Any] = read_manifest(folder)
+        self.named = f"{self.header['name']} {self.header['version']}"
+
+    def dialogue_ids(self) -> list[str]:
+        """Those that are released."""
+        return column(self._folder, "dialogues", "dialogue_id")
+
+    @cached_property
+    def _abbreviations(self) -> dict[str, str]:
+        return {one.name: one.abbreviation for one in load_taxonomy().strategies}
+
+    def _rows(self, config: str, name: str, value: str) -> list[TableRow]:
+        """The rows of a config about a dialogue or a pair, each valid."""
+        path = file_of(self._folder, config, split_of(value.partition("-t")[0]))
+        rows = rows_where(path, pa.schema([COLUMNS[config].field(name)]), name, value)
+        for row in rows:
+            check(row, f"{config}_row", f"{path}: {value}")
+        return rows
+
+    def _beside(self, name: str, of: str, value: str, *, begins: bool = False) -> list[TableRow]:
+        """Rows of a file beside the data, which releases of before need not have."""
+        path = self._folder / name
+        return rows_where(path, BESIDE[name], of, value, begins=begins) if path.is_file() else []
+
+    def outcome(self, dialogue_id: str) -> Outcome | None:
+        """A dialogue with its pairs, the keys of its provenance, and its texts that were not released."""
+        rows = self._rows("dialogues", "dialogue_id", dialogue_id)
+        if not rows:
+            return None
+        made = {(one["pair_id"], one["what"]): one for one in self._beside("provenance.parquet", "dialogue_id", dialogue_id)}
+        row = rows[0]
+        turns = tuple(Turn(one["role"], one["text"], self._strategy(one["strategy"])) for one in row["turns"])
+        dialogue = Dialogue(
+            dialogue_id, row["scenario_id"], row["description"], turns, tuple(row["flags"]), row["source"], row["model"],
+            made.get((None, "dialogue"), {}).get("request_key") or "",
+        )  # fmt: skip
+        controls = {one["pair_id"]: one for one in self._rows("controls", "dialogue_id", dialogue_id)}
+        pairs = [self._pair({**one, **controls.get(one["pair_id"], {})}, made) for one in self._rows("pairs", "dialogue_id", dialogue_id)]
+        return Outcome(dialogue_id, row["scenario_id"], "accepted", (), dialogue, tuple(pairs), (), tuple(self._candidates(dialogue_id)))
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """All dialogues, without their pairs: only texts that were not released are told of them."""
+        by_dialogue: dict[str, list[Candidate]] = {}
+        path = self._folder / "candidates.parquet"
+        for batch in table_batches(path) if path.is_file() else ():
+            for row in batch.to_pylist():
+                by_dialogue.setdefault(_parts(row, path)[0], []).append(_candidate(row, path))
+        for dialogue_id, candidates in by_dialogue.items():
+            yield Outcome(dialogue_id, int(dialogue_id[:3]), "accepted", candidates=tuple(candidates))
+
+    def _candidates(self, dialogue_id: str) -> Iterator[Candidate]:
+        for row in self._beside("candidates.parquet", "pair_id", f"{dialogue_id}-t", begins=True):
+            yield _candidate(row, self._folder / "candidates.parquet")
+
+    def _strategy(self, name: str | None) -> str | None:
+        return None if name is None else self._abbreviations.get(name, name)
+
+    def _pair(self, row: TableRow, made: Mapping[tuple[str | None, str], TableRow]) -> Pair:
+        """A pair, with what the provenance says of its variants."""
+        near, far = (row["near_model"], row["strategy"]), (row["far_model"], row["empathetic_strategy"])
+        planned = {
+            "apathetic": (*near, "apathetic_manner"), "empathetic": (*far, "empathetic_device"),
+            "near_empathetic": (*near, ""), "far_apathetic": (*far, "far_apathetic_manner"),
+        }  # fmt: skip
+        reference = row["reference"]
+        scores = {**row["toxicity"], **{name: row.get(f"{name}_toxicity") for name in CONTROLS}}
+        variants: dict[str, Any] = {}
+        for name, (model, strategy, way) in planned.items():
+            if text := row.get(name):
+                short = max(len(reference), len(text)) <= LONGEST
+                ratios = (edit_ratio(reference, text), overlap(reference, text)) if short else (0.0, 0.0)
+                told = made.get((row["pair_id"], name), {"method": "unknown", "model": model, "request_key": None})
+                how = (told["method"], told["model"], *ratios, scores[name], told["request_key"], row.get(way))
+                variants[name] = Variant(text, self._strategy(strategy) or "", *how)
+        return Pair(row["turn"], tuple(row["flags"]), row["toxicity"]["reference"], **variants)
+
+    def left_out(self) -> dict[str, tuple[str, str]]:
+        """Those that were withdrawn, are near-duplicates of others, or were removed by reviewers."""
+        header = self.header
+        found = withdrawn(header["withdrawn"])
+        found |= {goes: ("duplicate", f"a near-duplicate of {stays}, which stays") for goes, stays in header["duplicates"].items()}
+        for one in (header.get("reviews") or {}).get("removed", []):
+            said = f"removed by review: {one['remove']} of {one['remove'] + one['keep']} raters say so"
+            found[one["dialogue_id"]] = "removed_by_review", ": ".join([said, "; ".join(one["reasons"])]) if one["reasons"] else said
+        return found
+
+    def taken(self) -> set[str]:
+        """The keys of all requests whose answers are released."""
+        path = self._folder / "provenance.parquet"
+        return {key for batch in table_batches(path, ["request_key"]) for key in batch.column(0).to_pylist()}
+
+    def said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
+        """Rows of annotations, comparisons and strategies, scores by metric, and how difficult a pair is for words alone."""
+        found = dict[str, list[TableRow]]()
+        for config in [one for one in OPTIONAL if one in self.header["counts"]]:
+            path = file_of(self._folder, config, split_of(place.dialogue_id))
+            if place.turn is not None:
+                found[config] = rows_where(path, OPTIONAL[config], "pair_id", place.name)
+            elif config == "annotations":
+                found[config] = [one for one in rows_where(path, OPTIONAL[config], "dialogue_id", place.name) if one["pair_id"] is None]
+        if place.turn is not None:
+            found["scores"] = self._beside(ITEMS, "pair_id", place.name)
+            rows = self._rows("pairs", "pair_id", place.name)
+            found["difficulty"] = [{"difficulty": one["difficulty"]} for one in rows if one.get("difficulty") is not None]
+        return {name: tuple(rows) for name, rows in found.items() if rows}
+
+    def keyed(self, prefix: str) -> list[Place]:
+        """Those of the provenance."""
+        found = dict[str, Place]()
+        for row in self._beside("provenance.parquet", "request_key", prefix, begins=True):
+            turn = None if row["pair_id"] is None else _parts(row, self._folder / "provenance.parquet")[1]
+            kind = "self_chat" if row["what"] == "dialogue" else VARIANTS.get(row["what"], row["what"])
+            found[row["request_key"]] = Place(row["dialogue_id"], turn, kind, row["request_key"])
+        return list(found.values())[:2]
+
+
+def withdrawn(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
+    """By id why and when dialogues were withdrawn."""
+    return {one["dialogue_id"]: ("withdrawn", f"withdrawn on {one['date']}: {one['reason']}") for one in said}
+
+
+def _candidate(row: TableRow, path: Path) -> Candidate:
+    kind, text, reasons = VARIANTS.get(str(row.get("variant"))), row.get("text"), row.get("reasons")
+    if kind is None or not isinstance(text, str) or not isinstance(reasons, list) or None in reasons:
+        raise input_error(path, "a row does not hold what the data contract says", WHOLE)
+    return Candidate(kind, _parts(row, path)[1], text, tuple(reasons))
+
+
+def _parts(row: TableRow, path: Path) -> tuple[str, int]:
+    """The dialogue and the place of the turn of a row's pair."""
+    try:
+        return parts_of(row["pair_id"])
+    except (KeyError, ValueError, AttributeError) as error:
+        raise input_error(path, f"a row has no id of a pair: {str(row.get('pair_id'))[:80]!r}", WHOLE) from error

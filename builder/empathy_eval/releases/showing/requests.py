@@ -1,0 +1,130 @@
+"""The requests behind a text: rendered again where their keys say that they are the same, and what a ledger has beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+
+from empathy_eval.base.schemas import violations
+from empathy_eval.completions.answer_text import value_of
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.requests import About, Completion, Flaw
+from empathy_eval.design.kinds import ALL_KINDS, JUDGING, KINDS, SCORE
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.generation.outcomes import Outcome
+from empathy_eval.generation.retrace import Step, Trace
+from empathy_eval.releases.showing.figures import flags_at, variant_figures
+from empathy_eval.releases.showing.shown import Asked, Figure
+from empathy_eval.releases.showing.sources import keys_of
+
+JUDGED = {one.name for one in JUDGING}
+NOT_THE_SAME = "the request is not what it was: its key was {}, and is {} as it is rendered here"
+NOT_RENDERED = "what was sent is not rendered again: this key is of no request of the recipe as it is here"
+PROVEN = "this is what was sent, as its key proves; its answer is in the ledger of the build"
+
+
+# What is no text in a stranger's ledger is damage, which is told where the row itself is read.
+KEYS = """
+SELECT key, dialogue_id, kind, turn FROM sound_completions WHERE kind != ? AND typeof(key) = 'text' AND typeof(dialogue_id) = 'text'
+AND typeof(kind) = 'text' AND typeof(turn) IN ('integer', 'null') ORDER BY key
+"""
+
+
+@dataclass(frozen=True)
+class Row:
+    """An answer of a ledger, whoever asked for it."""
+
+    key: str
+    about: About
+    completion: Completion
+
+
+def rows_about(ledger: Ledger, dialogue_id: str) -> list[Row]:
+    """The answers of a ledger that were asked for of a dialogue, without scores.
+
+    Raises:
+        JobError: if one of them is damaged.
+    """
+    found = ledger.rows("dialogue_id = ? AND kind != ?", (dialogue_id, SCORE.name))
+    return [Row(row[0], About(row[1], row[2], row[3]), completion) for row, completion in found]
+
+
+def keys_about(ledger: Ledger) -> dict[str, list[tuple[str, About]]]:
+    """By dialogue the keys of all answers but scores, and what they are about: in one go, for a ledger is not ordered by dialogues.
+
+    Raises:
+        JobError: if the file is damaged.
+    """
+    found: dict[str, list[tuple[str, About]]] = {}
+    for key, dialogue_id, kind, turn in ledger.query(KEYS, (SCORE.name,)):
+        found.setdefault(dialogue_id, []).append((key, About(dialogue_id, kind, turn)))
+    return dict(sorted(found.items()))
+
+
+def asked_of(
+    trace: Trace | None, rows: Iterable[Row], outcome: Outcome | None, recipe: Recipe | None, changed: Iterable[str]
+) -> list[Asked]:  # fmt: skip
+    """All requests about a dialogue, each with what became of it: those of its replay, then what a ledger has beside them."""
+    taken = keys_of(outcome) if outcome else {}
+    found = [_stepped(step, taken, recipe, list(changed)) for step in (trace.steps if trace else ())]
+    known, noted = {one.key for one in found}, {one.request_key: one.reasons for one in outcome.failures} if outcome else {}
+    found += [_beside(one, set(taken.values()), noted) for one in rows if one.key not in known]
+    return [_with_figures(one, trace, recipe) for one in found]
+
+
+def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], recipe: Recipe | None, changed: list[str]) -> Asked:
+    about, request = step.request.about, step.request
+    key = taken.get((about.kind, about.turn))
+    verdict, note = step.verdict, ""
+    if key and step.verdict == "unanswered" and (same := step.keyed(key, recipe.config.samples if recipe else 1)):
+        request, verdict, note = same, "taken", PROVEN
+    elif key and key != request.key and (step.verdict == "taken" or (step.verdict == "unanswered" and not step.repair and changed)):
+        note = NOT_THE_SAME.format(key, request.key) + (f"; other than there: {'; '.join(changed)}" if changed else "")
+    elif step.verdict == "unanswered":
+        note = "as it is rendered here; no answer of this key is at hand"
+    asked = Asked(
+        request.key, about.kind, about.turn, verdict, request.body, request.endpoint, request.sample, step.repair,
+        reasons=tuple((one.reason, one.detail) for one in step.flaws), note=note,
+    )  # fmt: skip
+    return _answered(asked, step.completion)
+
+
+def _beside(row: Row, taken: set[str | None], noted: Mapping[str | None, tuple[str, ...]]) -> Asked:
+    """An answer that the replay does not come to: what it was refused for is read from itself, or was noted."""
+    flaws = [] if row.about.kind in JUDGED else flaws_of(row)
+    reasons = tuple((one.reason, one.detail) for one in flaws) or tuple((one, "") for one in noted.get(row.key, ()))
+    verdict = "taken" if row.key in taken else "refused" if reasons else "unknown"
+    note = "what a judge was asked is shown by annotate --preview" if row.about.kind in JUDGED else NOT_RENDERED
+    return _answered(Asked(row.key, row.about.kind, row.about.turn, verdict, reasons=reasons, note=note), row.completion)
+
+
+def flaws_of(row: Row) -> list[Flaw]:
+    """What an answer is refused for before any check looks at it: refusals, what is no JSON, what is off its schema."""
+    value, flaws = value_of(row.completion)
+    if flaws or row.about.kind not in ALL_KINDS:
+        return flaws
+    wrong = violations(value, ALL_KINDS[row.about.kind].answer)
+    return [Flaw("schema", f"{place or 'the answer'} {what}: {fix}") for place, what, fix in wrong]
+
+
+def _answered(asked: Asked, completion: Completion | None) -> Asked:
+    if completion is None:
+        return asked
+    return replace(asked, model=completion.model, finish=completion.finish, text=completion.text, tokens=asdict(completion.usage))
+
+
+def _with_figures(asked: Asked, trace: Trace | None, recipe: Recipe | None) -> Asked:
+    """The figures of the text in an answer to a rewriting request."""
+    return replace(asked, figures=tuple(_figures(asked, trace, recipe)))
+
+
+def _figures(asked: Asked, trace: Trace | None, recipe: Recipe | None) -> Iterator[Figure]:
+    kind, dialogue = KINDS.get(asked.kind), trace.dialogue if trace else None
+    if not (kind and kind.variant and dialogue and recipe and trace) or asked.text is None or asked.turn is None:
+        return
+    if not 0 <= asked.turn < len(dialogue.turns):
+        return
+    value, flaws = value_of(Completion(asked.text, asked.finish or "", asked.model or ""))
+    if not flaws and not any(violations(value, kind.answer)):
+        text, reference = value["text"].strip(), dialogue.turns[asked.turn].text
+        yield from variant_figures(kind, reference, text, trace.scores.get(text), recipe.config.checks, flags_at(dialogue, asked.turn))

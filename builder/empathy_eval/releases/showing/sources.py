@@ -1,0 +1,160 @@
+"""Where texts that are shown lie: a release or a build, read as the outcomes that both are made of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.schemas import check, read_json
+from empathy_eval.design.dataset import MANIFEST
+from empathy_eval.design.kinds import SELF_CHAT
+from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, read_build
+from empathy_eval.generation.outcomes import VARIANTS, Outcome
+from empathy_eval.releases.showing.names import VARIANTS as KIND_OF
+from empathy_eval.releases.showing.names import Place
+from empathy_eval.releases.showing.released import Released, withdrawn
+
+IDENTITY = re.compile(rb'"dialogue_id":"(\d{3}-(?:seed|\d{5,}))"')
+Rows = tuple[Mapping[str, Any], ...]
+
+
+class Source(Protocol):
+    """A release or a build. ``header`` is its manifest or what its build wrote, ``ledger`` where its answers lie, if it has them itself.
+
+    ``finished`` if its outcomes are all there: a build that is under way is known by its ledger alone.
+    """
+
+    @property
+    def named(self) -> str: ...  # noqa: D102
+    @property
+    def header(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def ledger(self) -> Path | None: ...  # noqa: D102
+    @property
+    def finished(self) -> bool: ...  # noqa: D102
+    @property
+    def released(self) -> bool: ...  # noqa: D102
+
+    def dialogue_ids(self) -> list[str]:
+        """Those whose outcome is there."""
+        ...
+
+    def outcome(self, dialogue_id: str) -> Outcome | None:
+        """What became of a dialogue."""
+        ...
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """All of them."""
+        ...
+
+    def left_out(self) -> dict[str, tuple[str, str]]:
+        """By id why a dialogue is not released, as far as that was decided: a reason that is counted, and the words for it."""
+        ...
+
+    def taken(self) -> set[str]:
+        """The keys of all requests whose answers are released; none of a build."""
+        ...
+
+    def said(self, place: Place) -> dict[str, Rows]:
+        """What was said of a pair or a dialogue, by what it is called."""
+        ...
+
+    def keyed(self, prefix: str) -> list[Place]:
+        """The places of requests whose key begins so: two at most."""
+        ...
+
+
+def source_of(folder: Path) -> Source:
+    """The release or the build of a folder.
+
+    Raises:
+        InputError: if it is neither, or what it says of itself is not valid.
+    """
+    if (folder / MANIFEST).is_file():
+        return Released(folder)
+    if (folder / CONFIGURATION).is_file() or (folder / BUILD).is_file():
+        return Built(folder)
+    what = f"is no release (no {MANIFEST} in it), no build and no annotations (no {BUILD} in it)"
+    raise input_error(folder, what, "name the folder of one of them")
+
+
+class Built:
+    """The folder of a build; it may be under way."""
+
+    released = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.finished = folder, (folder / BUILD).is_file()
+        if self.finished:
+            self.header: Mapping[str, Any] = read_build(folder)
+        else:
+            fix = "run the same build again"
+            self.header = {"configuration": read_json(folder / CONFIGURATION, "published_configuration", fix)}
+        self.named = f"the build {self.header['configuration']['name']}" + ("" if self.finished else ", which is not finished")
+        self.ledger = folder / LEDGER if (folder / LEDGER).is_file() else None
+
+    def dialogue_ids(self) -> list[str]:
+        """Those that are in the outcomes."""
+        return [found[1].decode() for line in self._lines() if (found := IDENTITY.search(line))]
+
+    def outcome(self, dialogue_id: str) -> Outcome | None:
+        """The line of a dialogue."""
+        wanted = f'"dialogue_id":"{dialogue_id}"'.encode()
+        return next((one for one in self._read(wanted) if one.dialogue_id == dialogue_id), None)
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """All lines."""
+        return self._read(b"")
+
+    def _lines(self) -> Iterator[bytes]:
+        if self.finished:
+            with (self._folder / OUTCOMES).open("rb") as stream:
+                yield from stream
+
+    def _read(self, wanted: bytes) -> Iterator[Outcome]:
+        for number, line in enumerate(self._lines(), 1):
+            if wanted in line:
+                value = json.loads(line)
+                check(value, "outcome", f"{self._folder / OUTCOMES}: line {number}")
+                yield Outcome.from_json(value)
+
+    def left_out(self) -> dict[str, tuple[str, str]]:
+        """Those that the configuration withdraws."""
+        return withdrawn(self.header["configuration"].get("withdrawn", []))
+
+    def taken(self) -> set[str]:
+        """None: what of it is released is not decided."""
+        return set()
+
+    def said(self, place: Place) -> dict[str, Rows]:
+        """Nothing: a build has texts alone."""
+        return {}
+
+    def keyed(self, prefix: str) -> list[Place]:
+        """Those of texts that were taken and of answers that were not."""
+        return [place for one in self._read(f'"request_key":"{prefix}'.encode()) for place in places(one, prefix)][:2]
+
+
+def places(outcome: Outcome, prefix: str) -> Iterator[Place]:
+    """The places of an outcome's requests whose key begins so."""
+    keys = {(kind, turn): key for (kind, turn), key in keys_of(outcome).items() if key}
+    found = {key: Place(outcome.dialogue_id, turn, kind, key) for (kind, turn), key in keys.items()}
+    failed = [(one, one.request_key) for one in outcome.failures if one.request_key]
+    found |= {key: Place(outcome.dialogue_id, one.turn, one.kind, key) for one, key in failed}
+    return (place for key, place in found.items() if key.startswith(prefix))
+
+
+def keys_of(outcome: Outcome) -> dict[tuple[str, int | None], str | None]:
+    """By kind and turn the keys of the requests whose answers are in an outcome; None of what was made by rules."""
+    found: dict[tuple[str, int | None], str | None] = {}
+    if outcome.dialogue:
+        found[SELF_CHAT.name, None] = outcome.dialogue.request_key
+    for pair in outcome.pairs:
+        for variant in VARIANTS:
+            if made := getattr(pair, variant):
+                found[KIND_OF[variant], pair.turn] = made.request_key
+    return found
