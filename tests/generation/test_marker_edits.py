@@ -1,6 +1,7 @@
 """De-empathising by rules."""
 
 from empathy_eval.base.text import edit_ratio
+from empathy_eval.design.language import english
 from empathy_eval.generation.marker_edits import de_empathised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,7 +13,7 @@ WARM = (
 
 
 def test_markers_of_empathy_are_replaced_and_the_information_stays() -> None:
-    cold = de_empathised(WARM, 0.6)
+    cold = de_empathised(WARM, 0.6, english())
     assert cold == (
         "The fact is that the empty basket is on your list, and it is beside the point that you walk past it slowly. "
         "Soon, you need to tell me what Biscuit did on a wet Monday."
@@ -22,18 +23,18 @@ def test_markers_of_empathy_are_replaced_and_the_information_stays() -> None:
 
 def test_rules_stop_before_the_limit() -> None:
     for limit in (0.05, 0.15, 0.30):
-        assert edit_ratio(WARM, de_empathised(WARM, limit)) < limit
+        assert edit_ratio(WARM, de_empathised(WARM, limit, english())) < limit
 
 
 def test_a_sentence_that_points_to_help_is_left_as_it_is() -> None:
     text = "I understand how heavy this is. You could gently call a crisis line tonight, whenever you are ready."
-    assert de_empathised(text, 0.9).endswith("You could gently call a crisis line tonight, whenever you are ready.")
+    assert de_empathised(text, 0.9, english()).endswith("You could gently call a crisis line tonight, whenever you are ready.")
 
 
 def test_a_text_without_markers_comes_back_unchanged() -> None:
-    assert de_empathised("The office opens at nine.", 0.3) == "The office opens at nine."
+    assert de_empathised("The office opens at nine.", 0.3, english()) == "The office opens at nine."
 
 
 @given(st.text(max_size=200))
 def test_any_text_is_survived(text: str) -> None:
-    assert edit_ratio(text, de_empathised(text, 0.3)) < 0.3
+    assert edit_ratio(text, de_empathised(text, 0.3, english())) < 0.3
