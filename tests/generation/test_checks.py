@@ -123,8 +123,9 @@ def test_far_variants_keep_away_and_change_the_strategy(demo: Configuration) -> 
 
 async def test_toxicity_goes_through_the_ledger_and_is_rounded(demo: Configuration, ledger: Ledger) -> None:
     config = demo.checks.toxicity
+    assert config
     first = await toxicity(scoring(config, ledger), "You are a stupid idiot.", ABOUT)
-    assert first == round(first, 4) > config.at_most
+    assert first and first == round(first, 4) > config.at_most
     assert reasons(too_toxic(first, config)) == ["toxic"]
     offline = scoring(config, ledger, offline=True)
     assert await toxicity(offline, "You are a stupid idiot.", About("002-00000", "self_chat", 7)) == first, "wherever the text stands"
@@ -136,6 +137,7 @@ async def test_scores_in_a_batch_are_those_of_the_scorer_itself(demo: Configurat
     from profanity_check import predict_prob
 
     texts = [f"This is text number {number}, damn it." for number in range(20)]
+    assert demo.checks.toxicity
     asker = scoring(demo.checks.toxicity, ledger)
     scores = await asyncio.gather(*(toxicity(asker, text, ABOUT) for text in texts))
     assert scores == [round(float(value), 4) for value in predict_prob(texts)]

@@ -202,8 +202,8 @@ def test_controls_match_their_counterparts_in_edit_ratio_and_length(all_seeds: C
 def test_helper_turns_and_variants_are_safe_and_not_toxic(all_seeds: Catalogue, demo: Configuration) -> None:
     texts = [(place, text) for place, turn in helper_turns(all_seeds) for text in (turn.text, *variants(turn).values())]
     assert [place for place, text in texts if safety.harmless(text, english())] == []
-    scores = predict_prob([text for _, text in texts])
-    assert [place for (place, _), score in zip(texts, scores, strict=True) if score > demo.checks.toxicity.at_most] == []
+    scores, limit = predict_prob([text for _, text in texts]), demo.checks.toxicity
+    assert limit and [place for (place, _), score in zip(texts, scores, strict=True) if score > limit.at_most] == []
 
 
 def test_crisis_language_is_answered_with_a_pointer_that_every_variant_keeps(all_seeds: Catalogue) -> None:

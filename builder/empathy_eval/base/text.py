@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
+from collections.abc import Sequence
 from functools import cache, lru_cache
 
 from rapidfuzz.distance import LCSseq, Levenshtein
@@ -59,6 +60,15 @@ def words(text: str, language: str = ENGLISH) -> tuple[str, ...]:
 def spaced(text: str, language: str = ENGLISH) -> str:
     """The text with spaces round the characters of scripts that write none, for what splits at white space; English as it is."""
     return text if language == ENGLISH else unspaced().sub(r" \g<0> ", text)
+
+
+def joined(pieces: Sequence[str], language: str = ENGLISH) -> str:
+    """Pieces of a text that :func:`spaced` and white space split, put together again as its script writes them."""
+    text = " ".join(pieces)
+    if language == ENGLISH:
+        return text
+    own = rf"{UNSPACED}\u3000-\u303f\uff00-\uffef"
+    return re.sub(rf"(?<=[{own}{_marks()}]) (?=[{own}])", "", text)
 
 
 def edit_ratio(a: str, b: str, language: str = ENGLISH) -> float:

@@ -84,6 +84,11 @@ def identity_of(published: dict[str, Any]) -> str:
     return digest({name: value for name, value in published.items() if name not in RELEASE_ONLY})
 
 
+def language_of(published: Mapping[str, Any]) -> str:
+    """The code of the language of a published configuration."""
+    return str(published.get("language", ENGLISH))
+
+
 def load_configuration(path: Path, *, model: str | None = None, base_url: str | None = None) -> Configuration:
     """Reads a configuration. ``model`` puts that model in the place of all three, ``base_url`` moves their endpoint.
 

@@ -40,8 +40,8 @@ def tokens(code: str) -> Language:
         raise input_error(f"language: {code}", f"spaCy's tokens of it cannot be had: {str(error).splitlines()[0][:200]}", fix) from error
     if not known:
         # As our own words have it: a script without spaces is read character by character.
-        cuts = spacy.util.compile_infix_regex([*blank.Defaults.infixes, unspaced().pattern])  # type: ignore[operator]
-        blank.tokenizer.infix_finditer = cuts.finditer
+        cuts = spacy.util.compile_infix_regex([*(blank.Defaults.infixes or ()), unspaced().pattern])
+        blank.tokenizer.infix_finditer = cuts.finditer  # type: ignore[union-attr]
     blank.add_pipe("sentencizer")
     return blank
 
