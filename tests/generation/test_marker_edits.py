@@ -1,7 +1,11 @@
 """De-empathising by rules."""
 
+from pathlib import Path
+
+import pytest
+import yaml
 from empathy_eval.base.text import edit_ratio
-from empathy_eval.design.language import english
+from empathy_eval.design.language import english, load_language
 from empathy_eval.generation.marker_edits import de_empathised
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,3 +42,26 @@ def test_a_text_without_markers_comes_back_unchanged() -> None:
 @given(st.text(max_size=200))
 def test_any_text_is_survived(text: str) -> None:
     assert edit_ratio(text, de_empathised(text, 0.3, english())) < 0.3
+
+
+@pytest.mark.parametrize(
+    ("text", "cold"),
+    [
+        # The noun of the replacement keeps its capital, and what a French mark has before it stays.
+        ("Das ist wirklich schwer.", "Das ist Gewohnheit."),
+        ("Ach ja, das ist gut !", "Das ist gut !"),
+        ("Es ist gut, ach ja.", "Es ist gut."),
+        ("Gut ach ja gut.", "Gut gut."),
+    ],
+)
+def test_in_another_language_an_edit_changes_its_own_place_alone(text: str, cold: str, tmp_path: Path) -> None:
+    rules = {
+        "apathetic": [
+            {"name": "weight", "replace": "Gewohnheit", "patterns": [[{"LOWER": "wirklich"}, {"LOWER": "schwer"}]]},
+            {"name": "sigh", "replace": "", "patterns": [[{"LOWER": "ach"}, {"LOWER": "ja"}]]},
+        ],
+        "pointers": [{"name": "help", "patterns": [[{"LOWER": "notruf"}]]}],
+    }
+    for name, said in rules.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(said))
+    assert de_empathised(text, 0.9, load_language("de", tmp_path)) == cold

@@ -40,7 +40,7 @@ def _replaced(text: str, edits: list[tuple[int, int, str]]) -> str:
 def _replaced_plainly(text: str, edits: list[tuple[int, int, str]]) -> str:
     """The text with the edits as their rules write them: where another language has capitals and spaces is not known here.
 
-    Only what a deletion leaves is put right, a space too many and the comma of an opening, and a sentence opens with a capital.
+    Only what a deletion leaves is put right, a space and a comma too many, and a sentence opens with a capital.
     """
     for start, end, new in reversed(edits):
         before, after, opens = text[:start], text[end:], _opens(text, start, ".!?。！？")
@@ -48,6 +48,8 @@ def _replaced_plainly(text: str, edits: list[tuple[int, int, str]]) -> str:
             after = re.sub(r"^\s*[,;:，；：、]?\s*", "", after)
         elif not new and before.endswith(" ") and after[:1] in ("", *" .,;:!?…"):
             before = before[:-1]
+        if not new and after[:1] in ("", *".!?…。！？"):
+            before = before.rstrip(" ,;:，；：、")
         changed = new + after
         text = before + (changed[:1].upper() + changed[1:] if opens else changed)
     return text.strip()
