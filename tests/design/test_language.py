@@ -2,6 +2,7 @@
 
 import pickle
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -26,7 +27,7 @@ def rules_in(folder: Path, *names: str) -> Path:
     return folder
 
 
-def refused(config: Path, **brought: Path) -> str:
+def refused(config: Path, **brought: Any) -> str:
     with pytest.raises(InputError) as caught:
         load_recipe(config, **brought)
     return str(caught.value)
@@ -47,7 +48,7 @@ def test_a_german_build_of_the_packaged_files_is_refused_with_all_that_it_lacks(
 def test_what_is_brought_is_no_longer_asked_for(tmp_path: Path) -> None:
     config = demo_file(tmp_path, language="de", checks=NONE, report={"metrics": ["bleu"], "bootstrap": 10})
     scenarios, rules = copy_world(tmp_path / "scenarios"), rules_in(tmp_path / "rules", "safety", "pointers", "description")
-    brought = {"scenarios": scenarios, "templates": data_folder("prompt_templates")}
+    brought: dict[str, Any] = {"scenarios": scenarios, "templates": data_folder("prompt_templates")}
     assert refused(config, **brought, rules=rules).count("there is no") == 1, "crisis alone: near_apathetic is the model's"
     recipe = load_recipe(config, **brought, rules=rules_in(rules, "crisis"))
     assert recipe.language.code == "de" and sorted(recipe.language.hashes) == [

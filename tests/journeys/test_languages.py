@@ -16,7 +16,8 @@ from empathy_eval.cli import main
 from empathy_eval.design.recipe import load_recipe
 from empathy_eval.evaluation.score import score
 from empathy_eval.generation.build import build
-from empathy_eval.raters.review.export import Design, export_review
+from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.sample import Design
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import release
 
@@ -55,7 +56,7 @@ RULES = {
 
 
 @pytest.fixture(scope="module")
-def brought(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def brought(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The folders that a build in another language brings."""
     folder = tmp_path_factory.mktemp("brought")
     for path in copy_world(folder / "scenarios").glob("[0-9]*.yaml"):
@@ -68,7 +69,7 @@ def brought(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @pytest.fixture(scope="module")
-def german(brought: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def german(brought: dict[str, Any], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A build and a release of it that call themselves German."""
     folder = tmp_path_factory.mktemp("german")
     config = demo_file(folder, language="de", checks=CHECKS, report=REPORT)
@@ -90,7 +91,7 @@ def test_a_german_build_with_english_rules_is_refused_in_words(tmp_path: Path, c
     assert "Traceback" not in said and not (tmp_path / "b").exists()
 
 
-def test_with_its_own_rules_it_builds_by_them(german: Path, brought: dict[str, Path]) -> None:
+def test_with_its_own_rules_it_builds_by_them(german: Path, brought: dict[str, Any]) -> None:
     header = json.loads((german / "b" / "build.json").read_text())
     assert header["configuration"]["language"] == "de" and header["toxicity_weights"] == "none"
     assert header["rules"] == {path.name: digest_file(path) for path in sorted(brought["rules"].iterdir())}
@@ -100,7 +101,7 @@ def test_with_its_own_rules_it_builds_by_them(german: Path, brought: dict[str, P
     assert flagged["017-seed"] == ["crisis"] != flagged["003-seed"]
 
 
-def test_a_text_that_breaks_its_rules_is_not_taken(brought: dict[str, Path], tmp_path: Path) -> None:
+def test_a_text_that_breaks_its_rules_is_not_taken(brought: dict[str, Any], tmp_path: Path) -> None:
     rules = shutil.copytree(brought["rules"], tmp_path / "rules")
     (rules / "safety.yaml").write_text(yaml.safe_dump([{"name": "bowls", "patterns": [lower("bowl")]}], allow_unicode=True))
     (rules / "description.yaml").write_text(
@@ -152,7 +153,7 @@ def test_its_review_marks_the_texts_and_speaks_english_itself(german: Path, tmp_
     assert '"language": "de"' in page and '<html lang="en">' in page
 
 
-def test_a_made_up_language_that_no_library_knows_builds_to_the_same_texts(german: Path, brought: dict[str, Path], tmp_path: Path) -> None:
+def test_a_made_up_language_that_no_library_knows_builds_to_the_same_texts(german: Path, brought: dict[str, Any], tmp_path: Path) -> None:
     config = demo_file(tmp_path, language="qtz", checks=CHECKS, report=REPORT)
     build(load_recipe(config, **brought), tmp_path / "b")
     assert (tmp_path / "b" / "outcomes.jsonl").read_bytes() == (german / "b" / "outcomes.jsonl").read_bytes()

@@ -25,6 +25,8 @@ UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9ff"
     "\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
 )
+# The marks and the wide letters that stand among them.
+BETWEEN = "\u3000-\u303f\uff00-\uffef"
 
 
 @cache
@@ -45,6 +47,11 @@ def _unicode_words() -> re.Pattern[str]:
     return re.compile(rf"{letters}(?:['’-]{letters})*|{unspaced().pattern}")
 
 
+@cache
+def _single() -> re.Pattern[str]:
+    return re.compile(rf"{unspaced().pattern}|[{BETWEEN}]")
+
+
 def _words(text: str, language: str) -> tuple[str, ...]:
     if language == ENGLISH:
         return tuple(word.casefold() for word in WORD.findall(text))
@@ -59,7 +66,7 @@ def words(text: str, language: str = ENGLISH) -> tuple[str, ...]:
 
 def spaced(text: str, language: str = ENGLISH) -> str:
     """The text with spaces round the characters of scripts that write none, for what splits at white space; English as it is."""
-    return text if language == ENGLISH else unspaced().sub(r" \g<0> ", text)
+    return text if language == ENGLISH else _single().sub(r" \g<0> ", text)
 
 
 def joined(pieces: Sequence[str], language: str = ENGLISH) -> str:
@@ -67,8 +74,7 @@ def joined(pieces: Sequence[str], language: str = ENGLISH) -> str:
     text = " ".join(pieces)
     if language == ENGLISH:
         return text
-    own = rf"{UNSPACED}\u3000-\u303f\uff00-\uffef"
-    return re.sub(rf"(?<=[{own}{_marks()}]) (?=[{own}])", "", text)
+    return re.sub(rf"(?<=[{UNSPACED}{BETWEEN}{_marks()}]) (?=[{UNSPACED}{BETWEEN}])", "", text)
 
 
 def edit_ratio(a: str, b: str, language: str = ENGLISH) -> float:
