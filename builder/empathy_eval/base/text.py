@@ -74,7 +74,7 @@ def joined(pieces: Sequence[str], language: str = ENGLISH) -> str:
     text = " ".join(pieces)
     if language == ENGLISH:
         return text
-    return re.sub(rf"(?<=[{UNSPACED}{BETWEEN}{_marks()}]) (?=[{UNSPACED}{BETWEEN}])", "", text)
+    return re.sub(rf" (?=[{BETWEEN}])|(?<=[{UNSPACED}{BETWEEN}{_marks()}]) (?=[{UNSPACED}])", "", text)
 
 
 def edit_ratio(a: str, b: str, language: str = ENGLISH) -> float:
