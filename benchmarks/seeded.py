@@ -20,6 +20,7 @@ from empathy_eval.base.hashing import canonical_json, digest_file
 from empathy_eval.base.text import WORD, edit_ratio, overlap
 from empathy_eval.design.configuration import identity_of, load_configuration
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.language import english
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.quotas import apportion
 from empathy_eval.design.recipe import Recipe
@@ -49,7 +50,7 @@ class SeededServer(Server):
         self._texts: dict[str, list[str]] = defaultdict(list)
         for seed in (scenario.seed for scenario in load_catalogue().scenarios if scenario.seed):
             turns = [Turn("helper" if turn.strategy else "seeker", turn.text) for turn in seed.turns]
-            for turn in turns if not dialogue_flags(turns) else ():
+            for turn in turns if not dialogue_flags(turns, english()) else ():
                 self._texts[turn.role].append(turn.text)
 
     def good(self, body: dict[str, Any], name: str) -> dict[str, Any]:

@@ -12,6 +12,8 @@ function showItem(item) {
     slot(part, "reply").textContent = item.text;
     piece(part, "context").hidden = !turns.length;
   }
+  // The page speaks English, as the practice does; the texts of the sheet may not.
+  if (screen === "item" && sheet.language) for (const text of part.querySelectorAll(".text")) text.lang = sheet.language;
   const after = slot(part, "after");
   if (screen === "item") after.append(stamp("remark"));
   after.append(stamp("steps"));

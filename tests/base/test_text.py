@@ -2,7 +2,7 @@
 
 from fractions import Fraction
 
-from empathy_eval.base.text import edit_ratio, overlap, shingles, words
+from empathy_eval.base.text import edit_ratio, joined, overlap, shingles, spaced, words
 from hypothesis import given
 from hypothesis import strategies as st
 from rouge_score.rouge_scorer import RougeScorer
@@ -52,3 +52,36 @@ def test_overlap_equals_rouge_score(a: str, b: str) -> None:
 def test_shingles_are_runs_of_words_and_a_short_text_is_one() -> None:
     assert shingles("a b c d e f") == {("a", "b", "c", "d", "e"), ("b", "c", "d", "e", "f")}
     assert shingles("a b") == {("a", "b")}
+
+
+CHINESE = "我很难过，今天下雨。"
+
+
+def test_a_chinese_text_has_overlap_1_with_itself_and_none_with_another() -> None:
+    assert overlap(CHINESE, CHINESE, "zh") == 1 and edit_ratio(CHINESE, CHINESE, "zh") == 0
+    assert overlap(CHINESE, "你好", "zh") == 0 and edit_ratio(CHINESE, "你好", "zh") == 1
+    # Seven of eight characters, in their order: one is another.
+    assert overlap(CHINESE, CHINESE.replace("我", "她"), "zh") == float(Fraction(7, 8))
+    assert edit_ratio(CHINESE, CHINESE.replace("我", "她"), "zh") == float(Fraction(1, 8))
+    assert overlap(CHINESE, CHINESE) == 0, "rouge-score, which English keeps, knows no such letter"
+
+
+def test_german_words_keep_their_letters_where_rouge_score_drops_them() -> None:
+    one, other = "Das fühlt sich schön an, Jörg.", "Das fühlt sich schön an, Jürg."
+    assert words(one, "de") == ("das", "fühlt", "sich", "schön", "an", "jörg")
+    assert overlap(one, other, "de") == float(Fraction(5, 6)) and edit_ratio(one, other, "de") == float(Fraction(1, 6))
+    assert words("über", "de") == words("u\u0308ber", "de"), "however an umlaut is written"
+
+
+def test_words_of_other_scripts_are_whole_where_they_have_spaces_and_characters_where_they_have_none() -> None:
+    assert words("हिन्दी में लिखा", "hi") == ("हिन्दी", "में", "लिखा")
+    assert words("می‌خواهم بروم", "fa") == ("می‌خواهم", "بروم")
+    assert words("ที่ ABC 12 食べた", "th") == ("ที่", "abc", "12", "食", "べ", "た")
+    assert spaced("我 is 你。", "zh").split() == ["我", "is", "你", "。"] and spaced("我 is 你。") == "我 is 你。"
+    assert joined(spaced(CHINESE + " is ABC。", "zh").split(), "zh") == CHINESE + " is ABC。"
+
+
+@given(st.text())
+def test_every_text_of_any_language_is_wholly_like_itself(text: str) -> None:
+    assert edit_ratio(text, text, "xx") == 0
+    assert overlap(text, text, "xx") == (1 if words(text, "xx") else 0)

@@ -11,6 +11,7 @@ from empathy_eval.completions.answer_text import unwrapped, value_of
 from empathy_eval.completions.asker import judged
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.requests import Completion
+from empathy_eval.design.language import english
 from empathy_eval.generation.checks import safety
 from hypothesis import given
 from hypothesis import strategies as st
@@ -103,8 +104,8 @@ async def test_a_value_with_a_hundred_thousand_faults_is_told_in_a_moment() -> N
 
 def test_the_longest_text_of_signs_that_passes_is_tokenised_in_seconds() -> None:
     text = " ".join("".join(chr(33 + (place * 7 + one) % 15) for one in range(99)) for place in range(480))[:40_000]
-    safety.harmless("warm up")
+    safety.harmless("warm up", english())
     begin = time.process_time()
     assert found(json.dumps({"text": text}))[1] == []
-    safety.harmless(text)
+    safety.harmless(text, english())
     assert time.process_time() - begin < 5

@@ -22,6 +22,7 @@ from empathy_eval.cli import main
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.kinds import rewritings
+from empathy_eval.design.language import english
 from empathy_eval.design.planning import plans
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
@@ -473,7 +474,7 @@ def test_uncached_tokens_are_at_most_half_of_the_whole_dialogue_each_time(
     plain, planned = 0, {plan.dialogue_id: plan.turns for plan in plans(config, bench.catalogue)}
     for line in bench.outcomes("b").decode().splitlines():
         dialogue = Outcome.from_json(json.loads(line)).dialogue
-        for scene in scenes(dialogue, planned[dialogue.dialogue_id]) if dialogue else ():
+        for scene in scenes(dialogue, planned[dialogue.dialogue_id], english()) if dialogue else ():
             whole = replace(scene, context=dialogue.turns if dialogue else ())
             for kind in rewritings(controls=False):
                 plain += len(json.dumps(messages(Recipe(config, bench.catalogue, bench.prompts), kind, whole))) // 4

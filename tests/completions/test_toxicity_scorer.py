@@ -95,7 +95,8 @@ def by_detoxify(config: ToxicityConfig, texts: list[str]) -> list[float]:
 
 
 async def scored(asker: Asker, texts: list[str]) -> list[float]:
-    return await asyncio.gather(*(toxicity(asker, text, ABOUT) for text in texts))
+    scores = await asyncio.gather(*(toxicity(asker, text, ABOUT) for text in texts))
+    return [score for score in scores if score is not None]
 
 
 async def test_scores_are_those_of_detoxify_rounded_to_four_places(config: ToxicityConfig, ledger: Ledger) -> None:

@@ -10,6 +10,7 @@ from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
 from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.design.configuration import Configuration, Limits, ToxicityConfig
+from empathy_eval.design.language import english
 from empathy_eval.design.planning import Plan, PlannedTurn
 from empathy_eval.generation.checks import contrast, safety
 from empathy_eval.generation.checks.dialogue import description, follows_plan, says_enough
@@ -44,9 +45,9 @@ def test_helper_turns_have_enough_words_and_no_turn_is_empty(demo: Configuration
 
 
 def test_a_description_is_about_the_user_in_the_third_person() -> None:
-    assert description("The user lost a dog that walked the round with him.") == []
-    assert reasons(description("The user says my dog died.")) == ["description_person"]
-    assert reasons(description("A postman lost his dog.")) == ["description_opening"]
+    assert description("The user lost a dog that walked the round with him.", english()) == []
+    assert reasons(description("The user says my dog died.", english())) == ["description_person"]
+    assert reasons(description("A postman lost his dog.", english())) == ["description_opening"]
 
 
 @pytest.mark.parametrize(
@@ -60,7 +61,7 @@ def test_a_description_is_about_the_user_in_the_third_person() -> None:
     ],
 )
 def test_what_a_helper_must_not_say_is_seen(text: str, reason: str) -> None:
-    assert reason in reasons(safety.harmless(text))
+    assert reason in reasons(safety.harmless(text, english()))
 
 
 @pytest.mark.parametrize(
@@ -73,33 +74,33 @@ def test_what_a_helper_must_not_say_is_seen(text: str, reason: str) -> None:
     ],
 )
 def test_careful_sentences_are_not_mistaken_for_harm(text: str) -> None:
-    assert safety.harmless(text) == []
+    assert safety.harmless(text, english()) == []
 
 
 @pytest.mark.parametrize(
     "text", ["I want to die.", "some nights I think about ending it all", "he hit me again", "I don't want to be here anymore"]
 )
 def test_crisis_language_is_seen(text: str) -> None:
-    assert safety.in_crisis(text)
+    assert safety.in_crisis(text, english())
 
 
 @pytest.mark.parametrize("text", ["The dog died on Tuesday.", "I could kill for a coffee.", "He hit the ball.", "I am dying to know."])
 def test_everyday_words_are_not_crisis_language(text: str) -> None:
-    assert not safety.in_crisis(text)
+    assert not safety.in_crisis(text, english())
 
 
 def test_crisis_language_needs_a_pointer_to_help_after_it() -> None:
     turns = [Turn("seeker", "I want to die."), Turn("helper", "What a heavy night this is for you.", "RS")]
-    assert reasons(safety.answers_crisis(turns)) == ["crisis_without_pointer"]
-    assert safety.answers_crisis([*turns, Turn("helper", "Could you call a crisis line with me here?", "SO")]) == []
-    assert safety.dialogue_flags(turns) == ("crisis",)
+    assert reasons(safety.answers_crisis(turns, english())) == ["crisis_without_pointer"]
+    assert safety.answers_crisis([*turns, Turn("helper", "Could you call a crisis line with me here?", "SO")], english()) == []
+    assert safety.dialogue_flags(turns, english()) == ("crisis",)
 
 
 def test_no_variant_loses_the_pointer() -> None:
     reference = "A crisis line is open tonight, if you want a voice."
-    assert reasons(safety.keeps_pointer(reference, "Somebody is always awake.", ["crisis"])) == ["pointer_lost"]
-    assert safety.keeps_pointer(reference, "There is a crisis line. Use it.", ["crisis"]) == []
-    assert safety.keeps_pointer(reference, "Somebody is always awake.", []) == []
+    assert reasons(safety.keeps_pointer(reference, "Somebody is always awake.", ["crisis"], english())) == ["pointer_lost"]
+    assert safety.keeps_pointer(reference, "There is a crisis line. Use it.", ["crisis"], english()) == []
+    assert safety.keeps_pointer(reference, "Somebody is always awake.", [], english()) == []
 
 
 def test_near_variants_change_something_and_less_than_the_limit(demo: Configuration) -> None:
@@ -122,8 +123,9 @@ def test_far_variants_keep_away_and_change_the_strategy(demo: Configuration) -> 
 
 async def test_toxicity_goes_through_the_ledger_and_is_rounded(demo: Configuration, ledger: Ledger) -> None:
     config = demo.checks.toxicity
+    assert config
     first = await toxicity(scoring(config, ledger), "You are a stupid idiot.", ABOUT)
-    assert first == round(first, 4) > config.at_most
+    assert first and first == round(first, 4) > config.at_most
     assert reasons(too_toxic(first, config)) == ["toxic"]
     offline = scoring(config, ledger, offline=True)
     assert await toxicity(offline, "You are a stupid idiot.", About("002-00000", "self_chat", 7)) == first, "wherever the text stands"
@@ -135,6 +137,7 @@ async def test_scores_in_a_batch_are_those_of_the_scorer_itself(demo: Configurat
     from profanity_check import predict_prob
 
     texts = [f"This is text number {number}, damn it." for number in range(20)]
+    assert demo.checks.toxicity
     asker = scoring(demo.checks.toxicity, ledger)
     scores = await asyncio.gather(*(toxicity(asker, text, ABOUT) for text in texts))
     assert scores == [round(float(value), 4) for value in predict_prob(texts)]

@@ -146,7 +146,7 @@ def rendered(recipe: Recipe, number: str) -> Iterator[tuple[Kind, Scene, str]]:
     assert seed
     plan = seed_plan(int(number), seed, recipe.catalogue)
     turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
-    for scene in scenes(Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "seed", "", ""), plan.turns):
+    for scene in scenes(Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "seed", "", ""), plan.turns, recipe.language):
         for kind in rewritings(scene.planned.controls):
             yield kind, scene, "\n".join(message["content"] for message in messages(recipe, kind, scene))
 

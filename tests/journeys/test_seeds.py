@@ -12,6 +12,7 @@ import pytest
 from empathy_eval.base.text import edit_ratio, overlap, shingles, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE_OF
+from empathy_eval.design.language import english
 from empathy_eval.design.phases import breaches
 from empathy_eval.design.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
 from empathy_eval.generation.checks import safety
@@ -68,7 +69,7 @@ def test_a_turn_has_20_to_40_words_on_average(all_seeds: Catalogue) -> None:
 def test_all_phase_constraints_hold_strategies_are_spread_and_descriptions_are_in_form(all_seeds: Catalogue, demo: Configuration) -> None:
     for scenario, seed in seeds(all_seeds):
         assert breaches(seed.turns, all_seeds.taxonomy, demo.rules) == [], scenario.name
-        assert description(seed.description) == [], scenario.name
+        assert description(seed.description, english()) == [], scenario.name
     counts = Counter(turn.strategy for _, turn in helper_turns(all_seeds))
     assert len(counts) == 15 and min(counts.values()) >= 20
 
@@ -200,21 +201,21 @@ def test_controls_match_their_counterparts_in_edit_ratio_and_length(all_seeds: C
 
 def test_helper_turns_and_variants_are_safe_and_not_toxic(all_seeds: Catalogue, demo: Configuration) -> None:
     texts = [(place, text) for place, turn in helper_turns(all_seeds) for text in (turn.text, *variants(turn).values())]
-    assert [place for place, text in texts if safety.harmless(text)] == []
-    scores = predict_prob([text for _, text in texts])
-    assert [place for (place, _), score in zip(texts, scores, strict=True) if score > demo.checks.toxicity.at_most] == []
+    assert [place for place, text in texts if safety.harmless(text, english())] == []
+    scores, limit = predict_prob([text for _, text in texts]), demo.checks.toxicity
+    assert limit and [place for (place, _), score in zip(texts, scores, strict=True) if score > limit.at_most] == []
 
 
 def test_crisis_language_is_answered_with_a_pointer_that_every_variant_keeps(all_seeds: Catalogue) -> None:
     flagged = 0
     for scenario, seed in seeds(all_seeds):
         turns = [Turn("seeker" if turn.role == "seeker" else "helper", turn.text, turn.strategy) for turn in seed.turns]
-        assert safety.answers_crisis(turns) == [], scenario.name
+        assert safety.answers_crisis(turns, english()) == [], scenario.name
         for place, turn in enumerate(seed.turns):
-            flags = safety.dialogue_flags(turns[: place + 1])
+            flags = safety.dialogue_flags(turns[: place + 1], english())
             flagged += bool(flags)
             for name, text in variants(turn).items():
-                assert safety.keeps_pointer(turn.text, text, flags) == [], (scenario.name, place, name)
+                assert safety.keeps_pointer(turn.text, text, flags, english()) == [], (scenario.name, place, name)
     assert flagged > 0
 
 

@@ -17,9 +17,12 @@ from empathy_eval.design.dataset import SPLITS
 from empathy_eval.metrics import ngrams
 from empathy_eval.metrics.bleu import Bleu
 from empathy_eval.metrics.chrf import ChrF
+from empathy_eval.metrics.distinct import Dist
+from empathy_eval.metrics.echo import Echo
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.meteor import Meteor, wordnet_version
 from empathy_eval.metrics.protocol import Metric, Segments
+from empathy_eval.metrics.registry import Found, find
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.vader import Vader
 from empathy_eval.releases.write import Released
@@ -123,6 +126,47 @@ def test_length_counts_words_and_has_no_direction() -> None:
     length = Length()
     assert length.scores(length.statistics(Segments(["I don't know.", ""], ["", ""]))).tolist() == [3, 0]
     assert length.higher_is_better is None and length.reads == ()
+
+
+CHINESE = ["我很难过，今天下雨。", "她很难过，昨天也下雨！", "我 is 很 ABC 好", "，。", ""]
+
+
+def test_in_chinese_a_text_is_wholly_like_itself_and_partly_like_another() -> None:
+    one, other = CHINESE[:2]
+    for metric in (RougeL("zh"), Bleu("zh")):
+        same, partly, apart = metric.scores(metric.statistics(Segments([one, other, "你们都来"], [one, one, one])))
+        assert same == pytest.approx(1) and 0 < apart + partly < 1 and apart < partly, metric.name
+    assert RougeL().score(one, one) == 0, "as rouge-score has it"
+    assert Length("zh").score(one) == Echo("zh").score(one, [{"role": "seeker", "text": one}]) * 8 == 8
+
+
+def test_bleu_of_chinese_is_that_of_sacrebleus_tokens() -> None:
+    theirs = BLEU(tokenize="zh", effective_order=True)
+    pairs = [(text, reference) for text in CHINESE for reference in CHINESE[:3]]
+    metric = Bleu("zh")
+    found = metric.scores(metric.statistics(Segments([text for text, _ in pairs], [reference for _, reference in pairs])))
+    assert found.tolist() == pytest.approx([theirs.sentence_score(text, [reference]).score / 100 for text, reference in pairs])
+
+
+@pytest.mark.parametrize("name", ["bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4"])
+def test_the_signature_says_the_tokens_and_english_keeps_its_own(name: str) -> None:
+    def signature(found: Found) -> str:
+        (one,) = [*(metric.signature for metric in found.metrics), *(measure.signature for measure in found.diversities)]
+        return one
+
+    german, english = (signature(find([name], {}, language=code)) for code in ("de", "en"))
+    assert german == signature(find([f"{name}:language=zh"], {})) != english == signature(find([name], {}))
+
+
+def test_metrics_that_know_english_alone_are_refused_in_another_language() -> None:
+    with pytest.raises(InputError) as caught:
+        find(["vader", "bleu", "meteor", "empathyscore"], {}, language="de")
+    assert str(caught.value).count('knows English alone, and the texts are of the language "de"') == 3
+
+
+def test_dist_of_a_text_without_spaces_counts_its_characters() -> None:
+    found, words = Dist(1, language="zh").measure({"apathetic": ["很很好", "很好。"]}, ["x", "y"], 1)
+    assert (found["apathetic"][0], words) == (pytest.approx(2 / 3), 3)
 
 
 def test_meteor_with_wordnet_that_is_not_there_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:

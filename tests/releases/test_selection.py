@@ -20,7 +20,7 @@ from empathy_eval.releases.write import Released, release
 from tests.conftest import demo_file
 
 # Two of each wanted, and a spare of the first scenario alone.
-HEADER = {"scenarios": {"001": {"name": "One", "quota": 2}, "002": {"name": "Two", "quota": 2}}}
+HEADER = {"configuration": {}, "scenarios": {"001": {"name": "One", "quota": 2}, "002": {"name": "Two", "quota": 2}}}
 PLANNED = ("001-00000", "001-00001", "001-00002", "002-00000", "002-00001")
 
 

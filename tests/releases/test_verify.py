@@ -158,9 +158,17 @@ def test_a_renamed_column_is_seen(copy: Path) -> None:
 
 
 def test_a_row_that_breaks_its_schema_is_seen(copy: Path) -> None:
-    change_rows(copy / "data" / "dialogues" / "test.parquet", lambda rows: rows[1].update(description="Someone."))
+    change_rows(copy / "data" / "dialogues" / "test.parquet", lambda rows: rows[1].update(description=" "))
     rehash(copy)
-    assert 'test.parquet: row 1: description: "Someone."' in said(copy, fast=True)
+    assert 'test.parquet: row 1: description: " "' in said(copy, fast=True)
+
+
+def test_what_no_english_build_with_a_scorer_says_is_seen(copy: Path) -> None:
+    change_rows(copy / "data" / "dialogues" / "test.parquet", lambda rows: rows[1].update(description="Someone."))
+    change_rows(copy / "data" / "pairs" / "test.parquet", lambda rows: rows[1]["toxicity"].update(apathetic=None))
+    rehash(copy)
+    found = said(copy, fast=True)
+    assert 'its description does not begin with "The user"' in found and "it has a toxicity where nothing was scored, or none" in found
 
 
 def test_a_doctored_count_in_the_card_is_seen(copy: Path) -> None:

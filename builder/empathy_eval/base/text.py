@@ -1,46 +1,104 @@
-"""Measures on words: the edit ratio of near variants, the overlap of far ones, shingles for duplicates."""
+"""Measures on words: the edit ratio of near variants, the overlap of far ones, shingles for duplicates.
+
+English has tokens of its own; every other language, by its code, has the words of Unicode. Where a script writes no spaces, a character
+with its marks is a word.
+"""
 
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+import sys
+import unicodedata
+from collections.abc import Sequence
+from functools import cache, lru_cache
 
 from rapidfuzz.distance import LCSseq, Levenshtein
 
 WORD = re.compile(r"[^\W_]+(?:['’-][^\W_]+)*")
 # The tokens of Google's rouge-score without a stemmer: ASCII letters and digits, lower-cased.
 ROUGE_TOKEN = re.compile(r"[a-z0-9]+")
+ENGLISH = "en"
+# How the signature of what counts words calls those of every other language.
+UNICODE_WORDS = "unicode-words"
+# Thai, Lao; Myanmar; Khmer; radicals of Han; kana; Han in all its blocks; Myanmar again; kana of half width; kana and Han beyond.
+UNSPACED = (
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u2e80-\u2fdf\u3005-\u3007\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua9e0-\ua9ff"
+    "\uaa60-\uaa7f\uf900-\ufaff\uff66-\uff9f\U0001aff0-\U0001b16f\U00020000-\U0003ffff"
+)
+# The marks and the wide letters that stand among them.
+BETWEEN = "\u3000-\u303f\uff00-\uffef"
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(word.casefold() for word in WORD.findall(text))
+@cache
+def _marks() -> str:
+    """Marks, which belong to the letter before them, and joiners, which stand inside words: Python's ``\\w`` knows neither."""
+    return "".join(one for one in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(one)[0] == "M") + "\u200c\u200d"
+
+
+@cache
+def unspaced() -> re.Pattern[str]:
+    """A character of a script that writes no spaces, with its marks."""
+    return re.compile(rf"[{UNSPACED}](?<=\w)[{_marks()}]*")
+
+
+@cache
+def _unicode_words() -> re.Pattern[str]:
+    letters = rf"(?:[^\W_{UNSPACED}][{_marks()}]*)+"
+    return re.compile(rf"{letters}(?:['’-]{letters})*|{unspaced().pattern}")
+
+
+@cache
+def _single() -> re.Pattern[str]:
+    return re.compile(rf"{unspaced().pattern}|[{BETWEEN}]")
+
+
+def _words(text: str, language: str) -> tuple[str, ...]:
+    if language == ENGLISH:
+        return tuple(word.casefold() for word in WORD.findall(text))
+    return tuple(_unicode_words().findall(unicodedata.normalize("NFC", text.casefold())))
 
 
 @lru_cache(maxsize=512)
-def words(text: str) -> tuple[str, ...]:
+def words(text: str, language: str = ENGLISH) -> tuple[str, ...]:
     """The words of a text, casefolded; an apostrophe or a hyphen inside a word belongs to it."""
-    return _words(text)
+    return _words(text, language)
 
 
-def edit_ratio(a: str, b: str) -> float:
+def spaced(text: str, language: str = ENGLISH) -> str:
+    """The text with spaces round the characters of scripts that write none, for what splits at white space; English as it is."""
+    return text if language == ENGLISH else _single().sub(r" \g<0> ", text)
+
+
+def joined(pieces: Sequence[str], language: str = ENGLISH) -> str:
+    """Pieces of a text that :func:`spaced` and white space split, put together again as its script writes them."""
+    text = " ".join(pieces)
+    if language == ENGLISH:
+        return text
+    return re.sub(rf" (?=[{BETWEEN}])|(?<=[{UNSPACED}{BETWEEN}{_marks()}]) (?=[{UNSPACED}])", "", text)
+
+
+def edit_ratio(a: str, b: str, language: str = ENGLISH) -> float:
     """Word-level Levenshtein distance over the number of words of the longer text, in [0, 1].
 
     Two texts without words have the ratio 0.
     """
-    first, second = words(a), words(b)
+    first, second = words(a, language), words(b, language)
     longer = max(len(first), len(second))
     return Levenshtein.distance(first, second) / longer if longer else 0.0
 
 
-def overlap(a: str, b: str) -> float:
-    """ROUGE-L F1 of two texts as rouge-score computes it (Lin 2004, sentence level, no stemmer), in [0, 1]."""
-    first, second = ROUGE_TOKEN.findall(a.lower()), ROUGE_TOKEN.findall(b.lower())
+def overlap(a: str, b: str, language: str = ENGLISH) -> float:
+    """ROUGE-L F1 of two texts as rouge-score computes it (Lin 2004, sentence level, no stemmer), in [0, 1].
+
+    That package knows ASCII alone; texts of other languages are compared by their words.
+    """
+    first, second = (ROUGE_TOKEN.findall(one.lower()) if language == ENGLISH else words(one, language) for one in (a, b))
     common = LCSseq.similarity(first, second)
     return 2 * common / (len(first) + len(second)) if common else 0.0
 
 
-def shingles(text: str, size: int = 5) -> frozenset[tuple[str, ...]]:
+def shingles(text: str, size: int = 5, language: str = ENGLISH) -> frozenset[tuple[str, ...]]:
     """The set of runs of ``size`` words; a shorter text is one run of all its words."""
     # Whole dialogues come here, each once: thousands of them kept would fill memory.
-    tokens = _words(text)
+    tokens = _words(text, language)
     return frozenset(tokens[i : i + size] for i in range(max(1, len(tokens) - size + 1)))

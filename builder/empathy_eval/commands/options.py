@@ -27,6 +27,7 @@ def add_recipe(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
     verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own")
     verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own")
+    verb.add_argument("--rules", type=Path, metavar="DIR", help="a folder of rules of your own, as each language but English needs them")
 
 
 def as_recipe(recipe: Recipe | str | Path) -> Recipe:
@@ -41,8 +42,9 @@ def recipe_of(options: argparse.Namespace) -> Recipe:
     from empathy_eval.design.recipe import load_recipe
 
     return load_recipe(
-        options.config, model=options.model, base_url=options.base_url, scenarios=options.scenarios, templates=options.templates
-    )
+        options.config, model=options.model, base_url=options.base_url, scenarios=options.scenarios, templates=options.templates,
+        rules=options.rules,
+    )  # fmt: skip
 
 
 def add_engine(verb: argparse.ArgumentParser) -> None:

@@ -30,13 +30,13 @@ examples:
 
 def show(
     where: str | Path, name: str, *, ledger: str | Path | None = None, reviews: str | Path | None = None,
-    scenarios: str | Path | None = None, templates: str | Path | None = None,
+    scenarios: str | Path | None = None, templates: str | Path | None = None, rules: str | Path | None = None,
 ) -> Shown:  # fmt: skip
     """Why a text is so: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
 
     ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), or the beginning of a request's key. A build's own
-    ledger is read where there is one; ``reviews`` is a record of ``review import``. ``scenarios`` and ``templates`` are folders that
-    requests are rendered from, in the place of the project's. Nothing is asked, and no code is run that the folder names.
+    ledger is read where there is one; ``reviews`` is a record of ``review import``. ``scenarios``, ``templates`` and
+    ``rules`` are folders that requests are rendered and texts checked from, in the place of the project's. Nothing is asked, and no code is run that the folder names.
 
     Raises:
         InputError: if there is no such folder, or nothing in it of that name.
@@ -44,12 +44,12 @@ def show(
     """
     from empathy_eval.releases.show import show
 
-    return beside_loops(lambda: show(_folder(where), name, _beside(ledger, reviews, scenarios, templates)))
+    return beside_loops(lambda: show(_folder(where), name, _beside(ledger, reviews, scenarios, templates, rules)))
 
 
 def show_rejected(
     where: str | Path, reason: str | None = None, *, ledger: str | Path | None = None, scenarios: str | Path | None = None,
-    templates: str | Path | None = None,
+    templates: str | Path | None = None, rules: str | Path | None = None,
 ) -> list[Refused]:  # fmt: skip
     """What was refused for a reason (None: for any), with the text as it was, and what was left out; the rest is as in :func:`show`.
 
@@ -57,14 +57,14 @@ def show_rejected(
         InputError: if there is no such folder, or nothing was refused for that reason.
         JobError: if rows of the ledger are damaged.
     """
-    return beside_loops(lambda: list(_rejected(where, reason, ledger, scenarios, templates)))
+    return beside_loops(lambda: list(_rejected(where, reason, ledger, scenarios, templates, rules)))
 
 
 def _rejected(where: str | Path, reason: str | None, *paths: str | Path | None) -> Iterator[Refused]:
     from empathy_eval.releases.show import rejected
 
-    ledger, scenarios, templates = paths
-    return rejected(_folder(where), reason, _beside(ledger, None, scenarios, templates))
+    ledger, *folders = paths
+    return rejected(_folder(where), reason, _beside(ledger, None, *folders))
 
 
 def _folder(where: str | Path) -> Path:
@@ -99,6 +99,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: show what raters said too")
     verb.add_argument("--scenarios", type=Path, metavar="DIR", help="the folder of scenarios of your own that it was built with")
     verb.add_argument("--templates", type=Path, metavar="DIR", help="the folder of prompt templates of your own that it was built with")
+    verb.add_argument("--rules", type=Path, metavar="DIR", help="the folder of rules of another language that it was built with")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
     verb.set_defaults(run=run)
 
@@ -107,7 +108,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     if (options.id is None) == (options.rejected is None):
         raise input_error("show", "takes either an ID or --rejected", "name what to show, or leave one of them out")
-    folders = {"ledger": options.ledger, "scenarios": options.scenarios, "templates": options.templates}
+    folders = {name: getattr(options, name) for name in ("ledger", "scenarios", "templates", "rules")}
     if options.rejected is None:
         shown = show(options.where, options.id, **folders, reviews=options.reviews)
         print(_json(shown.to_json()) if options.json else plain("\n".join(_lines(shown))))

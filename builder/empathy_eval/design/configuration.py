@@ -11,6 +11,7 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, read_yaml, schema
+from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
 from empathy_eval.design.phases import PhaseRules
 
@@ -31,12 +32,12 @@ class ToxicityConfig:
 
 @dataclass(frozen=True)
 class Limits:
-    """The thresholds of the checks."""
+    """The thresholds of the checks; without ``toxicity`` that is not scored at all."""
 
     helper_words_at_least: int
     edit_ratio_below: float
     overlap_at_most: float
-    toxicity: ToxicityConfig
+    toxicity: ToxicityConfig | None
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,8 @@ class Configuration:
     dialogues: int = 0
     surplus: float = 0.0
     controls: int = 0
+    # The code of the language that all texts are in.
+    language: str = ENGLISH
     # Checks of one's own by name, each with its settings.
     own_checks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
@@ -81,6 +84,11 @@ def identity_of(published: dict[str, Any]) -> str:
     return digest({name: value for name, value in published.items() if name not in RELEASE_ONLY})
 
 
+def language_of(published: Mapping[str, Any]) -> str:
+    """The code of the language of a published configuration."""
+    return str(published.get("language", ENGLISH))
+
+
 def load_configuration(path: Path, *, model: str | None = None, base_url: str | None = None) -> Configuration:
     """Reads a configuration. ``model`` puts that model in the place of all three, ``base_url`` moves their endpoint.
 
@@ -100,6 +108,8 @@ def checked(raw: dict[str, Any], where: object) -> Configuration:
         InputError: if they are not valid or contradict each other, with all problems at once.
     """
     check(raw, "configuration", where)
+    # English is what a configuration without a language is of: said or not, it is the same build.
+    raw = {name: value for name, value in raw.items() if (name, value) != ("language", ENGLISH)}
     configuration = _configuration(raw)
     problems = _contradictions(configuration, where)
     if problems:
@@ -117,8 +127,9 @@ def _overridden(raw: dict[str, Any], model: str | None, base_url: str | None) ->
 
 def _configuration(raw: dict[str, Any]) -> Configuration:
     checks = dict(raw["checks"])
-    checks["toxicity"], own = ToxicityConfig(**checks["toxicity"]), checks.pop("own", {})
-    plain = ("name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls")
+    scored, own = checks["toxicity"], checks.pop("own", {})
+    checks["toxicity"] = None if scored == "none" else ToxicityConfig(**scored)
+    plain = ("name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls", "language")
     return Configuration(
         **{name: raw[name] for name in plain if name in raw},
         rules=PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),

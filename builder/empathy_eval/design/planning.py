@@ -12,7 +12,7 @@ from typing import TypeVar
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import derived_random
-from empathy_eval.base.text import words
+from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CELLS, NEAR
 from empathy_eval.design.personas import Persona
@@ -44,7 +44,7 @@ def plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
         raise input_error("scenarios", "no scenario has a seed dialogue", "add one, or write plan: drawn")
     for scenario in catalogue.scenarios:
         if scenario.seed:
-            yield seed_plan(scenario.number, scenario.seed, catalogue)
+            yield seed_plan(scenario.number, scenario.seed, catalogue, config.language)
 
 
 def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn: Mapping[int, list[int]] | None = None) -> Plan | None:
@@ -68,12 +68,12 @@ def part_of(items: Iterable[T], number: int, parts: int) -> Iterator[T]:
     return itertools.islice(items, number - 1, None, parts)
 
 
-def seed_plan(scenario_id: int, seed: Seed, catalogue: Catalogue) -> Plan:
+def seed_plan(scenario_id: int, seed: Seed, catalogue: Catalogue, language: str = ENGLISH) -> Plan:
     """The plan that a seed dialogue itself follows."""
     turns = tuple(
         PlannedTurn(
             "helper" if turn.role == "helper" else "seeker", turn.strategy, turn.empathetic_strategy, turn.near_empathetic is not None,
-            turn.ways, _lengths_of(turn),
+            turn.ways, _lengths_of(turn, language),
         )
         for turn in seed.turns
     )  # fmt: skip
@@ -81,11 +81,11 @@ def seed_plan(scenario_id: int, seed: Seed, catalogue: Catalogue) -> Plan:
     return Plan(f"{scenario_id:03d}-seed", scenario_id, None, turns, Persona(register) if register else None)
 
 
-def _lengths_of(turn: SeedTurn) -> dict[str, int]:
+def _lengths_of(turn: SeedTurn, language: str) -> dict[str, int]:
     """The lengths of a seed's turn and variants, as they are planned: near ones as differences."""
-    own = len(words(turn.text))
+    own = len(words(turn.text, language))
     texts = {name: text for name in CELLS if (text := getattr(turn, name)) is not None}
-    return {"reference": own} | {name: len(words(text)) - (own if name in NEAR else 0) for name, text in texts.items()}
+    return {"reference": own} | {name: len(words(text, language)) - (own if name in NEAR else 0) for name, text in texts.items()}
 
 
 def drawn_plan(seed: int, scenario_id: int, index: int, catalogue: Catalogue, rules: PhaseRules, controls: int = 0) -> Plan:

@@ -9,7 +9,9 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import Configuration, checked, load_configuration
+from empathy_eval.design.language import Language, english, lacking, load_language
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 
@@ -19,9 +21,12 @@ PACKAGED = ("demo", "full")
 
 @dataclass(frozen=True)
 class Recipe:
-    """A configuration, the scenarios with their taxonomy and seeds, and the prompts.
+    """A configuration, the scenarios with their taxonomy and seeds, the prompts, and the language with its rules.
 
     ``models`` (by what they are for) and ``checks`` (by the name in the configuration) are objects of one's own.
+
+    Raises:
+        InputError: if the language of the configuration lacks something; all that it lacks at once.
     """
 
     config: Configuration
@@ -29,6 +34,11 @@ class Recipe:
     prompts: Prompts
     models: Mapping[str, Any] = field(default_factory=dict)
     checks: Mapping[str, Any] = field(default_factory=dict)
+    language: Language = field(default_factory=english)
+
+    def __post_init__(self) -> None:
+        if problems := list(lacking(self.config, self.language)):
+            raise InputError(problems)
 
     def with_own(self, models: Mapping[str, Any], checks: Sequence[Any] = ()) -> Recipe:
         """This recipe with objects of one's own: models by what they are for, checks beside the others. The configuration names them.
@@ -74,20 +84,31 @@ def _twice(checks: Sequence[Any]) -> Iterator[Problem]:
 
 def load_recipe(
     config: str | Path, *, model: str | None = None, base_url: str | None = None, scenarios: str | Path | None = None,
-    templates: str | Path | None = None,
+    templates: str | Path | None = None, rules: str | Path | None = None,
 ) -> Recipe:  # fmt: skip
     """Reads a recipe: a configuration, by the path of its file or by the name of a packaged one, such as ``demo``.
 
-    ``model`` puts that model in the place of all configured ones, ``base_url`` moves their endpoint; ``scenarios`` and ``templates`` are
-    folders of one's own in the place of the project's.
+    ``model`` puts that model in the place of all configured ones, ``base_url`` moves their endpoint; ``scenarios``, ``templates`` and
+    ``rules`` are folders of one's own in the place of the project's, which are English.
 
     Raises:
-        InputError: for files that are missing or not valid, with all problems of a file at once.
+        InputError: for files that are missing or not valid, with all problems of a file at once; for a language that lacks something, all
+            that it lacks at once.
     """
     configuration = load_configuration(configuration_file(config), model=model, base_url=base_url)
-    return Recipe(
-        configuration, load_catalogue(Path(scenarios) if scenarios else None), load_prompts(Path(templates) if templates else None)
-    )
+    language = load_language(configuration.language, Path(rules) if rules else None)
+    brought = {"scenarios": scenarios, "templates": templates}
+    if problems := [*lacking(configuration, language), *_english_texts(language, [name for name, one in brought.items() if not one])]:
+        raise InputError(problems)
+    folders = {name: Path(one) if one else None for name, one in brought.items()}
+    return Recipe(configuration, load_catalogue(folders["scenarios"]), load_prompts(folders["templates"]), language=language)
+
+
+def _english_texts(language: Language, packaged: Sequence[str]) -> Iterator[Problem]:
+    """The packaged texts that another language cannot be built with."""
+    said = {"scenarios": "the packaged scenarios and their seed dialogues", "templates": "the packaged prompts"}
+    for name in packaged if language.code != ENGLISH else ():
+        yield Problem(f"language: {language.code}", f"{said[name]} are English", f"bring a folder of your own with --{name} DIR")
 
 
 def configuration_file(config: str | Path) -> Path:

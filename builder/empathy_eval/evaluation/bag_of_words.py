@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.text import words
+from empathy_eval.base.text import ENGLISH, UNICODE_WORDS, words
 
 Counts = NDArray[np.int64]
 # Runs are hashed into so many bits: two of them may share a place.
@@ -42,9 +42,10 @@ class Readings:
 
 
 class Lexicon:
-    """The words of all texts that were read, each with its place."""
+    """The words of all texts that were read, each with its place; ``tokens`` is what a signature calls them."""
 
-    def __init__(self) -> None:
+    def __init__(self, language: str = ENGLISH) -> None:
+        self.language, self.tokens = language, "empathy-eval" if language == ENGLISH else UNICODE_WORDS
         self._places: dict[str, int] = {}
 
     def __len__(self) -> int:
@@ -59,13 +60,13 @@ class Lexicon:
         """The texts with the places of their words; new words are taken in."""
         places, codes, starts = self._places, array("i"), array("q", [0])
         for text in texts:
-            codes.extend([places.setdefault(word, len(places)) for word in words(text)])
+            codes.extend([places.setdefault(word, len(places)) for word in words(text, self.language)])
             starts.append(len(codes))
         return Readings(texts, np.frombuffer(codes, dtype=np.int32), np.frombuffer(starts, dtype=np.int64))
 
     def known(self, text: str) -> set[int]:
         """The places of those words of a text that were read before."""
-        return {place for word in words(text) if (place := self._places.get(word)) is not None}
+        return {place for word in words(text, self.language) if (place := self._places.get(word)) is not None}
 
 
 class Bag(NamedTuple):
@@ -98,10 +99,8 @@ class Features(Protocol):
 class Words:
     """Words."""
 
-    signature = "words,empathy-eval,casefolded"
-
     def __init__(self, lexicon: Lexicon) -> None:
-        self.lexicon = lexicon
+        self.lexicon, self.signature = lexicon, f"words,{lexicon.tokens},casefolded"
 
     @property
     def size(self) -> int:
@@ -117,10 +116,10 @@ class Words:
 class WordPairs:
     """Words and pairs of neighbouring words, hashed."""
 
-    signature = f"words-and-pairs-of-words,empathy-eval,casefolded,hash=crc32-multiply-shift,{BITS}-bits"
     size = 2**BITS
 
     def __init__(self, lexicon: Lexicon) -> None:
+        self.signature = f"words-and-pairs-of-words,{lexicon.tokens},casefolded,hash=crc32-multiply-shift,{BITS}-bits"
         self._hashes = np.array([zlib.crc32(word.encode()) for word in lexicon.words], dtype=np.uint64)
 
     def bag(self, texts: Readings) -> Bag:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import WHOLE, schema_of, table_batches
-from empathy_eval.base.text import words
+from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
 from empathy_eval.design.dataset import CANDIDATES, FAR_WAY, GROUPINGS, SPLITS, WAYS, column, files_of, parts_of
 from empathy_eval.design.dataset import pair_id as id_of
@@ -34,7 +34,7 @@ PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})-t[0-9]{2,4}")
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs column by column, all of one length: the texts, and what pairs are grouped by."""
+    """Pairs column by column, all of one length: the texts, and what pairs are grouped by; and the language."""
 
     pair_ids: list[str]
     dialogues: list[str]
@@ -43,6 +43,7 @@ class Corpus:
     variants: dict[str, list[str]]
     groups: dict[str, list[str]] = field(default_factory=dict)
     contexts: Sequence[Context] = ()
+    language: str = ENGLISH
 
     def __len__(self) -> int:
         return len(self.pair_ids)
@@ -54,7 +55,7 @@ class Corpus:
 
     def of_equal_length(self, one: str, other: str) -> NDArray[np.bool_]:
         """By pair whether two variants are of equal length: the longer has at most ``LENGTH_WITHIN`` of its words more."""
-        lengths = [[len(words(text)) for text in self.variants[name]] for name in (one, other)]
+        lengths = [[len(words(text, self.language)) for text in self.variants[name]] for name in (one, other)]
         return np.array([max(pair) - min(pair) <= LENGTH_WITHIN * max(pair) for pair in zip(*lengths, strict=True)], dtype=bool)
 
     def pairs(self, variants: Sequence[str]) -> Pairs:
@@ -63,9 +64,10 @@ class Corpus:
 
 
 def read_corpus(
-    release_dir: Path, config: str, variants: Sequence[str], *, contexts: bool = False, splits: Sequence[str] = SPLITS
-) -> Corpus:
-    """The pairs of a config.
+    release_dir: Path, config: str, variants: Sequence[str], *, contexts: bool = False, splits: Sequence[str] = SPLITS,
+    language: str = ENGLISH,
+) -> Corpus:  # fmt: skip
+    """The pairs of a config; ``language`` is the code of the texts' language.
 
     Raises:
         InputError: if a file is not there or is no parquet.
@@ -80,6 +82,7 @@ def read_corpus(
         {name: table[name] for name in variants},
         {**{name: table[name] for name in GROUPINGS}, **_ways(release_dir, config, splits)},
         read_contexts(release_dir, config, splits) if contexts else (),
+        language,
     )
 
 
@@ -124,7 +127,7 @@ def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] =
     first = _first_candidates(release_dir)
     place = {pair: row for row, pair in enumerate(released.pair_ids)}
     contexts: list[Context] = []
-    changed = Corpus([], [], [], [], {name: [] for name in PAIR_VARIANTS}, contexts=contexts)
+    changed = Corpus([], [], [], [], {name: [] for name in PAIR_VARIANTS}, contexts=contexts, language=released.language)
     for pair_id, dialogue, turn in _turns(release_dir, first, splits):
         row = place.get(pair_id)
         texts = {name: first[pair_id].get(name, released.variants[name][row] if row is not None else None) for name in PAIR_VARIANTS}

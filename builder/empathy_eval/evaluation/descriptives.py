@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from rapidfuzz.distance import Levenshtein
 
 from empathy_eval.base.tabular import table_batches
-from empathy_eval.base.text import WORD, edit_ratio, overlap
+from empathy_eval.base.text import ENGLISH, edit_ratio, joined, overlap, spaced
 from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
 from empathy_eval.design.dataset import FAR_WAY, WAYS, column, files_of
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -32,11 +32,12 @@ def lengths(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
     """How long the texts are, in words; ``counts`` are of bins of ``bin`` words, the first from 0."""
     texts = {"reference": pairs.references, **pairs.variants}
     texts |= {name: controls.variants[name] for name in CONTROLS if len(controls)}
-    return {"bin": BIN, "signature": Length.signature, "variants": [_lengths(name, some) for name, some in texts.items()]}
+    length = Length(pairs.language)
+    return {"bin": BIN, "signature": length.signature, "variants": [_lengths(name, some, length) for name, some in texts.items()]}
 
 
-def _lengths(name: str, texts: Sequence[str]) -> dict[str, Any]:
-    found = np.array([len(WORD.findall(text)) for text in texts])
+def _lengths(name: str, texts: Sequence[str], length: Length) -> dict[str, Any]:
+    found = np.array([int(length.score(text)) for text in texts])
     counts = np.bincount(found // BIN)
     low, high = (int(one) for one in np.quantile(found, (0.05, 0.95), method="inverted_cdf"))
     median = float(np.median(found))
@@ -88,15 +89,15 @@ def _counts(found: Mapping[tuple[str, int], int], names: Sequence[str]) -> list[
     return [row for row in rows if any(row["counts"])]
 
 
-def examples(release_dir: Path) -> list[dict[str, Any]]:
+def examples(release_dir: Path, language: str = ENGLISH) -> list[dict[str, Any]]:
     """Up to three pairs: at the quartiles of the apathetic edit ratio of those without a flag, with all four cells if any has them.
 
     A dialogue that has a flag gives no example.
     """
-    return _examples(release_dir, "controls") or _examples(release_dir, "pairs")
+    return _examples(release_dir, "controls", language) or _examples(release_dir, "pairs", language)
 
 
-def _examples(release_dir: Path, config: str) -> list[dict[str, Any]]:
+def _examples(release_dir: Path, config: str, language: str) -> list[dict[str, Any]]:
     named = zip(*(column(release_dir, "dialogues", name) for name in ("dialogue_id", "flags")), strict=True)
     flagged = {dialogue_id for dialogue_id, flags in named if flags}
     names = ("apathetic_edit_ratio", "pair_id", "dialogue_id", "flags")
@@ -107,10 +108,10 @@ def _examples(release_dir: Path, config: str) -> list[dict[str, Any]]:
         return []
     batches = (batch for path in files_of(release_dir, config) for batch in table_batches(path))
     found = [row for batch in batches for row in batch.filter(pc.is_in(batch.column("pair_id"), pa.array(wanted))).to_pylist()]
-    return [_example(row) for row in sorted(found, key=lambda row: wanted.index(row["pair_id"]))]
+    return [_example(row, language) for row in sorted(found, key=lambda row: wanted.index(row["pair_id"]))]
 
 
-def _example(row: dict[str, Any]) -> dict[str, Any]:
+def _example(row: dict[str, Any], language: str) -> dict[str, Any]:
     reference = row["reference"]
     variants = {name: row[name] for name in CELLS if name in row}
     return {
@@ -119,24 +120,24 @@ def _example(row: dict[str, Any]) -> dict[str, Any]:
         "variants": {
             name: {
                 "text": text,
-                "edit_ratio": round(edit_ratio(reference, text), 4),
-                "overlap": round(overlap(reference, text), 4),
-                "changes": changes(reference, text) if name in NEAR else [],
+                "edit_ratio": round(edit_ratio(reference, text, language), 4),
+                "overlap": round(overlap(reference, text, language), 4),
+                "changes": changes(reference, text, language) if name in NEAR else [],
             }
             for name, text in variants.items()
         },
     }
 
 
-def changes(before: str, after: str) -> list[list[str]]:
+def changes(before: str, after: str, language: str = ENGLISH) -> list[list[str]]:
     """The way from one text to another in ``[same | removed | added, words]``, with the fewest words changed."""
-    one, other = before.split(), after.split()
+    one, other = (spaced(text, language).split() for text in (before, after))
     found: list[list[str]] = []
     for same, group in groupby(Levenshtein.opcodes(one, other), key=lambda step: step.tag == "equal"):
         steps = list(group)
         gone, new = one[steps[0].src_start : steps[-1].src_end], other[steps[0].dest_start : steps[-1].dest_end]
         parts = {"same": new} if same else {"removed": gone, "added": new}
-        found += [[kind, " ".join(some)] for kind, some in parts.items() if some]
+        found += [[kind, joined(some, language)] for kind, some in parts.items() if some]
     return found
 
 

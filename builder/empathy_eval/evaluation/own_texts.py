@@ -11,6 +11,7 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import json_rows
+from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus import read_corpus
@@ -28,7 +29,8 @@ class Texts:
     """Texts column by column, all of one length.
 
     ``keys`` say what a text is of: an item and ``reply``, or a pair and its variant. Texts of one name in ``contexts_of`` answer the same
-    turns; those of one name in ``units`` are drawn together. A text without a system has "", one without a reference None.
+    turns; those of one name in ``units`` are drawn together. A text without a system has "", one without a reference None; all are of one
+    ``language``.
     """
 
     where: str
@@ -40,6 +42,7 @@ class Texts:
     contexts: Sequence[Context]
     references: Sequence[str | None]
     replies: Sequence[str]
+    language: str = ENGLISH
 
     def __len__(self) -> int:
         return len(self.items)

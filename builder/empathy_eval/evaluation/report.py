@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.model_families import shared_families
@@ -98,19 +99,21 @@ def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple
     Raises:
         InputError: if one that it may cannot be made, or what it leaves out is not in it.
     """
-    settings, without = manifest["configuration"]["report"], manifest.get("without", ())
+    configuration, without = manifest["configuration"], manifest.get("without", ())
+    settings, language = configuration["report"], language_of(configuration)
     taken = chosen(settings, trusted, without)
-    return _made(lambda: find(taken.names, settings, own=taken.own), settings, without), taken.left
+    return _made(lambda: find(taken.names, settings, own=taken.own, language=language), settings, without), taken.left
 
 
-def own_metrics(settings: dict[str, Any], without: Collection[str] = ()) -> Measures:
-    """The metrics of the part ``report`` of a configuration of one's own: whatever it names and is not to be left out.
+def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> Measures:
+    """The metrics of a configuration of one's own: whatever its part ``report`` names and is not to be left out.
 
     Raises:
         InputError: if one of them is unknown or cannot be made, or what is to be left out is not there.
     """
+    settings, language = configuration["report"], language_of(configuration)
     names = names_of(settings, without, "--without")
-    return _made(lambda: find(names, settings, own=names), settings, without)
+    return _made(lambda: find(names, settings, own=names, language=language), settings, without)
 
 
 def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Collection[str]) -> Measures:
@@ -126,7 +129,7 @@ def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Colle
     found, embedding = made(metrics), made(lambda: embedding_of(settings, without))
     if problems:
         raise InputError(problems)
-    return Measures(found.metrics, found.diversities, embedding)
+    return Measures(found.metrics, found.diversities, found.language, embedding)
 
 
 def published_configuration(configuration: dict[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
@@ -194,7 +197,7 @@ def measure_release(
         "lengths": lengths(stand.pairs, stand.controls),
         **({"ways": counts} if (counts := ways(stand.pairs, stand.controls)) else {}),
         "course": course(release_dir),
-        "examples": examples(release_dir),
+        "examples": examples(release_dir, found.language),
         "making": making(facts),
         **judges(release_dir, facts),
     }

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items
@@ -39,12 +40,14 @@ def score(
     splits = SPLITS if split is None else (split,)
     if items:
         check_items(items)
-    found = find(names, configuration["report"]) if names else Found((), ())
+    language = language_of(configuration)
+    found = find(names, configuration["report"], language=language) if names else Found((), ())
     ruled = judged(release_dir, judges, annotations)
     named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], scores)
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
     given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
-    stand = Stand(release_dir, Found((*found.metrics, *given), found.diversities), chance, scoring, splits=splits, strict=strict)
+    both = Found((*found.metrics, *given), found.diversities, language)
+    stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
     if not len(stand.pairs):
         raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")
     what, fix = f"holds no score of a pair in {', '.join(splits)}", "leave --split out, or name another"

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from empathy_eval.base.errors import job_error
+from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.bag_of_words import Counts, Lexicon, Readings
@@ -41,9 +42,10 @@ class Held:
     known: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, release_dir: Path) -> Held:
+    def of(cls, release_dir: Path, language: str = ENGLISH) -> Held:
         """All pairs of a release."""
-        return cls(release_dir, read_corpus(release_dir, "pairs", PAIR_VARIANTS), read_corpus(release_dir, "controls", CELLS))
+        pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, language=language)
+        return cls(release_dir, pairs, read_corpus(release_dir, "controls", CELLS, language=language))
 
 
 @dataclass(frozen=True)
@@ -73,10 +75,11 @@ def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded:
     corpus: Corpus = getattr(held, config)
     texts = {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in COMPARED[config]}
     readings = {name: lexicon.read(some) for name, some in texts.items()}
-    untrained = {
-        "VADER": (Vader.signature, _vader(held, corpus, texts, scoring)),
-        "echo": (Echo.signature, _echoes(held, config, readings, lexicon)),
-        "length": (Length.signature, {name: one.lengths.astype(np.float64) for name, one in readings.items()}),
+    # VADER's lexicon is English: in another language it would count next to nothing.
+    vader = {"VADER": (Vader.signature, _vader(held, corpus, texts, scoring))} if lexicon.language == ENGLISH else {}
+    untrained = vader | {
+        "echo": (Echo(lexicon.language).signature, _echoes(held, config, readings, lexicon)),
+        "length": (Length(lexicon.language).signature, {name: one.lengths.astype(np.float64) for name, one in readings.items()}),
     }
     embedding, seed = embedded
     if embedding is None:

@@ -10,6 +10,7 @@ import numpy as np
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import digest_bytes, signature_line
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import APATHETIC, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.evaluation.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, WordPairs, Words
@@ -53,12 +54,12 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
     configuration = manifest["configuration"]
     embedding = embedding_of(configuration["report"], [*without, *manifest.get("without", ())])
     chance = Chance(configuration["report"]["bootstrap"], 0, configuration["seed"])
-    return audited(Held.of(release_dir), chance, by=by, embedding=embedding, scoring=scoring)
+    return audited(Held.of(release_dir, language_of(configuration)), chance, by=by, embedding=embedding, scoring=scoring)
 
 
 def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN) -> Audit:
     """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
-    lexicon = Lexicon()
+    lexicon = Lexicon(held.pairs.language)
     texts = read_texts(held, lexicon, scoring, embedding, chance.seed)
     learners = {
         WORDS_ALONE: words_alone(lexicon),

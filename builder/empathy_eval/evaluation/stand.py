@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,8 +54,9 @@ class Stand:
         # What a shortcut of the audit gave the texts, once they are measured: by its name and variant.
         self.known: dict[str, Statistics] = {}
         contexts = any("context" in metric.reads for metric in found.metrics)
-        self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, contexts=contexts, splits=splits)
-        self.controls = read_corpus(release_dir, "controls", CELLS, contexts=contexts, splits=splits)
+        how: dict[str, Any] = {"contexts": contexts, "splits": splits, "language": found.language}
+        self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, **how)
+        self.controls = read_corpus(release_dir, "controls", CELLS, **how)
 
         if stray := set(self.controls.pair_ids).difference(self.pairs.pair_ids):
             raise input_error(release_dir, f'the control "{min(stray)}" is no pair', WHOLE)
@@ -239,6 +241,6 @@ class Stand:
         """What the cells of the 2 x 2 should have in common: edit size and length."""
         if not len(self.controls):
             return []
-        measures: list[Metric] = [EditRatio(), Length()]
+        measures: list[Metric] = [EditRatio(self.found.language), Length(self.found.language)]
         scored = statistics_of(measures, self.controls.pairs(CELLS), self.scoring)
         return self._table(self.controls, measures, {name: one.rows for name, one in scored.items()}, TWO_BY_TWO)

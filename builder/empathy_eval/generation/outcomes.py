@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
-from empathy_eval.base.text import words
+from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.completions.asker import Trail
 from empathy_eval.completions.requests import About, Failure, Flaw
 from empathy_eval.design.kinds import KINDS, Kind
@@ -41,7 +41,7 @@ class Dialogue:
 
 @dataclass(frozen=True)
 class Scene:
-    """One helper turn in its place: the dialogue's id, the turns before, the turn itself, what is planned, the flags."""
+    """One helper turn in its place: the dialogue's id, the turns before, the turn itself, what is planned, the flags, the language."""
 
     dialogue_id: str
     scenario_id: int
@@ -49,6 +49,7 @@ class Scene:
     reference: Turn
     planned: PlannedTurn
     flags: tuple[str, ...]
+    language: str = ENGLISH
 
     @property
     def place(self) -> int:
@@ -66,7 +67,7 @@ class Scene:
     def length(self, kind: Kind) -> int | None:
         """The planned number of words of a variant, None for one without; a near one's is reckoned from the reference."""
         planned = self.planned.lengths.get(kind.variant or "")
-        return planned + len(words(self.reference.text)) if kind.near and planned is not None else planned
+        return planned + len(words(self.reference.text, self.language)) if kind.near and planned is not None else planned
 
     def about(self, kind: Kind) -> About:
         """What a request of that kind is about."""
@@ -75,7 +76,7 @@ class Scene:
 
 @dataclass(frozen=True)
 class Variant:
-    """A rewritten helper turn: how it was made, its closeness to the reference, its toxicity, its request."""
+    """A rewritten helper turn: how it was made, its closeness to the reference, its toxicity (None: not scored), its request."""
 
     text: str
     strategy: str
@@ -83,7 +84,7 @@ class Variant:
     model: str
     edit_ratio: float
     overlap: float
-    toxicity: float
+    toxicity: float | None
     request_key: str | None
     way: str | None = None
 
@@ -94,7 +95,7 @@ class Pair:
 
     turn: int
     flags: tuple[str, ...]
-    reference_toxicity: float
+    reference_toxicity: float | None
     apathetic: Variant
     empathetic: Variant
     near_empathetic: Variant | None = None

@@ -1,48 +1,67 @@
-"""Phrases as data: spaCy matcher patterns in ``rules/*.yaml``, found in texts without any model weights."""
+"""Phrases as data: spaCy matcher patterns in files of rules, found in texts without any model weights."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from pathlib import Path
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import input_error
-from empathy_eval.base.files import data_folder
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.imports import without
-from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.text import unspaced
+from empathy_eval.design import language as languages
 
 if TYPE_CHECKING:
     from spacy.language import Language
     from spacy.matcher import Matcher
     from spacy.tokens import Doc, Span
 
+# What spaCy's tokens of a language need beside spaCy.
+PACKAGES = {"ja": "spacy[ja]", "ko": "spacy[ko]", "th": "spacy[th]", "vi": "pyvi"}
+
 
 @cache
-def language() -> Language:
-    """English tokens and sentences by rule."""
+def tokens(code: str) -> Language:
+    """Tokens and sentences of a language by rule: spaCy's own, and for one that it does not know those of any language.
+
+    Raises:
+        InputError: if spaCy needs a package for it that is not installed.
+    """
     # Where torch is installed, spaCy's thinc loads it for models that are not used here: 200 MB and a second or two.
     with without("torch"):
         import spacy
-    blank = spacy.blank("en")
+    known = find_spec(f"spacy.lang.{code}") is not None
+    try:
+        blank = spacy.blank(code if known else "xx")
+    except ImportError as error:
+        fix = f'pip install "{PACKAGES.get(code, "spacy")}"'
+        raise input_error(f"language: {code}", f"spaCy's tokens of it cannot be had: {str(error).splitlines()[0][:200]}", fix) from error
+    if not known:
+        # As our own words have it: a script without spaces is read character by character.
+        cuts = spacy.util.compile_infix_regex([*(blank.Defaults.infixes or ()), unspaced().pattern])
+        blank.tokenizer.infix_finditer = cuts.finditer  # type: ignore[union-attr]
     blank.add_pipe("sentencizer")
     return blank
 
 
 @lru_cache(maxsize=256)
-def _words(text: str) -> frozenset[int]:
+def _words(text: str, code: str) -> frozenset[int]:
     """The lower-cased tokens of a text, as spaCy's hashes of them."""
-    return frozenset(language().make_doc(text).to_array("LOWER").tolist())
+    return frozenset(tokens(code).make_doc(text).to_array("LOWER").tolist())
 
 
 @dataclass(frozen=True, eq=False)
 class Patterns:
-    """Named patterns; ``replacements`` for those files whose patterns stand for an edit.
+    """Named patterns of a language; ``replacements`` for those files whose patterns stand for an edit.
 
     ``needed`` holds for each pattern the sets of words of which a text must have at least one each: most texts lack them for
-    every pattern, and are not handed to the matcher at all. ``telling`` is one such set of each pattern, all together.
+    every pattern, and are not handed to the matcher at all. ``telling`` is one such set of each pattern, all together; it is empty if a
+    pattern has none.
     """
 
+    code: str
     matcher: Matcher
     needed: tuple[tuple[frozenset[int], ...], ...]
     telling: frozenset[int]
@@ -51,10 +70,12 @@ class Patterns:
     @lru_cache(maxsize=1024)  # noqa: B019  (the few objects of this class live as long as the process)
     def find(self, text: str) -> tuple[tuple[str, str], ...]:
         """(name, phrase) of each match, in the order of the text; of overlapping matches the longest."""
-        present = _words(text)
-        if present.isdisjoint(self.telling) or all(any(map(present.isdisjoint, sets)) for sets in self.needed):
+        present = _words(text, self.code)
+        if self.telling and present.isdisjoint(self.telling):
             return ()
-        return tuple((span.label_, span.text) for span in self.spans(language().make_doc(text)))
+        if all(any(map(present.isdisjoint, sets)) for sets in self.needed):
+            return ()
+        return tuple((span.label_, span.text) for span in self.spans(tokens(self.code).make_doc(text)))
 
     def spans(self, doc: Doc) -> list[Span]:
         """The matches as spans of a document, longest first where they overlap."""
@@ -64,9 +85,9 @@ class Patterns:
         return filter_spans(found)
 
 
-def _needed(pattern: list[dict[str, Any]]) -> tuple[frozenset[int], ...]:
+def _needed(pattern: list[dict[str, Any]], code: str) -> tuple[frozenset[int], ...]:
     """The words that each obligatory token of a pattern may be, where the pattern says so by LOWER."""
-    strings, sets = language().vocab.strings, []
+    strings, sets = tokens(code).vocab.strings, []
     for token in pattern:
         lower: Any = token.get("LOWER")
         words = lower.get("IN") if isinstance(lower, dict) else [lower]
@@ -75,27 +96,52 @@ def _needed(pattern: list[dict[str, Any]]) -> tuple[frozenset[int], ...]:
     return tuple(sets)
 
 
-@cache
-def load_patterns(name: str, folder: Path | None = None) -> Patterns:
-    """The patterns of ``rules/<name>.yaml``.
+def load_patterns(name: str, language: languages.Language | None = None) -> Patterns:
+    """The patterns of a file of rules of a language, by default English.
 
     Raises:
-        InputError: if the file is missing, not valid, or holds a pattern that spaCy refuses.
+        InputError: if it holds a pattern that spaCy refuses, or one that can find nothing; all at once.
     """
-    path = (folder or data_folder("rules")) / f"{name}.yaml"
-    rules: list[dict[str, Any]] = read_yaml(path, "rules")
-    vocabulary = language().vocab
+    language = language or languages.english()
+    return _loaded(language.rules[name], language.code)
+
+
+@cache
+def _loaded(rules: languages.Rules, code: str) -> Patterns:
+    vocabulary = tokens(code).vocab
     from spacy.matcher import Matcher
 
-    matcher = Matcher(vocabulary, validate=True)
-    for rule in rules:
+    matcher, problems = Matcher(vocabulary, validate=True), list[Problem]()
+    trial = tokens(code).make_doc("a text")
+    for rule in rules.said:
+        where = f"{rules.where}: {rule['name']}"
         try:
             matcher.add(rule["name"], rule["patterns"])
-        except ValueError as error:
-            raise input_error(f"{path}: {rule['name']}", f"spaCy refuses a pattern: {error}", "mend the pattern") from error
-    replacements = {rule["name"]: rule["replace"] for rule in rules if "replace" in rule}
-    needed = tuple(_needed(pattern) for rule in rules for pattern in rule["patterns"])
+            matcher(trial)
+        except Exception as error:  # some faults come out where a text is looked at: of an expression, of an attribute
+            problems.append(Problem(where, f"spaCy refuses a pattern: {' '.join(str(error).split())[:300]}", "mend the pattern"))
+            matcher = Matcher(vocabulary, validate=True)
+            continue
+        problems += [Problem(where, what, fix) for what, fix in _vain(rule["patterns"], code)]
+    if problems:
+        raise InputError(problems)
+    replacements = {rule["name"]: rule["replace"] for rule in rules.said if "replace" in rule}
+    needed = tuple(_needed(pattern, code) for rule in rules.said for pattern in rule["patterns"])
     # Long words are rarer than short ones: of each pattern the set whose shortest word is longest.
-    strings = vocabulary.strings
-    telling = frozenset().union(*(max(sets, key=lambda words: min(len(strings[word]) for word in words)) for sets in needed))
-    return Patterns(matcher, needed, telling, replacements)
+    strings, telling = vocabulary.strings, frozenset[int]()
+    if all(needed):
+        telling = telling.union(*(max(sets, key=lambda words: min(len(strings[word]) for word in words)) for sets in needed))
+    return Patterns(code, matcher, needed, telling, replacements)
+
+
+def _vain(patterns: list[list[dict[str, Any]]], code: str) -> Iterator[tuple[str, str]]:
+    """(what, fix) of words that no token of a text can be: a rule with one would be off without a word."""
+    for token in (token for pattern in patterns for token in pattern):
+        for attribute in ("LOWER", "ORTH", "TEXT"):
+            value = token.get(attribute)
+            for word in value.get("IN", []) if isinstance(value, dict) else [value] if value else []:
+                if attribute == "LOWER" and word != word.lower():
+                    yield f'LOWER "{word}" is not in lower case, and finds nothing', f'write "{word.lower()}"'
+                # What stands before or behind an apostrophe may be a token in its place and none alone.
+                elif not {"'", "’"}.intersection(word) and len(parts := [one.text for one in tokens(code).make_doc(word)]) > 1:
+                    yield f'{attribute} "{word}" is {len(parts)} tokens, and finds nothing', f"write a token each: {', '.join(parts)}"

@@ -85,7 +85,7 @@ class Items:
         if dialogue is None:
             dialogue, turns = self._stand_in(plan)
         found = [self._self_chat(plan)]
-        for scene in rewriting.scenes(dialogue, turns):
+        for scene in rewriting.scenes(dialogue, turns, self.recipe.language):
             for kind in _kinds_of(scene.planned, self.config):
                 found.append(self._request(kind, rewriting.messages(self.recipe, kind, scene), scene.about(kind)))
         return found
@@ -110,7 +110,7 @@ class Items:
             raise LookupError(scenario.file_name)
         turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
         dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, seed.description, turns, (), "seed", "", "")
-        return dialogue, seed_plan(scenario.number, seed, self.catalogue).turns
+        return dialogue, seed_plan(scenario.number, seed, self.catalogue, self.config.language).turns
 
     def _self_chat(self, plan: Plan) -> Request:
         return self._request(SELF_CHAT, self_chat.messages(self.recipe, plan), About(plan.dialogue_id, SELF_CHAT.name))

@@ -197,7 +197,7 @@ def _stand_ins(recipe: Recipe, weights: str | None, names: Mapping[str, str]) ->
     given = {role: _plain(config.models[role], name) for role, name in names.items()}
     others = {role: one for role, one in config.models.items() if role not in made}
     made |= asked_models(others, given, Budget(cast(Ledger, _Unpaid()), {}, set(), None, None))
-    return made | {SCORE.role: _Scores(config.checks.toxicity, weights)}
+    return made | ({SCORE.role: _Scores(config.checks.toxicity, weights)} if config.checks.toxicity else {})
 
 
 def _plain(config: ModelConfig, name: str) -> TextModel:

@@ -11,6 +11,7 @@ from empathy_eval.completions.asker import Asker, settled
 from empathy_eval.completions.requests import Failure, Flaw
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.kinds import NEAR_APATHETIC, Kind, rewritings
+from empathy_eval.design.language import Language
 from empathy_eval.design.planning import PlannedTurn
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
@@ -24,14 +25,15 @@ from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Pair, Scene, V
 CHANGED_AT_LEAST = 0.12
 
 
-def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...]) -> list[Scene]:
+def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...], language: Language) -> list[Scene]:
     """The helper turns of a dialogue. A scene is flagged ``crisis`` if it or a turn before it holds crisis language."""
     found, crisis = [], False
     for place, turn in enumerate(dialogue.turns):
-        crisis = crisis or safety.in_crisis(turn.text)
+        crisis = crisis or safety.in_crisis(turn.text, language)
         if turn.role == "helper":
             flags = ("crisis",) if crisis else ()
-            found.append(Scene(dialogue.dialogue_id, dialogue.scenario_id, dialogue.turns[:place], turn, plan[place], flags))
+            before = dialogue.turns[:place]
+            found.append(Scene(dialogue.dialogue_id, dialogue.scenario_id, before, turn, plan[place], flags, language.code))
     return found
 
 
@@ -53,7 +55,7 @@ def messages(recipe: Recipe, kind: Kind, scene: Scene) -> list[Message]:
     }
     if kind.near:
         text = scene.reference.text
-        seen |= {"reference": text, "edit": Edit.of(len(words(text)), recipe.config.checks.edit_ratio_below)}
+        seen |= {"reference": text, "edit": Edit.of(len(words(text, scene.language)), recipe.config.checks.edit_ratio_below)}
     return recipe.prompts.render(kind.name, **seen)
 
 
@@ -91,7 +93,7 @@ class Rewriter:
         Raises:
             NoAnswer: if a model did not answer; all other requests of the dialogue have been answered by then.
         """
-        made = await settled(*(self._pair(scene) for scene in scenes(dialogue, plan)))
+        made = await settled(*(self._pair(scene) for scene in scenes(dialogue, plan, self.recipe.language)))
         return tuple(pair for pair in made if pair is not None)
 
     async def _pair(self, scene: Scene) -> Pair | None:
@@ -110,7 +112,7 @@ class Rewriter:
         way = self.recipe.config.near_apathetic
         if kind != NEAR_APATHETIC or way == "model":
             return await self._asked(kind, scene)
-        text = de_empathised(scene.reference.text, self.recipe.config.checks.edit_ratio_below)
+        text = de_empathised(scene.reference.text, self.recipe.config.checks.edit_ratio_below, self.recipe.language)
         judged = await self._judged(kind, scene, text)
         if not isinstance(judged, list):
             return _made(kind, scene, (text, judged), ("rules", "rules", None))
@@ -121,7 +123,7 @@ class Rewriter:
         return None
 
     async def _asked(self, kind: Kind, scene: Scene) -> Variant | None:
-        async def judge(value: Any) -> tuple[str, float] | list[Flaw]:
+        async def judge(value: Any) -> tuple[str, float | None] | list[Flaw]:
             text = value["text"].strip()
             judged = await self._judged(kind, scene, text)
             return judged if isinstance(judged, list) else (text, judged)
@@ -132,16 +134,17 @@ class Rewriter:
         method = "seed" if self.recipe.config.models[kind.role].kind == "seed-bank" else "model"
         return _made(kind, scene, answer.value, (method, answer.model, answer.request_key))
 
-    async def _judged(self, kind: Kind, scene: Scene, text: str) -> float | list[Flaw]:
+    async def _judged(self, kind: Kind, scene: Scene, text: str) -> float | None | list[Flaw]:
         """The toxicity of a text that passes all checks of a variant, or its flaws; either is in the trail."""
-        reference, limits = scene.reference, self.recipe.config.checks
+        reference, limits, language = scene.reference, self.recipe.config.checks, self.recipe.language
         if kind.near:
-            found = contrast.near(reference.text, text, limits)
+            found = contrast.near(reference.text, text, limits, language.code)
         else:
-            found = contrast.far(reference.text, text, limits) + contrast.strategy_changed(reference.strategy, scene.strategy(kind))
-        if len(words(text)) < limits.helper_words_at_least:
-            found.append(Flaw("too_short", f"the reply has {len(words(text))} words, at least {limits.helper_words_at_least} are needed"))
-        found += safety.harmless(text) + safety.keeps_pointer(reference.text, text, scene.flags)
+            found = contrast.far(reference.text, text, limits, language.code)
+            found += contrast.strategy_changed(reference.strategy, scene.strategy(kind))
+        if (count := len(words(text, language.code))) < limits.helper_words_at_least:
+            found.append(Flaw("too_short", f"the reply has {count} words, at least {limits.helper_words_at_least} are needed"))
+        found += safety.harmless(text, language) + safety.keeps_pointer(reference.text, text, scene.flags, language)
         found += flaws_by(self.checks, lambda check: check.variant(kind.variant or "", text, scene))
         score = await toxicity(self.asker, text, scene.about(kind))
         found += too_toxic(score, limits.toxicity)
@@ -149,8 +152,8 @@ class Rewriter:
         return found or score
 
 
-def _made(kind: Kind, scene: Scene, judged: tuple[str, float], how: tuple[str, str, str | None]) -> Variant:
+def _made(kind: Kind, scene: Scene, judged: tuple[str, float | None], how: tuple[str, str, str | None]) -> Variant:
     """The variant of a judged text; ``how`` is the method, the model and the key of the request."""
     (text, score), (method, model, key), reference = judged, how, scene.reference.text
-    way = None if method == "rules" else scene.way(kind)
-    return Variant(text, scene.strategy(kind), method, model, edit_ratio(reference, text), overlap(reference, text), score, key, way)
+    way, close = None if method == "rules" else scene.way(kind), (reference, text, scene.language)
+    return Variant(text, scene.strategy(kind), method, model, edit_ratio(*close), overlap(*close), score, key, way)

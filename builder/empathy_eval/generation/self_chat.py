@@ -67,21 +67,21 @@ async def generate(asker: Asker, recipe: Recipe, checks: Sequence[Check], plan: 
         return None
     description, turns = answer.value
     source = "seed" if recipe.config.models[SELF_CHAT.role].kind == "seed-bank" else "model"
-    flags = safety.dialogue_flags(turns)
+    flags = safety.dialogue_flags(turns, recipe.language)
     return Dialogue(plan.dialogue_id, plan.scenario_id, description, turns, flags, source, answer.model, answer.request_key)
 
 
 async def _flaws(asker: Asker, recipe: Recipe, plan: Plan, told: str, turns: tuple[Turn, ...]) -> list[Flaw]:
-    config = recipe.config
+    config, language = recipe.config, recipe.language
     found = [
-        *dialogue_checks.description(told),
+        *dialogue_checks.description(told, language),
         *dialogue_checks.follows_plan(turns, plan),
         *dialogue_checks.keeps_phases(turns, recipe.catalogue.taxonomy, config.rules),
-        *dialogue_checks.says_enough(turns, config.checks),
-        *safety.answers_crisis(turns),
+        *dialogue_checks.says_enough(turns, config.checks, language.code),
+        *safety.answers_crisis(turns, language),
     ]
     helper = {place: turn.text for place, turn in enumerate(turns) if turn.role == "helper"}
     scores = await settled(*(toxicity(asker, text, About(plan.dialogue_id, SELF_CHAT.name, place)) for place, text in helper.items()))
     for text, score in zip(helper.values(), scores, strict=True):
-        found += [*safety.harmless(text), *too_toxic(score, config.checks.toxicity)]
+        found += [*safety.harmless(text, language), *too_toxic(score, config.checks.toxicity)]
     return found

@@ -10,6 +10,7 @@ import sacrebleu
 from sacrebleu.metrics.bleu import BLEU
 
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.text import ENGLISH, spaced
 from empathy_eval.metrics.ngrams import Codes, matches
 from empathy_eval.metrics.protocol import Array, Segments
 
@@ -18,22 +19,36 @@ COUNTS = 2 + 2 * ORDER
 TOKENIZER = BLEU().tokenizer
 
 
+def _signature(tokens: str) -> str:
+    return signature_line(
+        nrefs=1, case="mixed", eff="no,sentence:yes", tok=tokens, smooth="exp", scale="0-1", version=sacrebleu.__version__
+    )
+
+
 class Bleu:
-    """Corpus BLEU-4 on the scale 0 to 1 (Papineni et al. 2002), tokenised as 13a, exponential smoothing."""
+    """Corpus BLEU-4 on the scale 0 to 1 (Papineni et al. 2002), tokenised as 13a, exponential smoothing.
+
+    In another language than English each character of a script without spaces is a token, as sacrebleu's ``zh`` has it.
+    """
 
     name = "BLEU-4"
     places = 6
     reads = ("reference",)
     higher_is_better = True
     share = True
-    signature = signature_line(
-        nrefs=1, case="mixed", eff="no,sentence:yes", tok="13a", smooth="exp", scale="0-1", version=sacrebleu.__version__
-    )
+    signature = _signature("13a")
+
+    def __init__(self, language: str = ENGLISH) -> None:
+        """``language`` is the code of the texts' language."""
+        self.language = language
+        if language != ENGLISH:
+            self.signature = _signature("13a,unspaced-by-character")
 
     def statistics(self, segments: Segments) -> Array:
         """Rows of 11: length, reference length, the 4 matches and the 4 totals of n-grams; last the sentence's own BLEU, never summed."""
         numbers = _Numbers()
-        codes = [[number for word in _words(text) for number in numbers[word]] for text in (*segments.texts, *segments.references)]
+        texts = (spaced(text, self.language) for text in (*segments.texts, *segments.references))
+        codes = [[number for word in _words(text) for number in numbers[word]] for text in texts]
         lengths = np.array([len(one) for one in codes], dtype=np.int64)
         shared = matches(np.array(list(chain.from_iterable(codes)), dtype=np.int64), lengths, ORDER)
         both = lengths.reshape(2, -1).T

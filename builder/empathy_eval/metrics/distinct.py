@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
+from empathy_eval.base.text import ENGLISH, spaced
 from empathy_eval.metrics.protocol import Array
 
 Words = NDArray[np.int64]
@@ -22,16 +23,17 @@ class Dist:
 
     BUDGET = 20_000
 
-    def __init__(self, order: int, budget: int = BUDGET) -> None:
-        self.order = order
+    def __init__(self, order: int, budget: int = BUDGET, language: str = ENGLISH) -> None:
+        """``language`` is the code of the texts' language: in another than English, characters of scripts without spaces are words."""
+        self.order, self.language = order, language
         self.name = f"Dist-{order}"
         self.budget = budget
-        self.signature = signature_line(
-            n=order, case="lower", tok="whitespace", words_at_most=budget, interval="jackknife,normal", version=2
-        )
+        tokens = "whitespace" if language == ENGLISH else "whitespace,unspaced-by-character"
+        self.signature = signature_line(n=order, case="lower", tok=tokens, words_at_most=budget, interval="jackknife,normal", version=2)
 
     def measure(self, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], seed: int) -> tuple[dict[str, Array], int]:
         """By variant the values without each dialogue, first with all: shape (1 + dialogues,); and the number of words."""
+        variants = {name: [spaced(text, self.language) for text in texts] for name, texts in variants.items()}
         order = sorted(dict.fromkeys(dialogues))
         derived_random(seed, "dist").shuffle(order)
         used, budget = self._fitting(_lengths(variants, dialogues, order))

@@ -13,7 +13,9 @@ from empathy_eval.base import plugins
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.parsing import Refused, yaml_value
 from empathy_eval.base.schemas import violations
+from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import stray_settings
+from empathy_eval.design.language import ENGLISH_METRICS, OF_ANY
 from empathy_eval.metrics.protocol import Diversity, Metric
 
 GROUP = "empathy_eval.metrics"
@@ -35,6 +37,8 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # What is in a report only where its model is named: a release of before has no row of it.
 OF_A_MODEL = ("bertscore", "empathyscore", "empathyscore-content", "empathyscore-flow")
+# Metrics that count tokens, which are those of the texts' language.
+OF_TOKENS = ("bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4")
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
 DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}
@@ -45,10 +49,11 @@ SETTING = re.compile(r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,"']
 
 @dataclass(frozen=True)
 class Found:
-    """What a list of names stands for, in its order."""
+    """What a list of names stands for, in its order, and the language of the texts that it is for."""
 
     metrics: tuple[Metric, ...]
     diversities: tuple[Diversity, ...]
+    language: str = ENGLISH
 
 
 def default_names(settings: Mapping[str, Any]) -> list[str]:
@@ -79,8 +84,9 @@ def known() -> dict[str, list[str]]:
     return plugins.known(GROUP, BUILT_IN)
 
 
-def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[str] = ()) -> Found:
-    """The metrics of those names, which the user typed, configured or trusts; ``settings`` is the part ``report`` of a configuration.
+def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[str] = (), language: str = ENGLISH) -> Found:
+    """The metrics of those names, which the user typed, configured or trusts; ``settings`` is the part ``report`` of a configuration,
+    ``language`` that of the texts.
 
     A metric of one's own may stand for itself among the names.
 
@@ -88,13 +94,13 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
     go those that are typed behind a name, as in ``bertscore:layer=5``.
 
     Raises:
-        InputError: for unknown names, names that two packages offer, and metrics that cannot be made; all at once.
+        InputError: for unknown names, names that two packages offer, and metrics that cannot be made or know English alone; all at once.
     """
     problems = stray_settings(settings, "report")
     made: list[Any] = []
     for name in [one for place, one in enumerate(names) if one not in names[:place]]:
         try:
-            made.append(_checked(str(name), _made(name, settings, own) if isinstance(name, str) else name))
+            made.append(_checked(str(name), _made(name, settings, own, language) if isinstance(name, str) else name))
         except InputError as error:
             problems += error.problems
     twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
@@ -102,7 +108,7 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
     if problems:
         raise InputError(problems)
     metrics = [one for one in made if hasattr(one, "statistics")]
-    return Found(tuple(metrics), tuple(one for one in made if one not in metrics))
+    return Found(tuple(metrics), tuple(one for one in made if one not in metrics), language)
 
 
 def unfit(name: str, settings: Mapping[str, Any]) -> str:
@@ -111,8 +117,11 @@ def unfit(name: str, settings: Mapping[str, Any]) -> str:
     return "; ".join(f"{place} {what}" for place, what, _ in violations(own, "trusted_settings"))
 
 
-def _made(text: str, settings: Mapping[str, Any], own: Collection[str]) -> Any:
+def _made(text: str, settings: Mapping[str, Any], own: Collection[str], language: str) -> Any:
     name, typed = typed_settings(text)
+    if language != ENGLISH and name in ENGLISH_METRICS:
+        what = f'knows English alone, and the texts are of the language "{language}"'
+        raise input_error(f'metric "{text}"', what, f"leave it out, or take one of {', '.join(OF_ANY)}")
     told = settings.get(name, {})
     if name not in own and told.keys() - typed.keys() and (wrong := unfit(name, settings)):
         raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
@@ -122,6 +131,7 @@ def _made(text: str, settings: Mapping[str, Any], own: Collection[str]) -> Any:
         if problems:
             raise InputError(problems)
     _, fixed = BUILT_IN.get(name, ("", {}))
+    fixed = {**fixed, "language": language} if language != ENGLISH and name in OF_TOKENS else fixed
     return plugins.made(GROUP, name, {**fixed, **chosen}, {name: where for name, (where, _) in BUILT_IN.items()})
 
 

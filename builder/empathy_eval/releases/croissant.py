@@ -11,6 +11,8 @@ import pyarrow as pa
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.text import ENGLISH
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, configs_of
 
 LICENSE_URL = "https://creativecommons.org/licenses/by/4.0/"
@@ -32,6 +34,7 @@ def write_croissant(folder: Path, facts: dict[str, Any]) -> None:
         "empathetic reply in other words.",
         "version": facts["version"],
         "license": LICENSE_URL,
+        **({"inLanguage": language} if (language := language_of(facts["configuration"])) != ENGLISH else {}),
         "url": "https://huggingface.co/docs/datasets",
         "creator": {"@type": "sc:Organization", "name": "The Empathy-Eval authors"},
         **({"datePublished": facts["date"]} if facts["date"] else {}),

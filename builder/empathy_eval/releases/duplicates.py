@@ -10,7 +10,7 @@ from hashlib import blake2b, shake_256
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.text import shingles
+from empathy_eval.base.text import ENGLISH, shingles
 from empathy_eval.design.dataset import SPLITS, split_of
 
 Hashes = NDArray[np.uint64]
@@ -25,18 +25,18 @@ PREFERENCE = {split: rank for rank, split in enumerate(reversed(SPLITS))}
 MULTIPLIERS: Hashes = np.frombuffer(shake_256(b"empathy-eval minhash").digest(8 * ROWS * BANDS), "<u8").astype(np.uint64) | np.uint64(1)
 
 
-def shingle_hashes(turns: Iterable[str]) -> Hashes:
+def shingle_hashes(turns: Iterable[str], language: str = ENGLISH) -> Hashes:
     """The set of word 5-shingles of a dialogue's whole text, given its turns, as sorted 64-bit hashes (BLAKE2b): 8 bytes a shingle.
 
     Among the 15 million shingles of 30,000 dialogues two share a hash with a chance of 6e-6 (n^2 / 2^65).
     """
     text = " ".join(turns)
     # Words hold no space, so what is joined by one can be told apart.
-    hashed = b"".join(blake2b(" ".join(run).encode(), digest_size=8).digest() for run in shingles(text))
+    hashed = b"".join(blake2b(" ".join(run).encode(), digest_size=8).digest() for run in shingles(text, language=language))
     return np.unique(np.frombuffer(hashed, "<u8").astype(np.uint64))
 
 
-def hashes_of(dialogues: Iterable[tuple[str, Iterable[str]]]) -> dict[str, Hashes]:
+def hashes_of(dialogues: Iterable[tuple[str, Iterable[str]]], language: str = ENGLISH) -> dict[str, Hashes]:
     """The shingle hashes of dialogues by id, given each id with its turns, as views of one block of memory.
 
     Tens of thousands of small arrays would leave their memory with the process once they are gone; a block goes back whole.
@@ -44,7 +44,7 @@ def hashes_of(dialogues: Iterable[tuple[str, Iterable[str]]]) -> dict[str, Hashe
     ids, block, ends = list[str](), array("Q"), list[int]()
     for dialogue_id, turns in dialogues:
         ids.append(dialogue_id)
-        block.frombytes(shingle_hashes(turns).tobytes())
+        block.frombytes(shingle_hashes(turns, language).tobytes())
         ends.append(len(block))
     return dict(zip(ids, np.split(np.asarray(block, dtype=np.uint64), ends)[:-1], strict=True))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.design.configuration import language_of
 from empathy_eval.generation.build_folder import accepted
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 
@@ -25,11 +26,12 @@ class Selection:
 
 def select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Selection:
     """The selection from a build with this header, without the dialogues that reviews removed."""
-    hashes = hashes_of(
+    texts = (
         (one.dialogue_id, [turn.text for turn in one.dialogue.turns])
         for one in accepted(build_dir)
         if one.dialogue and one.dialogue_id not in removed
     )
+    hashes = hashes_of(texts, language_of(header["configuration"]))
     duplicates = near_duplicates(hashes)
     room = {int(number): scenario["quota"] for number, scenario in header["scenarios"].items()}
     chosen: list[str] = []

@@ -24,12 +24,13 @@ from empathy_eval.releases.showing.sources import source_of
 
 @dataclass(frozen=True)
 class Beside:
-    """What is looked into beside the folder: a ledger, a record of reviews, and one's own scenarios and templates."""
+    """What is looked into beside the folder: a ledger, a record of reviews, and one's own scenarios, templates and rules."""
 
     ledger: Path | None = None
     reviews: Path | None = None
     scenarios: Path | None = None
     templates: Path | None = None
+    rules: Path | None = None
 
 
 def show(folder: Path, name: str, beside: Beside | None = None) -> Shown:
@@ -59,7 +60,7 @@ def _looking(folder: Path, beside: Beside) -> Iterator[Look]:
     """A look into a release or a build, with its ledger open, or an empty one in its place."""
     source = source_of(folder)
     path = beside.ledger or source.ledger
-    again = recipe_again(source.header, beside.scenarios, beside.templates)
+    again = recipe_again(source.header, beside.scenarios, beside.templates, beside.rules)
     record = read_record(beside.reviews) if beside.reviews else None
     with Ledger(path, create=False, write=False) if path else Ledger(Path(":memory:")) as ledger:
         yield Look(source, ledger, again, record, answered=path is not None)

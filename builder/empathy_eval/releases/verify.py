@@ -17,6 +17,7 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import refuse_absurd
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, PROVENANCE, SPLITS, TABLES, configs_of, contract, file_of, read_tables
 from empathy_eval.evaluation.report import measure_release, metrics_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -71,7 +72,7 @@ def verify(
     found = found or [*_files(release_dir, manifest), *_tables(release_dir, manifest)]
     if not found:
         rows = [*row_faults(release_dir, manifest), *annotation_faults(release_dir, manifest)]
-        found = [*rows, *_duplicates(release_dir), *_card(release_dir, manifest)]
+        found = [*rows, *_duplicates(release_dir, manifest), *_card(release_dir, manifest)]
     if not found and ledgers:
         found = answer_faults(release_dir, manifest, ledgers)
     if not fast and all(isinstance(one, NotRecomputed) for one in found):
@@ -131,7 +132,7 @@ def _parquet(path: Path) -> pq.ParquetFile | Problem:
     return table
 
 
-def _duplicates(folder: Path) -> Iterator[Problem]:
+def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """No two dialogues of the release are near-duplicates."""
     rows = (
         (row["dialogue_id"], [turn and turn["text"] for turn in row["turns"] or ()])
@@ -139,7 +140,8 @@ def _duplicates(folder: Path) -> Iterator[Problem]:
         for _, row in read_rows(folder, "dialogues", split)
     )
     # What has no value is told already.
-    hashes = hashes_of((dialogue_id, texts) for dialogue_id, texts in rows if None not in (dialogue_id, *texts))
+    whole = ((dialogue_id, texts) for dialogue_id, texts in rows if None not in (dialogue_id, *texts))
+    hashes = hashes_of(whole, language_of(manifest["configuration"]))
     for goes, stays in near_duplicates(hashes).items():
         yield Problem(f"{folder}: {goes}", f"is a near-duplicate of {stays}", "release the build again: duplicates are left out")
 

@@ -9,7 +9,8 @@ from typing import Any
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
-from empathy_eval.base.text import edit_ratio, overlap
+from empathy_eval.base.text import ENGLISH, edit_ratio, overlap
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, parts_of, split_of
 from empathy_eval.releases.rows import preference_prompt
 
@@ -20,6 +21,7 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """Rows are valid, ids unique, splits as the ids say, and what the configs say of one turn is the same in all of them."""
     removed = (manifest.get("reviews") or {}).get("removed", [])
     withdrawn = {one["dialogue_id"] for one in [*manifest["withdrawn"], *removed]} | set(manifest["duplicates"])
+    language = language_of(manifest["configuration"])
     for config in ("dialogues", "pairs", "preferences", "controls"):
         seen: dict[str, str] = {}
         for split in SPLITS:
@@ -37,7 +39,7 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                     yield Problem(place, f'"{name}" belongs to {split_of(dialogue_id)} by its id', "never move a row to another split")
                 if dialogue_id in withdrawn:
                     yield Problem(place, f'"{dialogue_id}" is said to be left out', RESTORE)
-                for what in _disagreements(config, row, dialogues, pairs):
+                for what in (*_unfit(row, manifest["configuration"]), *_disagreements(config, row, dialogues, pairs, language)):
                     yield Problem(place, f'"{name}": {what}', RESTORE)
 
 
@@ -51,7 +53,16 @@ def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, Tabl
             number += 1
 
 
-def _disagreements(config: str, row: TableRow, dialogues: Rows, pairs: Rows) -> Iterator[str]:
+def _unfit(row: TableRow, configuration: dict[str, Any]) -> Iterator[str]:
+    """What a row says that no build of that configuration says."""
+    if language_of(configuration) == ENGLISH and not row.get("description", "The user").startswith("The user"):
+        yield 'its description does not begin with "The user"'
+    scores = [*row.get("toxicity", {}).values(), *(value for name, value in row.items() if name.endswith("_toxicity"))]
+    if scores and {score is None for score in scores} != {configuration["checks"]["toxicity"] == "none"}:
+        yield "it has a toxicity where nothing was scored, or none where everything was"
+
+
+def _disagreements(config: str, row: TableRow, dialogues: Rows, pairs: Rows, language: str) -> Iterator[str]:
     """What a row says otherwise than the rows it comes from, or than its own texts."""
     if config == "dialogues":
         return
@@ -68,8 +79,8 @@ def _disagreements(config: str, row: TableRow, dialogues: Rows, pairs: Rows) -> 
         yield "is not the pair of that id"
     yield from _against_dialogue(row, dialogues.get(row["dialogue_id"]))
     measures = {
-        "apathetic_edit_ratio": edit_ratio(row["reference"], row["apathetic"]),
-        "empathetic_overlap": overlap(row["reference"], row["empathetic"]),
+        "apathetic_edit_ratio": edit_ratio(row["reference"], row["apathetic"], language),
+        "empathetic_overlap": overlap(row["reference"], row["empathetic"], language),
     }
     for name, value in measures.items():
         if abs(row[name] - value) > 1e-9:

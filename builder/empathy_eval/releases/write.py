@@ -62,7 +62,7 @@ def release(
     if summary["missing"] and not partial:
         fix = "run the same build again to ask for them, or give --partial to release without them"
         raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
-    found = own_metrics(header["configuration"]["report"], without)
+    found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:

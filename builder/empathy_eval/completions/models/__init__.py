@@ -19,14 +19,15 @@ Stopped = Callable[[], EmpathyEvalError | None]
 
 
 def make_models(recipe: Recipe, budget: Budget, stopped: Stopped = lambda: None) -> dict[str, Model]:
-    """The models of a recipe by what they are for: ``self_chat``, ``near``, ``far``, and ``toxicity``, which scores texts.
+    """The models of a recipe by what they are for: ``self_chat``, ``near``, ``far``, and ``toxicity``, which scores texts, if it is to.
 
     Raises:
         InputError: if a model of one's own or the scorer cannot be had.
     """
     config, bank = recipe.config, SeedBank(recipe.catalogue)
     made: dict[str, Model] = {role: bank for role, one in config.models.items() if one.kind == "seed-bank" and role not in recipe.models}
-    made[SCORE.role] = ToxicityScorer(config.checks.toxicity)
+    if config.checks.toxicity:
+        made[SCORE.role] = ToxicityScorer(config.checks.toxicity)
     others = {role: one for role, one in config.models.items() if role not in made}
     return made | asked_models(others, recipe.models, budget, stopped)
 

@@ -107,12 +107,16 @@ def _detoxify(config: ToxicityConfig) -> Scorer:
 
 
 @cache
-def weights_of(config: ToxicityConfig) -> str:
+def weights_of(config: ToxicityConfig | None) -> str:
     """A name of the scorer's weights that changes when they do: a hash of the files, ``original`` if Detoxify downloads them.
+
+    Where nothing is scored it is ``none``.
 
     Raises:
         InputError: if a configured file or folder, or the package whose files are hashed, is not there.
     """
+    if config is None:
+        return "none"
     if config.scorer == "detoxify":
         return _detoxify_weights(config)
     import importlib.util

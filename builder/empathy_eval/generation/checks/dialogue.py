@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from empathy_eval.base.text import words
+from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.configuration import Limits
+from empathy_eval.design.language import FIRST_PERSON, OPENING, Language
 from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.generation.outcomes import Turn
+from empathy_eval.generation.patterns import load_patterns
 
-FIRST_PERSON = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves)\b", re.IGNORECASE)
+PRONOUN = re.compile(r"\b(?:i|me|my|mine|myself|we|us|our|ours|ourselves)\b", re.IGNORECASE)
 
 
 def follows_plan(turns: Sequence[Turn], plan: Plan) -> list[Flaw]:
@@ -34,23 +36,27 @@ def keeps_phases(turns: Sequence[Turn], taxonomy: Taxonomy, rules: PhaseRules) -
     return [Flaw(breach.reason, f"{_numbered(breach.turn)}{breach.what}; {breach.fix}") for breach in breaches(turns, taxonomy, rules)]
 
 
-def says_enough(turns: Sequence[Turn], limits: Limits) -> Iterator[Flaw]:
+def says_enough(turns: Sequence[Turn], limits: Limits, language: str = ENGLISH) -> Iterator[Flaw]:
     """No empty turn, and no helper turn under the smallest number of words."""
     for place, turn in enumerate(turns, 1):
-        count = len(words(turn.text))
+        count = len(words(turn.text, language))
         least = limits.helper_words_at_least if turn.role == "helper" else 1
         if count < least:
             yield Flaw("too_short", f"turn {place} has {count} words, at least {least} are needed")
 
 
-def description(text: str) -> list[Flaw]:
-    """One or two sentences about "The user" in the third person."""
-    found = []
-    if not text.startswith("The user"):
-        found.append(Flaw("description_opening", 'the description does not begin with "The user"'))
-    if match := FIRST_PERSON.search(text):
-        found.append(Flaw("description_person", f'the description says "{match.group()}"; keep to the third person'))
-    return found
+def description(text: str, language: Language) -> list[Flaw]:
+    """One or two sentences in the third person: in English about "The user", else as the rules of the language say."""
+    if "description" in language.rules:
+        found = load_patterns("description", language).find(text)
+        opens = any(name == OPENING and text.startswith(phrase) for name, phrase in found)
+        first = next((phrase for name, phrase in found if name == FIRST_PERSON), None)
+    else:
+        opens, match = text.startswith("The user"), PRONOUN.search(text)
+        first = match and match.group()
+    wanted = "as a description must" if "description" in language.rules else 'with "The user"'
+    flaws = [] if opens else [Flaw("description_opening", f"the description does not begin {wanted}")]
+    return flaws + ([Flaw("description_person", f'the description says "{first}"; keep to the third person')] if first else [])
 
 
 def _numbered(turn: int | None) -> str:

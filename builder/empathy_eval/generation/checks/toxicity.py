@@ -11,14 +11,16 @@ from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.kinds import SCORE
 
 
-async def toxicity(asker: Asker, text: str, about: About) -> float:
-    """The score of a text, in [0, 1]; ``about`` is the turn whose text it is.
+async def toxicity(asker: Asker, text: str, about: About) -> float | None:
+    """The score of a text, in [0, 1], None where nothing scores it; ``about`` is the turn whose text it is.
 
     Raises:
         NoAnswer: in an offline build, if the ledger has no score for this text and these weights.
         JobError: if what the ledger has for it is no score.
     """
-    scorer = asker.models[SCORE.role]
+    scorer = asker.models.get(SCORE.role)
+    if scorer is None:
+        return None
     body = scorer.body([{"role": "user", "content": text}], SCORE.answer)
     request = Request(body, scorer.endpoint, About(about.dialogue_id, SCORE.name, about.turn))
     completion = await asker.complete(scorer, request)
@@ -29,8 +31,8 @@ async def toxicity(asker: Asker, text: str, about: About) -> float:
     raise asker.ledger.broken(request.key, "the answer is no score")
 
 
-def too_toxic(score: float, limit: ToxicityConfig) -> list[Flaw]:
+def too_toxic(score: float | None, limit: ToxicityConfig | None) -> list[Flaw]:
     """A flaw if a score is above the limit."""
-    if score <= limit.at_most:
+    if score is None or limit is None or score <= limit.at_most:
         return []
     return [Flaw("toxic", f"a toxicity of {score:.2f} by {limit.scorer}, at most {limit.at_most} is taken")]

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, FAR, NEAR
 from empathy_eval.evaluation.bag_of_words import Lexicon, Words
 from empathy_eval.evaluation.closed_forms import Sides
@@ -23,11 +24,6 @@ from empathy_eval.raters.judges.reckoning import Reckoning
 from empathy_eval.raters.judges.values import Scored, Text, both
 
 JUDGE, LENGTH = "judge", "length"
-# What shortcuts add to the signature.
-SIGNATURES = {
-    LENGTH: f"|shortcut:{Length.signature}|more-is-kind",
-    WORDS_ALONE: f"|shortcut:{Words.signature}|{signature_line(scored='out-of-fold', of='all-pairs', by='dialogue', dealt='sha256')}",
-}
 # (pair, kind variant): which text of which duel.
 Duel = tuple[str, str]
 
@@ -38,11 +34,21 @@ class Shortcuts:
 
     release_dir: Path
     seed: int
+    language: str = ENGLISH
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """What shortcuts add to the signature."""
+        learned = signature_line(scored="out-of-fold", of="all-pairs", by="dialogue", dealt="sha256")
+        return {
+            LENGTH: f"|shortcut:{Length(self.language).signature}|more-is-kind",
+            WORDS_ALONE: f"|shortcut:{Words(Lexicon(self.language)).signature}|{learned}",
+        }
 
     @cached_property
     def won(self) -> dict[str, dict[Duel, float]]:
         """By shortcut and duel 1 where it is right, one half for a tie; words alone need two dialogues to learn from."""
-        corpus, lexicon = read_corpus(self.release_dir, "controls", CELLS), Lexicon()
+        corpus, lexicon = read_corpus(self.release_dir, "controls", CELLS), Lexicon(self.language)
         readings = {name: lexicon.read(texts) for name, texts in corpus.variants.items()}
         folds = folds_of(corpus.dialogues, self.seed)
         found: dict[str, dict[Duel, float]] = {LENGTH: {}, WORDS_ALONE: {}}
@@ -65,7 +71,7 @@ def at_equal_closeness(scored: Scored, shortcuts: Shortcuts, reckoning: Reckonin
     columns = {JUDGE: list(won.values())}
     columns |= {name: [some[duel] for duel in won] for name, some in shortcuts.won.items() if won.keys() <= some.keys()}
     found = reckoning.shares(columns, names, right="kind-over-cold,ties-half", duels="near,far")
-    return {name: replace(one, signature=f"{one.signature}{SIGNATURES.get(name, '')}") for name, one in found.items()}
+    return {name: replace(one, signature=f"{one.signature}{shortcuts.signatures.get(name, '')}") for name, one in found.items()}
 
 
 def duels_won(scored: Scored) -> dict[Duel, float]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.judges.folder import Folder
 from empathy_eval.raters.judges.over_dialogues import over_dialogues, turns_of
@@ -45,7 +46,7 @@ def judges_told(release_dir: Path, manifest: Mapping[str, Any]) -> dict[str, Any
     if not folders:
         return {}
     chance, people = chance_of(manifest), manifest.get("judges_and_people", {})
-    shortcuts = Shortcuts(release_dir, chance.seed)
+    shortcuts = Shortcuts(release_dir, chance.seed, language_of(manifest["configuration"]))
     worth = {}
     for one in folders:
         made = worth_by(one, chance, Beside(_beside(one, folders)), shortcuts).to_json()

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.raters.agreement import Measure
@@ -130,8 +131,9 @@ def worth_of(folder: Folder, release_dir: Path, beside: Beside | None = None) ->
     Raises:
         InputError: if a file of the release is not there, or does not hold what the data contract says.
     """
-    chance = chance_of(read_manifest(release_dir))
-    return worth_by(folder, chance, beside or Beside(), Shortcuts(release_dir, chance.seed))
+    manifest = read_manifest(release_dir)
+    chance = chance_of(manifest)
+    return worth_by(folder, chance, beside or Beside(), Shortcuts(release_dir, chance.seed, language_of(manifest["configuration"])))
 
 
 def worth_by(folder: Folder, chance: Chance, beside: Beside, shortcuts: Shortcuts) -> Worth:

@@ -86,19 +86,20 @@ def _scores(column: Column) -> Array:
 def _criterion(name: str, scores: Scores, rated: Rated, chance: Chance, unit: str) -> Criterion:
     draws = Pigeonhole.of(rated.rater, rated.unit, chance.resamples, chance.seed)
     columns = [_filled(_scores(one)) for one in scores.columns]
-    length = Length()
+    length = Length(scores.texts.language)
     lengths = np.array([length.score(text) for text in scores.texts.replies])
     found = resampled(rated, columns, lengths, draws)
     rows, gaps, names = list[Row](), list[Gap](), [one.metric.name for one in scores.columns]
     texts = len(np.unique(rated.text))
     for form in FORMS:
+        how = (_settings(form, length), draws.signature(unit))
         for column, values, own in zip(scores.columns, found[form], columns, strict=True):
             turned = "|sign:turned-round" if column.metric.higher_is_better is False else ""
-            signature = f"{column.metric.signature}{turned}|{_settings(form)}|{draws.signature(unit)}"
+            signature = "|".join([f"{column.metric.signature}{turned}", *how])
             why = _why(form, rated, own, lengths)
             figures = {which: Measure.of(values[:, place], texts, "rated", why, signature) for place, which in enumerate(NAMES)}
             rows.append(Row(column.metric.name, form, _no_draws(figures, draws), column.metric.higher_is_better))
-        gaps += _gaps(form, names, found[form], draws, unit)
+        gaps += _gaps(form, names, found[form], draws, how)
     return Criterion(name, len(rated), texts, draws.raters, draws.units, unit, tuple(rows), tuple(gaps), _systems(scores, rated, columns))
 
 
@@ -113,10 +114,10 @@ def _filled(values: Array) -> Array:
     return np.where(np.isnan(values), 0.0, values)
 
 
-def _settings(form: str) -> str:
+def _settings(form: str, length: Length) -> str:
     said = {
         RAW: "raw", BY_RATER: "within-rater", IN_CONTEXT: "within-context",
-        GIVEN_LENGTH: f"partial,given:length({Length.signature})",
+        GIVEN_LENGTH: f"partial,given:length({length.signature})",
     }  # fmt: skip
     return signature_line(form=said[form], r="pearson", rho="spearman,midranks", tau="kendall,b")
 
@@ -134,9 +135,9 @@ def _why(form: str, rated: Rated, scores: Array, lengths: Array) -> str:
     return "all texts are of one length" if not varies(long, groups) else "it goes with length alone, or the ratings do"
 
 
-def _gaps(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, unit: str) -> list[Gap]:
+def _gaps(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, how: tuple[str, str]) -> list[Gap]:
     """Every two rows, on the same resamples; p-values are corrected over all of them, a coefficient by itself."""
-    line = f"{_settings(form)}|p:student,two-sided|interval:student,freedom:{draws.freedom}|{draws.signature(unit)}"
+    line = f"{how[0]}|p:student,two-sided|interval:student,freedom:{draws.freedom}|{how[1]}"
     made = list[Gap]()
     for number, which in enumerate(NAMES):
         twos = [(one, other, values[one, :, number] - values[other, :, number]) for one, other in combinations(range(len(names)), 2)]

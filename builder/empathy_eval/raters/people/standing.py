@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.base.text import ENGLISH
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items
@@ -28,8 +30,14 @@ from empathy_eval.raters.people.against import against_people, rated_items
 from empathy_eval.raters.people.of_release import ratings_of_release
 from empathy_eval.raters.people.results import AgainstPeople
 
-# What knows nothing of empathy, beside every metric. Words alone would have to learn from other texts.
-SHORTCUTS: tuple[type[Metric], ...] = (Length, Vader, PositiveShare, Echo)
+
+def shortcuts_of(language: str) -> tuple[Metric, ...]:
+    """What knows nothing of empathy, beside every metric on texts of a language; VADER's lexicon is English.
+
+    Words alone would have to learn from other texts.
+    """
+    sentiment: tuple[Metric, ...] = (Vader(), PositiveShare()) if language == ENGLISH else ()
+    return (Length(language), *sentiment, Echo(language))
 
 
 def score_texts(
@@ -66,8 +74,8 @@ def _read(ratings: Path, texts: Texts) -> Table:
 def _with_shortcuts(found: Found, wanted: bool) -> Found:
     """The metrics, and after them those shortcuts that are none of them."""
     names = {one.name for one in found.metrics}
-    more = [one for one in (kind() for kind in SHORTCUTS) if one.name not in names] if wanted else []
-    return Found((*found.metrics, *more), found.diversities)
+    more = [one for one in shortcuts_of(found.language) if one.name not in names] if wanted else []
+    return Found((*found.metrics, *more), found.diversities, found.language)
 
 
 def score_rated(
@@ -83,13 +91,15 @@ def score_rated(
     if items:
         check_items(items)
     report = read_manifest(release_dir)["configuration"]
-    found = _with_shortcuts(find(names, report["report"]) if names else Found((), ()), shortcuts)
+    language = language_of(report)
+    found = find(names, report["report"], language=language) if names else Found((), (), language)
+    found = _with_shortcuts(found, shortcuts)
     ruled = judged(release_dir, judges, annotations)
     named_apart([one.name for one in (*found.metrics, *ruled)], files)
     known, controls = (column(release_dir, config, "pair_id") if files else [] for config in ("pairs", "controls"))
     given: list[Given] = [*(read_scores(one, known, controls, higher_is_better=not lower_is_better) for one in files), *ruled]
     texts, table, told = ratings_of_release(release_dir, ratings, SPLITS if split is None else (split,))
-    scores = scored(texts, found, given, scoring)
+    scores = scored(replace(texts, language=language), found, given, scoring)
     if items:
         write_own_items(items, scores)
     chance = Chance(report["report"]["bootstrap"], 0, report["seed"])

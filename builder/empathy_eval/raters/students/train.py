@@ -13,6 +13,8 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder
 from empathy_eval.base.schemas import check
 from empathy_eval.base.templates import environment
+from empathy_eval.base.text import ENGLISH
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.metrics.empathy_score.kinds import scorer_of
 from empathy_eval.metrics.empathy_score.model_folder import (
@@ -54,11 +56,14 @@ def train(task: Task, kind: str, out: Path) -> Model:
     """Trains a student and writes its folder, whole or not at all; a model that is there already is replaced.
 
     Raises:
-        InputError: if the folder of the task is no release or lacks its pairs, the kind is not known, or ``out`` holds something else.
+        InputError: if the folder of the task is no English release or lacks its pairs, the kind is not known, or ``out`` is taken.
         JobError: if the folder cannot be written.
     """
     trainer = trainer_of(kind)
     manifest = read_manifest(task.release)
+    if (language := language_of(manifest["configuration"])) != ENGLISH:
+        what = f'is of the language "{language}", and the features and shortcuts of EmpathyScore are English'
+        raise input_error(task.release, what, "name an English release")
     if out.name in ("", ".."):
         raise input_error(out, "has no name of its own", "name a folder with --out")
     if is_packaged(str(out)):

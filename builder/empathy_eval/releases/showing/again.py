@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import EmpathyEvalError
-from empathy_eval.base.files import data_folder
-from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration, checked
 from empathy_eval.design.kinds import KINDS
+from empathy_eval.design.language import load_language
 from empathy_eval.design.planning import Plan, plan_of
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.quotas import places
@@ -59,8 +59,8 @@ class Again:
         return Retracer(self.recipe, ledger, weights, {**known, **names})
 
 
-def recipe_again(header: Mapping[str, Any], scenarios: Path | None, templates: Path | None) -> Again:
-    """The recipe of a manifest, or of what a build wrote. ``scenarios`` and ``templates`` are folders in the place of the project's.
+def recipe_again(header: Mapping[str, Any], scenarios: Path | None, templates: Path | None, rules: Path | None) -> Again:
+    """The recipe of a manifest, or of what a build wrote. ``scenarios``, ``templates`` and ``rules`` are folders in the project's place.
 
     Raises:
         InputError: if one of these folders is not valid.
@@ -72,15 +72,22 @@ def recipe_again(header: Mapping[str, Any], scenarios: Path | None, templates: P
         return Again(None, notes=(f"the configuration is none of this version, so nothing is rendered again: {error.problems[0].what}",))
     if config.dialogues > MOST_DIALOGUES or config.rules.max_turns > MOST_TURNS or config.surplus > 1:
         return Again(None, notes=("the plan is larger than any that is drawn again",))
-    recipe = Recipe(config, catalogue, prompts)
+    try:
+        recipe = Recipe(config, catalogue, prompts, language=load_language(config.language, rules))
+    except EmpathyEvalError as error:
+        return Again(None, notes=(f"nothing is checked or rendered again: {error.problems[0].where}: {error.problems[0].what}",))
     return Again(recipe, tuple(_changed(header, recipe)), tuple(_not_run(config)))
 
 
 def _changed(header: Mapping[str, Any], recipe: Recipe) -> Iterator[str]:
     """What hashes tell to be another here."""
-    rules = {path.name: digest_file(path) for path in sorted(data_folder("rules").glob("*.yaml"))}
     schemas = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in KINDS.values())}
-    here = {"templates": dict(recipe.prompts.hashes), "schemas": schemas, "rules": rules, "scenario_files": dict(recipe.catalogue.files)}
+    here = {
+        "templates": dict(recipe.prompts.hashes),
+        "schemas": schemas,
+        "rules": recipe.language.hashes,
+        "scenario_files": dict(recipe.catalogue.files),
+    }
     for name, hashes in here.items():
         there = header.get(name)
         if there is not None and (others := sorted(one for one in hashes.keys() | there.keys() if hashes.get(one) != there.get(one))):

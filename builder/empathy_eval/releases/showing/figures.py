@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from empathy_eval.base.text import edit_ratio, overlap, words
 from empathy_eval.completions.answer_text import LONGEST
-from empathy_eval.design.configuration import Limits
 from empathy_eval.design.kinds import Kind
+from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks import dialogue as dialogue_checks
@@ -19,58 +19,60 @@ from empathy_eval.releases.showing.shown import Figure
 PLACES = 4
 
 
-def variant_figures(kind: Kind, reference: str, text: str, score: float | None, limits: Limits, flags: Sequence[str]) -> tuple[Figure, ...]:
+def variant_figures(kind: Kind, reference: str, text: str, score: float | None, recipe: Recipe, flags: Sequence[str]) -> tuple[Figure, ...]:
     """The figures of a variant; none of a text that is longer than any that is looked at."""
     if max(len(reference), len(text)) > LONGEST:
         return ()
-    return tuple(_variant(kind, reference, text, score, limits, flags))
+    return tuple(_variant(kind, reference, text, score, recipe, flags))
 
 
-def flags_at(dialogue: Dialogue, turn: int) -> tuple[str, ...]:
+def flags_at(dialogue: Dialogue, turn: int, language: Language) -> tuple[str, ...]:
     """``crisis`` if a turn or one before it holds crisis language."""
     texts = [one.text for one in dialogue.turns[: turn + 1]]
-    return ("crisis",) if any(len(text) <= LONGEST and safety.in_crisis(text) for text in texts) else ()
+    return ("crisis",) if any(len(text) <= LONGEST and safety.in_crisis(text, language) for text in texts) else ()
 
 
-def _variant(kind: Kind, reference: str, text: str, score: float | None, limits: Limits, flags: Sequence[str]) -> Iterator[Figure]:
+def _variant(kind: Kind, reference: str, text: str, score: float | None, recipe: Recipe, flags: Sequence[str]) -> Iterator[Figure]:
+    limits, language = recipe.config.checks, recipe.language
     if kind.near:
-        ratio, below = edit_ratio(reference, text), limits.edit_ratio_below
+        ratio, below = edit_ratio(reference, text, language.code), limits.edit_ratio_below
         yield Figure("edit ratio", round(ratio, PLACES), f"above 0, below {below:g}", 0 < ratio < below)
     else:
-        share, most = overlap(reference, text), limits.overlap_at_most
+        share, most = overlap(reference, text, language.code), limits.overlap_at_most
         yield Figure("overlap", round(share, PLACES), f"at most {most:g}", share <= most)
-    yield from _helper(text, score, limits)
-    if "crisis" in flags and safety.points_to_help(reference):
-        points = safety.points_to_help(text)
+    yield from _helper(text, score, recipe)
+    if "crisis" in flags and safety.points_to_help(reference, language):
+        points = safety.points_to_help(text, language)
         yield Figure("points to help", "yes" if points else "no", "as the reference does", points)
 
 
-def helper_figures(text: str, score: float | None, limits: Limits) -> tuple[Figure, ...]:
+def helper_figures(text: str, score: float | None, recipe: Recipe) -> tuple[Figure, ...]:
     """The figures of a helper turn."""
-    return tuple(_helper(text, score, limits)) if len(text) <= LONGEST else ()
+    return tuple(_helper(text, score, recipe)) if len(text) <= LONGEST else ()
 
 
-def _helper(text: str, score: float | None, limits: Limits) -> Iterator[Figure]:
-    count, least = len(words(text)), limits.helper_words_at_least
+def _helper(text: str, score: float | None, recipe: Recipe) -> Iterator[Figure]:
+    limits, language = recipe.config.checks, recipe.language
+    count, least = len(words(text, language.code)), limits.helper_words_at_least
     yield Figure("words", count, f"at least {least}", count >= least)
-    if score is not None:
+    if score is not None and limits.toxicity:
         most = limits.toxicity.at_most
         yield Figure(f"toxicity ({limits.toxicity.scorer})", score, f"at most {most:g}", score <= most)
-    found = [flaw.detail for flaw in safety.harmless(text)]
+    found = [flaw.detail for flaw in safety.harmless(text, language)]
     yield Figure("unsafe phrases", len(found), "; ".join(found) or "none", not found)
 
 
 def dialogue_figures(dialogue: Dialogue, plan: Plan | None, recipe: Recipe, scores: Mapping[str, float]) -> tuple[Figure, ...]:
     """The figures of a whole dialogue."""
-    turns, limits = dialogue.turns, recipe.config.checks
+    turns, limits, language = dialogue.turns, recipe.config.checks, recipe.language
     odd = {turn.strategy for turn in turns if turn.strategy and turn.strategy not in recipe.catalogue.taxonomy}
     if odd or any(len(turn.text) > LONGEST for turn in turns):
         return ()
     helpers = [turn.text for turn in turns if turn.role == "helper"]
-    shortest = min((len(words(text)) for text in helpers), default=0)
-    enough = not [*dialogue_checks.says_enough(turns, limits)]
+    shortest = min((len(words(text, language.code)) for text in helpers), default=0)
+    enough = not [*dialogue_checks.says_enough(turns, limits, language.code)]
     found = [Figure("words of the shortest helper turn", shortest, f"at least {limits.helper_words_at_least}", enough)]
-    if known := [scores[text] for text in helpers if text in scores]:
+    if limits.toxicity and (known := [scores[text] for text in helpers if text in scores]):
         most = limits.toxicity.at_most
         found.append(Figure(f"highest toxicity ({limits.toxicity.scorer})", max(known), f"at most {most:g}", max(known) <= most))
     if plan:
@@ -79,9 +81,9 @@ def dialogue_figures(dialogue: Dialogue, plan: Plan | None, recipe: Recipe, scor
         found.append(Figure("turns", len(turns), "; ".join(wrong) or planned, not wrong))
     for name, flaws in (
         ("phases", dialogue_checks.keeps_phases(turns, recipe.catalogue.taxonomy, recipe.config.rules)),
-        ("description", dialogue_checks.description(dialogue.description)),
-        ("crisis language", safety.answers_crisis(turns)),
-        ("unsafe phrases", [flaw for text in helpers for flaw in safety.harmless(text)]),
+        ("description", dialogue_checks.description(dialogue.description, language)),
+        ("crisis language", safety.answers_crisis(turns, language)),
+        ("unsafe phrases", [flaw for text in helpers for flaw in safety.harmless(text, language)]),
     ):
         found.append(Figure(name, len(flaws), "; ".join(flaw.detail for flaw in flaws) or "nothing to object to", not flaws))
     return tuple(found)

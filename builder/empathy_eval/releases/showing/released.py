@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
-from empathy_eval.base.text import edit_ratio, overlap
+from empathy_eval.base.text import ENGLISH, edit_ratio, overlap
 from empathy_eval.completions.answer_text import LONGEST
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, OPTIONAL, PROVENANCE, column, file_of, parts_of, read_manifest, split_of
@@ -117,13 +117,13 @@ class Released:
             "apathetic": (*near, "apathetic_manner"), "empathetic": (*far, "empathetic_device"),
             "near_empathetic": (*near, ""), "far_apathetic": (*far, "far_apathetic_manner"),
         }  # fmt: skip
-        reference = row["reference"]
+        reference, language = row["reference"], self.header["configuration"].get("language", ENGLISH)
         scores = {**row["toxicity"], **{name: row.get(f"{name}_toxicity") for name in CONTROLS}}
         variants: dict[str, Any] = {}
         for name, (model, strategy, way) in planned.items():
             if text := row.get(name):
                 short = max(len(reference), len(text)) <= LONGEST
-                ratios = (edit_ratio(reference, text), overlap(reference, text)) if short else (0.0, 0.0)
+                ratios = (edit_ratio(reference, text, language), overlap(reference, text, language)) if short else (0.0, 0.0)
                 told = made.get((row["pair_id"], name), {"method": "unknown", "model": model, "request_key": None})
                 how = (told["method"], told["model"], *ratios, scores[name], told["request_key"], row.get(way))
                 variants[name] = Variant(text, self._strategy(strategy) or "", *how)

@@ -127,4 +127,5 @@ def _figures(asked: Asked, trace: Trace | None, recipe: Recipe | None) -> Iterat
     value, flaws = value_of(Completion(asked.text, asked.finish or "", asked.model or ""))
     if not flaws and not any(violations(value, kind.answer)):
         text, reference = value["text"].strip(), dialogue.turns[asked.turn].text
-        yield from variant_figures(kind, reference, text, trace.scores.get(text), recipe.config.checks, flags_at(dialogue, asked.turn))
+        flags = flags_at(dialogue, asked.turn, recipe.language)
+        yield from variant_figures(kind, reference, text, trace.scores.get(text), recipe, flags)

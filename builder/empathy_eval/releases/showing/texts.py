@@ -62,7 +62,7 @@ class Texts:
         turn = self.dialogue.turns[place]
         figures = tuple[Figure, ...]()
         if turn.role == "helper" and self.recipe:
-            figures = helper_figures(turn.text, self._scores.get(turn.text), self.recipe.config.checks)
+            figures = helper_figures(turn.text, self._scores.get(turn.text), self.recipe)
         name = "reference" if turn.role == "helper" else "turn of the seeker"
         key = self.dialogue.request_key or None
         return Text(
@@ -80,8 +80,8 @@ class Texts:
     def _variant(self, pair: Pair, name: str, made: Variant) -> Text:
         reference, figures = self.dialogue.turns[pair.turn].text, tuple[Figure, ...]()
         if self.recipe:
-            kind, limits = KINDS[KIND_OF[name]], self.recipe.config.checks
-            figures = variant_figures(kind, reference, made.text, made.toxicity, limits, flags_at(self.dialogue, pair.turn))
+            kind, flags = KINDS[KIND_OF[name]], flags_at(self.dialogue, pair.turn, self.recipe.language)
+            figures = variant_figures(kind, reference, made.text, made.toxicity, self.recipe, flags)
             if not kind.near:
                 other, name_of = self.dialogue.turns[pair.turn].strategy, self._named
                 figures += (Figure("strategy", name_of(made.strategy) or "", f"another than {name_of(other)}", made.strategy != other),)
@@ -95,7 +95,7 @@ class Texts:
             return f"written by {made.model}, asked as {KIND_OF[name]}"
         if self.recipe is None or len(reference) > LONGEST:
             return "made by rules/apathetic.yaml: nothing was asked"
-        edits = rules_applied(reference, self.recipe.config.checks.edit_ratio_below)
+        edits = rules_applied(reference, self.recipe.config.checks.edit_ratio_below, self.recipe.language)
         told = "; ".join(f'{rule}: "{marker}" became "{new}"' for rule, marker, new in edits)
         return f"made by rules/apathetic.yaml, nothing was asked: {told or 'by rules that are others here'}"
 
@@ -107,8 +107,7 @@ class Texts:
                 figures = tuple[Figure, ...]()
                 if self.recipe and 0 <= one.turn < len(self.dialogue.turns):
                     reference, score = self.dialogue.turns[one.turn].text, self._scores.get(one.text)
-                    figures = variant_figures(
-                        KINDS[one.kind], reference, one.text, score, self.recipe.config.checks, flags_at(self.dialogue, one.turn)
-                    )
+                    flags = flags_at(self.dialogue, one.turn, self.recipe.language)
+                    figures = variant_figures(KINDS[one.kind], reference, one.text, score, self.recipe, flags)
                 why = "refused" if one.reasons else "passed its checks, and is of a turn whose pair is left out"
                 yield Text(name, one.text, why, figures=figures, reasons=one.reasons)

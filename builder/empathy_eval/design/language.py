@@ -1,0 +1,136 @@
+"""The language of a build: the rules that its checks go by, as files, and what an English build has and another must be given."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.text import ENGLISH
+from empathy_eval.design.configuration import Configuration
+
+# What each file of rules is for.
+RULES = {
+    "safety": "what no helper turn may say",
+    "crisis": "what is language of hopelessness or danger",
+    "pointers": "what points to professional or crisis help",
+    "description": "how a description begins, and which words would be of the first person",
+    "apathetic": "how near_apathetic makes a text cold by rules",
+}
+OPENING, FIRST_PERSON = "opening", "first_person"
+# Metrics that know English alone: by their lexicon, their stemmer, their word lists. And what a report can be of without them.
+ENGLISH_METRICS = ("meteor", "vader", "empathyscore", "empathyscore-content", "empathyscore-flow")
+OF_ANY = ("bleu", "rouge-l", "chrf", "length", "dist-1", "dist-2", "dist-4")
+ENGLISH_MODEL = "all-MiniLM-L6-v2"
+BRING = "write it, let somebody who speaks the language review it, and bring its folder with --rules DIR; none is shipped unreviewed"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """A file of rules: where it is, the SHA-256 of its bytes, and what it says, which goes to other processes with it."""
+
+    sha256: str
+    where: str = field(compare=False)
+    said: list[dict[str, Any]] = field(compare=False)
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language by its code, and its rules by the name of their file without ``.yaml``; a file that is not there is not among them."""
+
+    code: str
+    rules: Mapping[str, Rules] = field(default_factory=dict)
+
+    @property
+    def hashes(self) -> dict[str, str]:
+        """The SHA-256 of each file of rules, by its name."""
+        return {f"{name}.yaml": self.rules[name].sha256 for name in sorted(self.rules)}
+
+
+def load_language(code: str = ENGLISH, folder: Path | None = None) -> Language:
+    """A language with the rules of a folder of one's own, by default with those that are packaged for it.
+
+    Raises:
+        InputError: if the folder is none, or a file is not valid; all problems of all files at once.
+    """
+    if folder is not None and not folder.is_dir():
+        raise input_error(folder, "is no folder", "name a folder of rules with --rules")
+    packaged = data_folder("rules")
+    where = folder or (packaged if code == ENGLISH else packaged / code)
+    rules, problems = dict[str, Rules](), list[Problem]()
+    for name in RULES:
+        path = where / f"{name}.yaml"
+        try:
+            if path.is_file():
+                rules[name] = Rules(digest_file(path), str(path), read_yaml(path, "rules"))
+        except InputError as error:
+            problems += error.problems
+    if problems:
+        raise InputError(problems)
+    return Language(code, rules)
+
+
+@cache
+def english() -> Language:
+    """English, with the rules that are packaged."""
+    return load_language()
+
+
+def lacking(config: Configuration, language: Language) -> Iterator[Problem]:
+    """What a build of that configuration lacks in its language: rules of checks, and what stands in for what knows English alone."""
+    if config.language != language.code:
+        what = f'is "{config.language}" in the configuration, the rules are of "{language.code}"'
+        yield Problem("language", what, "read both with load_recipe")
+        return
+    where = f"language: {language.code}"
+    for name in _needed(config):
+        if name not in language.rules:
+            yield Problem(where, f"there is no {name}.yaml: nothing says {RULES[name]}", BRING)
+    yield from _incomplete(language)
+    if language.code != ENGLISH:
+        yield from _english_parts(config)
+
+
+def _needed(config: Configuration) -> Iterator[str]:
+    """The files of rules that the checks and the edits of a configuration go by; an English description is checked without one too."""
+    for name in RULES:
+        if not (name == "description" and config.language == ENGLISH) and not (name == "apathetic" and config.near_apathetic == "model"):
+            yield name
+
+
+def _incomplete(language: Language) -> Iterator[Problem]:
+    """Files of rules without the rules that are looked for in them."""
+    if description := language.rules.get("description"):
+        for name in (OPENING, FIRST_PERSON):
+            if name not in [rule["name"] for rule in description.said]:
+                yield Problem(
+                    description.where, f'has no rule "{name}"', "add it: a description opens with the one and has none of the other"
+                )
+    if apathetic := language.rules.get("apathetic"):
+        for rule in apathetic.said:
+            if "replace" not in rule:
+                yield Problem(f"{apathetic.where}: {rule['name']}", 'says no "replace"', 'write what stands in its place, "" for nothing')
+
+
+def _english_parts(config: Configuration) -> Iterator[Problem]:
+    """What a configuration names that knows English alone."""
+    scored, report = config.checks.toxicity, config.raw["report"]
+    if scored and not (scored.scorer == "detoxify" and scored.checkpoint):
+        what = f'"{scored.scorer}" knows English alone: an ordinary sentence of another language is toxic to it'
+        yield Problem("checks: toxicity", what, 'write "toxicity: none", or name a Detoxify checkpoint that was trained for the language')
+    if "metrics" not in report:
+        what = "are left out, and the usual ones know English alone in part (meteor, vader)"
+        yield Problem("report: metrics", what, f"name those that you want, such as {', '.join(OF_ANY)}")
+    for name in report.get("metrics", ()):
+        if name in ENGLISH_METRICS:
+            yield Problem("report: metrics", f'"{name}" knows English alone', f"leave it out, or take one of {', '.join(OF_ANY)}")
+    if report.get("bertscore", {}).get("model") == ENGLISH_MODEL:
+        yield Problem("report: bertscore", f'"{ENGLISH_MODEL}" knows English alone', "name a model of the language, or of many")
+    if "shortcuts" in report:
+        yield Problem("report: shortcuts", f'"{report["shortcuts"]["embedding"]}" knows English alone', "leave it out")
