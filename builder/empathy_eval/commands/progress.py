@@ -95,7 +95,7 @@ class Display:
         told += self._cost()
         told += [f"{counts[name]:,} {name}" for name in ("rejected", "missing") if counts[name]]
         told += [f"{counts['refused']:,} answers not taken"] if counts["refused"] else []
-        many, reason = course.again()
+        many, reason = course.again(at)
         told += [f"{many:,} sent again ({reason})"] if many else []
         told += [f"{span((expected - answered) / rate)} left"] if rate and expected > answered else []
         return ", ".join(told)

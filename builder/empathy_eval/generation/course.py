@@ -7,14 +7,13 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
-from empathy_eval.base.clock import now
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.models.own import OwnModel
 from empathy_eval.generation.summary import STATUSES, Summary
 
 if TYPE_CHECKING:
-    from empathy_eval.completions.models.refusals import Reception
+    from empathy_eval.completions.models.reception import Reception
 
 T = TypeVar("T")
 
@@ -41,6 +40,8 @@ class Course:
     told: Counter[str] = field(default_factory=Counter)
     notices: tuple[Notice, ...] = ()
     spent: Spent = field(default_factory=Spent)
+    # How the endpoints of batches receive what is sent to them.
+    desks: tuple[Reception, ...] = ()
     # Of the items that are begun: how many, and how many requests they take as far as that is known.
     _begun: int = 0
     _expected: int = 0
@@ -88,9 +89,9 @@ class Course:
         """What all answers of the ledger cost so far."""
         return self.summary.budget.spent if self.summary and self.summary.budget else self.spent
 
-    def again(self) -> tuple[int, str]:
+    def again(self, at: float) -> tuple[int, str]:
         """How many requests wait to be sent again though others are answered, and why the last of them does."""
-        ones = [one for one in self._receptions() if one.again and not one.trouble(now())]
+        ones = [one for one in self._receptions() if one.reason and one.again and not one.trouble(at)]
         return sum(len(one.again) for one in ones), ones[0].reason if ones else ""
 
     def notable(self, at: float) -> list[Notice]:
@@ -112,4 +113,4 @@ class Course:
 
     def _receptions(self) -> list[Reception]:
         models = self.asker.models.values() if self.asker else ()
-        return list({id(one): one for model in models if (one := getattr(model, "reception", None))}.values())
+        return [*{id(one): one for model in models if (one := getattr(model, "reception", None))}.values(), *self.desks]

@@ -21,7 +21,8 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models.chat_completion import NoCompletion, completion_of
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.models.rate_limit import Pace
-from empathy_eval.completions.models.refusals import Reception, Refused, meaning, reason_of, unconnected
+from empathy_eval.completions.models.reception import Reception
+from empathy_eval.completions.models.refusals import Refused, meaning
 from empathy_eval.completions.models.transport import BoundedClient, check_access, filled, key_of, masked, secrets_of
 from empathy_eval.completions.requests import Completion, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig
@@ -178,12 +179,7 @@ class OpenAIEndpoint:
         except EmpathyEvalError:
             raise
         except Exception as error:  # the libraries beneath raise anything on what is no HTTP
-            if (unsent := unconnected(error)) is not None:  # nothing was asked
-                reason = masked(unsent, self._config)[:200]
-                raise self.reception.unreached(reason) or Refused(reason) from error
-            reason = f"no answer: {masked(reason_of(error), self._config)[:200]}"
-            self.reception.silent(reason)
-            raise Refused(reason, known=False) from error
+            raise self.reception.broken(error) from error
         finally:
             self.reception.came_back()
         self.reception.heard()
