@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import sys
 import threading
@@ -23,10 +24,14 @@ WINDOW, UNKNOWN = 60.0, 1.0
 READY = "getting ready"
 
 
-class Display:
-    """Shows the course of a run on a stream; :meth:`look` is called again and again, and writes when there is something to tell."""
+class Display(logging.Handler):
+    """Shows the course of a run on a stream; :meth:`look` is called again and again, and writes when there is something to tell.
+
+    As a handler of warnings it writes them between its lines.
+    """
 
     def __init__(self, verb: str, course: Course, stream: TextIO, *, terminal: bool, clock: Callable[[], float] = now) -> None:
+        super().__init__(logging.WARNING)
         self._verb, self._course, self._stream, self._terminal, self._clock = verb, course, stream, terminal, clock
         self._began = clock()
         # When each thing was told last, by what it is.
@@ -34,9 +39,18 @@ class Display:
         self._seen = deque[tuple[float, int, int]]()
         self._rows = 0
 
+    def emit(self, record: logging.LogRecord) -> None:
+        """Writes a warning; the lines that are kept current go on below it."""
+        self._draw([plain(record.getMessage())])
+        self._stream.write("\n")
+        self._rows, self._told = 0, {} if self._terminal else self._told
+
     def look(self) -> None:
         """Writes what is to be told by now."""
-        at = self._clock()
+        with self.lock or contextlib.nullcontext():  # a warning may come from another thread
+            self._look(self._clock())
+
+    def _look(self, at: float) -> None:
         notices = [(one.key, one.words) for one in self._course.notable(at)]
         if self._terminal:
             self._picture(at, notices)
@@ -63,13 +77,16 @@ class Display:
         self._draw([row if len(row) < width else row[: width - 2] + "…" for row in rows])
 
     def _draw(self, rows: list[str]) -> None:
+        if not self._terminal:
+            self._stream.write("\n".join(rows))
+            return
         # To the first of the rows before, each cleared as it is written; what is below is cleared too.
         up = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
         self._stream.write(f"\r{up}" + "\n".join(f"\x1b[K{row}" for row in rows) + "\x1b[J")
         self._stream.flush()
         self._rows = len(rows)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """Leaves how it stood at the end."""
         if self._terminal and self._rows:
             self._draw([plain(f"{self._verb}: {self.state(self._clock())}")])
@@ -125,6 +142,7 @@ def shown(verb: str, course: Course) -> Iterator[None]:
     """Shows the course of a run on standard error, in a thread of its own: work that keeps the event loop busy does not hold it up."""
     terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
     display, over = Display(verb, course, sys.stderr, terminal=terminal), threading.Event()
+    log = logging.getLogger("empathy_eval")
 
     def look() -> None:
         with contextlib.suppress(OSError, ValueError):  # nobody reads it any more
@@ -133,10 +151,12 @@ def shown(verb: str, course: Course) -> Iterator[None]:
 
     thread = threading.Thread(target=look, name="empathy-eval progress", daemon=True)
     thread.start()
+    log.addHandler(display)
     try:
         yield
     finally:
+        log.removeHandler(display)
         over.set()
         thread.join()
         with contextlib.suppress(OSError, ValueError):
-            display.close()
+            display.finish()
