@@ -52,7 +52,7 @@ class Course:
         """Follows some work from now on: that of a whole run, or of a round of batches."""
         self._begun = self._expected = self._taken = 0
         self._leasts.clear()
-        self.summary, self.asker = summary, asker
+        self.summary, self.asker, self.notices = summary, asker, ()
 
     def begun(self, items: Iterable[T], least: Callable[[T], int]) -> Iterator[T]:
         """The items as they are, each counted as it is begun with the requests that it takes at least."""

@@ -159,7 +159,7 @@ class Reception:
             return None
         where = f'endpoint "{self.config.endpoint}" ({urlsplit(address_of(self.config)).netloc})'
         what = f"no connection to {where} for {span(self.config.unreachable_seconds)}, since the start: {reason}"
-        how = "see that the server runs, and that base_url and the proxy, if there is one, lead to it (unreachable_seconds is what it gets)"
+        how = "see that the server runs, and that base_url and a proxy, if there is one, lead to it; unreachable_seconds is how long it is tried"
         return giving_up(self.config, what, how)
 
     def trouble(self, at: float) -> Trouble | None:
