@@ -196,8 +196,8 @@ def _told(done: Imported, record: Path) -> str:
 
 def _returned(returned: Mapping[str, tuple[int, int]]) -> list[str]:
     """Who has returned how much of what they were sent, and who nothing."""
-    back, of = (sum(counts) for counts in zip(*returned.values(), strict=True))
-    lines = [f"{back} of {of} items have come back by now:"]
-    lines += [f"  {rater:<10} {some:>4} of {all_of}" for rater, (some, all_of) in returned.items() if some]
+    back, sent = (sum(counts[place] for counts in returned.values()) for place in (0, 1))
+    lines = [f"{back} of {sent} items have come back by now:"]
+    lines += [f"  {rater:<10} {some:>4} of {of}" for rater, (some, of) in returned.items() if some]
     without = [rater for rater, (some, _) in returned.items() if not some]
     return [*lines, f"nothing yet from {', '.join(without)}"] if without else lines

@@ -28,9 +28,9 @@ MOST_SAID = 200
 
 
 def _causes(error: BaseException) -> list[BaseException]:
-    """An error and what caused it, one after the other."""
+    """An error and what caused it, or what it was raised in the place of, one after the other."""
     found = [error]
-    while (cause := found[-1].__cause__) and len(found) < 10:
+    while (cause := found[-1].__cause__ or found[-1].__context__) and len(found) < 10:
         found.append(cause)
     return found
 
@@ -55,7 +55,7 @@ def _in_words(cause: BaseException) -> str:
     if isinstance(cause, ssl.SSLCertVerificationError):
         return f"its certificate is not accepted ({getattr(cause, 'verify_message', '') or cause})"
     if isinstance(cause, ssl.SSLError):
-        return f"no TLS ({(cause.reason or str(cause)).replace('_', ' ').lower()})"
+        return f"no TLS ({(getattr(cause, 'reason', '') or str(cause)).replace('_', ' ').lower()})"
     return "no connection in time" if isinstance(cause, aiohttp.ConnectionTimeoutError | httpx2.ConnectTimeout) else ""
 
 
@@ -159,7 +159,7 @@ class Reception:
             return None
         where = f'endpoint "{self.config.endpoint}" ({urlsplit(address_of(self.config)).netloc})'
         what = f"no connection to {where} for {span(self.config.unreachable_seconds)}, since the start: {reason}"
-        how = "see that the server runs, and that base_url and a proxy, if there is one, lead to it; unreachable_seconds is how long it is tried"
+        how = "see that the server runs, and that base_url and a proxy, if there is one, lead to it (unreachable_seconds is for how long)"
         return giving_up(self.config, what, how)
 
     def trouble(self, at: float) -> Trouble | None:

@@ -176,8 +176,8 @@ def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *
 
 def _returned(record: dict[str, Any], key: dict[str, Any]) -> dict[str, tuple[int, int]]:
     sent = Counter(one["rater"] for one in key["items"].values())
-    # Of the items, not by the raters that the record names: each item is one rater's own.
-    back = Counter(key["items"][one["item"]]["rater"] for one in record["judgements"] if one["review"] == key["review"])
+    mine = (key["items"].get(one["item"]) for one in record["judgements"] if one["review"] == key["review"])
+    back = Counter(one["rater"] for one in mine if one)
     return {rater: (back[rater], count) for rater, count in sorted(sent.items())}
 
 
