@@ -132,7 +132,7 @@ async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
         ledger.write((INSERT, await heard(ray, keeper.begin.remote(number, dialogues))))
         answering = await heard(ray, keeper.answering.remote())
         run = Run(
-            part=part, instead=lambda models: _known(models, answering), progress=lambda summary: ledger.tell(), course=ledger.course
+            part=part, instead=lambda models: known(models, answering), progress=lambda summary: ledger.tell(), course=ledger.course
         )  # fmt: skip
         budget = _SliceBudget(ledger, work.limited)
         try:
@@ -142,7 +142,7 @@ async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
     return dict(one.split(": ", 1) for one in summary.missing)
 
 
-def _known(models: dict[str, Model], answering: Collection[str]) -> dict[str, Model]:
+def known(models: dict[str, Model], answering: Collection[str]) -> dict[str, Model]:
     """The models, whose endpoints are waited for if they have answered another slice."""
     for model in models.values():
         if model.name in answering and (reception := getattr(model, "reception", None)):
