@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
-class _Leaping(selectors.DefaultSelector):  # type: ignore[misc,valid-type]
+class _Leaping(selectors.DefaultSelector):
     """Instead of waiting for so long it lets the time leap."""
 
     leapt = 0.0
