@@ -201,7 +201,7 @@ class OpenAIEndpoint:
 
 def _wait(refusal: Refused, attempt: int) -> float:
     """Seconds before a request is sent again: they grow and are spread, so that those refused together do not come back together."""
-    own = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
+    own: float = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
     if refusal.wait is None:
         return own * random.uniform(0.5, 1.0)
     # Who asks for no wait at all gets a tenth of ours.

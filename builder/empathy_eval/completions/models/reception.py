@@ -133,8 +133,8 @@ class Reception:
     @property
     def _tried_until(self) -> float:
         """When it is given up, if there is no connection until then."""
-        open_end = self.connected or self._unreached_since is None
-        return float("inf") if open_end else self._unreached_since + self.config.unreachable_seconds
+        since = None if self.connected else self._unreached_since
+        return float("inf") if since is None else since + self.config.unreachable_seconds
 
     def patience(self, wait: float) -> float:
         """The wait before a request is sent again: at the end of what an unreachable endpoint is given it is tried once more."""
