@@ -5,9 +5,12 @@ import email.utils
 import time
 
 import pytest
-from empathy_eval.completions.models.rate_limit import ROUND, Bucket, Pace, seconds
+from empathy_eval.base.clock import now
+from empathy_eval.completions.models.rate_limit import GLANCE, ROUND, Bucket, Pace, Rests, seconds
 from hypothesis import given
 from hypothesis import strategies as st
+
+from tests.doubles.clock import leaping
 
 
 @pytest.mark.parametrize(
@@ -77,3 +80,35 @@ async def test_an_exhausted_window_pauses_new_requests_until_it_resets() -> None
     assert time.monotonic() - begin >= 0.11
     pace.heed([(b"x-ratelimit-remaining-tokens", b"9"), (b"x-ratelimit-reset-tokens", b"99s")])
     await asyncio.wait_for(pace.start(1), 0.1)
+
+
+def test_however_many_rest_they_all_hear_of_a_stop_and_rest_their_time_without_one() -> None:
+    asked = 0
+    until = 100.0
+
+    def stopped() -> bool:
+        nonlocal asked
+        asked += 1
+        return now() >= until
+
+    async def rested(count: int, length: float) -> float:
+        rests = Rests(stopped)
+        await asyncio.gather(*(rests.rest(length) for _ in range(count)))
+        return now()
+
+    assert leaping(rested(1000, 3.0)) == 3.0
+    assert asked <= 1000 + 3 / GLANCE + 1, "not for each of them again and again"
+    assert until <= leaping(rested(1000, 3600.0)) <= until + GLANCE
+    until = 0.0
+    assert leaping(rested(1, 3600.0)) == 0.0
+
+
+async def test_what_waits_for_its_turn_to_be_sent_does_not_outlast_a_stop() -> None:
+    heard = False
+    pace = Pace(1, requests_per_minute=1, stopped=lambda: heard)
+    await pace.start(1)
+    pace.end(1, 1)
+    waiting = asyncio.create_task(pace.start(1))
+    await asyncio.sleep(0)
+    heard = True
+    await asyncio.wait_for(waiting, 2 * GLANCE)

@@ -72,7 +72,7 @@ def test_delivery_is_outside_the_identity_and_what_is_asked_is_inside(tmp_path: 
 
     with_metrics = load_configuration(demo_file(tmp_path, models=all_three(ENDPOINT), report={"metrics": ["length"], "bootstrap": 9}))
     assert identity() == with_metrics.identity
-    assert identity() == identity(base_url="http://elsewhere/v1", in_flight=3)
+    assert identity() == identity(base_url="http://elsewhere/v1", in_flight=3, unreachable_seconds=9)
     assert len({identity(), identity(model="n"), identity(endpoint="f"), identity(max_tokens=5), identity(structure="instruction")}) == 5
 
 

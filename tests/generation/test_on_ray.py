@@ -14,6 +14,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,16 +24,22 @@ import pytest
 from empathy_eval.base.errors import InputError, JobError, input_error, job_error
 from empathy_eval.base.ray_cluster import joined, own_ray, plain_errors, spread_over
 from empathy_eval.cli import main
-from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.requests import About, Usage
+from empathy_eval.completions.budget import Spent
+from empathy_eval.completions.ledger import Entry, Ledger, row_of
+from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
+from empathy_eval.completions.models.own import OwnModel
+from empathy_eval.completions.requests import About, Completion, Usage
 from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import on_ray as engine
 from empathy_eval.generation.build import Run, build
+from empathy_eval.generation.course import Notice
 from empathy_eval.generation.keeper import Keeper, Rows
 from empathy_eval.generation.on_ray import build_on_ray, divided
+from empathy_eval.generation.slices import known
 from empathy_eval.metrics.bleu import Bleu
 from empathy_eval.metrics.protocol import MeanMetric, Metric
 from empathy_eval.metrics.rouge import RougeL
@@ -386,6 +393,30 @@ async def test_a_slice_that_begins_after_the_stop_ends_at_once_and_none_waits_fo
     with pytest.raises(JobError, match="stopped with the other slices"):
         await keeper.begin(2, [])
     await keeper.close()
+
+
+async def test_the_keeper_tells_how_all_slices_are_going(tmp_path: Path) -> None:
+    keeper, configuration = Keeper(), load_configuration(config(tmp_path, Server(Behaviour(), "http://x/v1")))
+    await keeper.open(configuration, tmp_path / "b", Run())
+    down = Notice("home: connection refused", "home: connection refused for 9 s, trying for 51 s more")
+    for number in (1, 2):
+        await keeper.begin(number, [])
+        await keeper.tell(number, Counter(answered=number, accepted=1), (down,))
+    assert await keeper.answering() == set()
+    await keeper.put([row_of(Entry("s1-a", About("d", "far_empathetic", 1), Completion("{}", "stop", "m", Usage(7, 0, 3))))])
+    assert await keeper.answering() == {"m"}
+    assert await keeper.told() == (Counter(answered=3, accepted=2), Spent(10, 0.0), (down,))
+    for number in (1, 2):
+        await keeper.end(number)
+    assert (await keeper.told())[2] == ()
+    await keeper.close()
+
+
+def test_an_endpoint_that_answered_one_slice_is_waited_for_by_those_that_begin_later() -> None:
+    lines = {name: Line(ModelConfig("openai", name, name), lambda: None) for name in "mn"}
+    models = {name: OpenAIEndpoint(ModelConfig("openai", name, name), None, line, lambda: None) for name, line in lines.items()}  # type: ignore[arg-type]
+    known({**models, "o": OwnModel(models["m"])}, {"m", "o"})
+    assert [line.reception.answered for line in lines.values()] == [True, False]
 
 
 async def test_room_that_a_lost_worker_waited_for_is_given_back(tmp_path: Path) -> None:

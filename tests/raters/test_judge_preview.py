@@ -52,6 +52,7 @@ def test_all_first_requests_are_shown_and_counted_and_none_is_sent(rubric: str, 
     build(asked, tmp_path / "a", Run())
     assert {one.key for one in first.requests} == keys(tmp_path / "a" / "ledger.sqlite")
     assert sum(one.requests for one in first.estimates) == len(first.requests) == len(judge.asked)
+    assert sum(asked.least(case) for case in asked.cases) == len(judge.asked), "what is shown as the total while it runs"
     done = preview(asked, tmp_path / "a" / "ledger.sqlite", 0)
     assert (done.answered, done.requests, done.estimates) == (len(judge.asked), (), ())
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.cli import main
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.sample import Design
 from empathy_eval.raters.review.spreadsheets import COLUMNS, TIE, read_rows
@@ -127,6 +128,41 @@ def test_importing_again_changes_nothing_byte_for_byte(sent: tuple[Path, Path], 
     assert (second.new, second.known, second.replaced) == (0, first.new, 0)
     take(files[0], replace=True)
     assert {name: (tmp_path / name).read_bytes() for name in TABLES} == before
+
+
+def test_who_has_returned_how_much_and_who_nothing_is_told_over_all_imports(
+    sent: tuple[Path, Path], take: Take, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    key = key_of(sent[1])
+    of = {rater: len(items_of(key, rater)) for rater in sorted({one["rater"] for one in key["items"].values()})}
+    assert len(of) == 9
+    (whole,) = fill(sent[1], "rater-01", "page", kind_and_cold, tmp_path / "in")
+    assert take(whole).returned == {rater: (count if rater == "rater-01" else 0, count) for rater, count in of.items()}
+    (path,) = fill(sent[1], "rater-02", "page", kind_and_cold, tmp_path / "in")
+    half = json.loads(path.read_text())
+    half["judgements"] = half["judgements"][:2]
+    written(path, json.dumps(half))
+    arguments = [
+        "review",
+        "import",
+        str(sent[0]),
+        str(path),
+        "--key",
+        str(sent[1] / "key.json"),
+        "--reviews",
+        str(tmp_path / "reviews.json"),
+    ]
+    assert main(arguments) == 0
+    told = capsys.readouterr().out.splitlines()
+    assert told[1:5] == [
+        f"{of['rater-01'] + 2} of {sum(of.values())} items have come back by now:",
+        f"  rater-01   {of['rater-01']:>4} of {of['rater-01']}",
+        f"  rater-02      2 of {of['rater-02']}",
+        "nothing yet from rater-03, rater-04, rater-05, rater-06, rater-07, rater-08, rater-09",
+    ]
+    assert main([*arguments, "--json"]) == 0
+    returned = json.loads(capsys.readouterr().out)["returned"]
+    assert returned["rater-02"] == {"items": 2, "of": of["rater-02"]} and returned["rater-09"] == {"items": 0, "of": of["rater-09"]}
 
 
 def test_the_same_judgements_in_another_file_add_no_source(sent: tuple[Path, Path], take: Take, tmp_path: Path) -> None:

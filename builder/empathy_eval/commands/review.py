@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -171,6 +171,7 @@ def _facts(done: Imported) -> dict[str, Any]:
     judged = decisions(done.record)
     return {
         **{name: getattr(done, name) for name in ("new", "known", "replaced")},
+        "returned": {rater: {"items": back, "of": of} for rater, (back, of) in done.returned.items()},
         "judgements": len(done.record["judgements"]),
         "dialogues": len(judged),
         "removed": [one.to_json() for one in judged if one.removed],
@@ -184,9 +185,19 @@ def _told(done: Imported, record: Path) -> str:
 
     facts = _facts(done)
     lines = [f"{done.new} new judgements, {done.known} known already, {done.replaced} replaced: {facts['judgements']} in {record}"]
+    lines += _returned(done.returned)
     lines.append(
         f"{len(facts['removed'])} of {facts['dialogues']} dialogues to remove, {facts['tags_found_wrong']} strategy tags found wrong"
     )
     lines += [f"  {one['dialogue_id']}: {one['remove']} of {one['remove'] + one['keep']} say remove" for one in facts["removed"]]
     lines += [f"  {rater} found {one['found']} of {one['of']} planted tags" for rater, one in facts["planted"].items()]
     return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in TABLES)])
+
+
+def _returned(returned: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Who has returned how much of what they were sent, and who nothing."""
+    back, sent = (sum(counts[place] for counts in returned.values()) for place in (0, 1))
+    lines = [f"{back} of {sent} items have come back by now:"]
+    lines += [f"  {rater:<10} {some:>4} of {of}" for rater, (some, of) in returned.items() if some]
+    without = [rater for rater, (some, _) in returned.items() if not some]
+    return [*lines, f"nothing yet from {', '.join(without)}"] if without else lines

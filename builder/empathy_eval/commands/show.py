@@ -36,7 +36,8 @@ def show(
 
     ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), or the beginning of a request's key. A build's own
     ledger is read where there is one; ``reviews`` is a record of ``review import``. ``scenarios``, ``templates`` and
-    ``rules`` are folders that requests are rendered and texts checked from, in the place of the project's. Nothing is asked, and no code is run that the folder names.
+    ``rules`` are folders that requests are rendered and texts checked from, in the place of the project's. Nothing is asked, and no code
+    is run that the folder names.
 
     Raises:
         InputError: if there is no such folder, or nothing in it of that name.

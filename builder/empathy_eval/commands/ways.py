@@ -6,18 +6,19 @@ import argparse
 import gc
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.commands.options import add_engine, check_engine
+from empathy_eval.commands.progress import shown
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.build import Run
+    from empathy_eval.generation.course import Course
     from empathy_eval.generation.job import Job
     from empathy_eval.generation.summary import Handed, Summary
 
@@ -38,6 +39,7 @@ class Ways:
     ray_address: str | None = None
     progress: Callable[[Summary], None] = lambda summary: None
     watch: Callable[[int, int], None] = lambda done, total: None
+    course: Course | None = None
 
     def refuse_contradictions(self, verb: str) -> None:
         """Raises an :class:`InputError` for ways that do not go together."""
@@ -61,9 +63,10 @@ def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
     """
     from empathy_eval.base.stopping import beside_loops
     from empathy_eval.generation.build import Run
+    from empathy_eval.generation.course import Course
 
     ledger = Path(ways.ledger) if ways.ledger else None
-    run = Run(ledger, ways.offline, ways.budget_usd, ways.budget_tokens, ways.part, progress=ways.progress)
+    run = Run(ledger, ways.offline, ways.budget_usd, ways.budget_tokens, ways.part, progress=ways.progress, course=ways.course or Course())
     way = _over_ray if ways.engine == "ray" else _here
     return beside_loops(lambda: way(what, folder, run, ways))
 
@@ -149,14 +152,21 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
 
     ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
     """
-    with _bars(verb, batch=options.batch) as (show, watch):
+    from empathy_eval.generation.course import Course
+
+    course = Course()
+
+    def watch(done: int, total: int) -> None:
+        course.batch = (done, total)
+
+    with shown(verb, course):
         import empathy_eval.generation.build  # noqa: F401  # what such work loads
 
         # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
         gc.freeze()
         ways = Ways(
             options.ledger, options.offline, options.requests_to, options.batch, not options.no_wait, options.budget_usd,
-            options.budget_tokens, options.slice, options.engine, options.ray_address, show, watch,
+            options.budget_tokens, options.slice, options.engine, options.ray_address, watch=watch, course=course,
         )  # fmt: skip
         handed = work(ways)
     summary = handed.summary
@@ -172,25 +182,6 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
         if options.slice and not handed.requests:
             print("only the ledger was filled: bring the parts together with `ledger merge`, then do the whole without --slice")
     return 1 if summary and summary.missing and not handed.requests else 0
-
-
-@contextmanager
-def _bars(verb: str, *, batch: bool) -> Iterator[tuple[Callable[[Summary], None], Callable[[int, int], None]]]:
-    """What shows the progress of items, and that of batches where they are waited for."""
-    from tqdm import tqdm
-
-    with tqdm(unit="item", desc=verb, disable=None) as bar, tqdm(unit="request", desc="batch", disable=None if batch else True) as waiting:
-
-        def show(summary: Summary) -> None:
-            bar.total, bar.n = summary.total, summary.status.total() - 1
-            bar.set_postfix(summary.short(), refresh=False)
-            bar.update()
-
-        def watch(done: int, total: int) -> None:
-            waiting.total, waiting.n = total, done
-            waiting.refresh()
-
-        yield show, watch
 
 
 def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:

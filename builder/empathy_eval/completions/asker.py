@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
@@ -87,6 +87,8 @@ class Asker:
         self.offline = offline
         # Set once going on makes no sense: nothing more is sent then, and what is under way is still stored.
         self.stopped: EmpathyEvalError | None = None
+        # Requests to models that are answered, those among them that the ledger answered, and answers that were not taken.
+        self.tally: Counter[str] = Counter()
         # By key what was sent and is not stored yet: who asks the very same meanwhile waits for that answer.
         self._under_way: dict[str, asyncio.Task[Completion]] = {}
 
@@ -107,11 +109,13 @@ class Asker:
             for _ in range(1 + self.repairs):
                 request = Request(model.body(said, kind.answer), model.endpoint, about, sample)
                 completion = await self.complete(model, request)
+                self.tally["answered"] += request.key not in trail.keys
                 trail.used(request.key, completion)
                 verdict = self.ruled(request, await judged(completion, kind.answer, judge))
                 if not isinstance(verdict, list):
                     return Answer(verdict, completion.model, request.key)
                 attempt += 1
+                self.tally["refused"] += 1
                 trail.failed(request, attempt, verdict, final=attempt == attempts)
                 said = self._repair(messages, completion, verdict)
         return None
@@ -124,6 +128,7 @@ class Asker:
         """The completion of a request: from the ledger, or from the model and then stored before it is used. The same is sent once."""
         found = self.ledger.get(request.key)
         if found is not None:
+            self.tally["replayed"] += ALL_KINDS[request.about.kind].delivery == "live"
             return found
         if self.offline:
             raise NoAnswer(f"not in the ledger: {request.about}, sample {request.sample}, key {request.key}")

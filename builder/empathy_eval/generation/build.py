@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from empathy_eval.base.errors import JobError, input_error, job_error
@@ -24,6 +24,7 @@ from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.planning import part_of
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder
+from empathy_eval.generation.course import Course
 from empathy_eval.generation.items import WINDOW, outcomes
 from empathy_eval.generation.job import Job, job_of
 from empathy_eval.generation.summary import Summary
@@ -45,6 +46,7 @@ class Run:
     instead: Callable[[dict[str, Model]], dict[str, Model]] = lambda models: models
     window: int = WINDOW
     progress: Callable[[Summary], None] = lambda summary: None
+    course: Course = field(default_factory=Course)
 
 
 class _OnlyFilled(Exception):
@@ -102,8 +104,9 @@ async def work_through(
     models = run.notes.stand_ins(models, config) if run.notes is not None else models
     asker = Asker(ledger, models, job.prompts, samples=config.samples, repairs=config.repairs, offline=run.offline)
     part = run.part or (1, 1)
-    items = part_of(job.items(), *part)
+    items = run.course.begun(part_of(job.items(), *part), job.least)
     summary = job.summary(len(list(part_of(range(job.planned()), *part))), budget)
+    run.course.follow(summary, asker)
     try:
         with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_signals)(asker), whole_file(out / OUTCOMES) as partial:
             made = outcomes(asker, job.work(asker), items, run.window)
@@ -112,6 +115,7 @@ async def work_through(
                     async for outcome in made:
                         stream.write(canonical_json(outcome.to_json()) + b"\n")
                         summary.add(outcome)
+                        run.course.ended()
                         run.progress(summary)
             if run.offline and summary.missing:
                 raise _unanswered(summary, ledger.path)

@@ -19,7 +19,8 @@ from empathy_eval.base.stopping import pause
 from empathy_eval.completions.batch_files import bounded_lines, request_files, take
 from empathy_eval.completions.budget import make_budget
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.batch_api import Batches, State
+from empathy_eval.completions.models.batch_api import Batches
+from empathy_eval.completions.models.batch_replies import State
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.pending import Batch, ended, named, next_round, note, still_counted, taken_ids, under_way
 from empathy_eval.design.endpoints import Asks
@@ -50,6 +51,7 @@ class Rounds:
 
     def __post_init__(self) -> None:
         self._desks = {one.endpoint: Batches(one) for one in self.config.models.values() if one.kind == "openai"}
+        self.run.course.desks = tuple(desk.reception for desk in self._desks.values())
 
     def settle(self, wait: bool) -> dict[str, int]:
         """Takes in the batches that have ended, after waiting for all of them if told; returns those still under way.

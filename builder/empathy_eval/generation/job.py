@@ -22,6 +22,7 @@ from empathy_eval.generation.build_folder import provenance
 from empathy_eval.generation.checks.own import own_checks
 from empathy_eval.generation.items import Workshop
 from empathy_eval.generation.patterns import Patterns, load_patterns
+from empathy_eval.generation.preview import kinds_of
 from empathy_eval.generation.summary import Summary
 
 
@@ -74,6 +75,10 @@ class Job(Protocol):
 
     def planned(self) -> int:
         """How many items there are."""
+        ...
+
+    def least(self, item: Any) -> int:
+        """The requests that an item takes where each is answered well at once."""
         ...
 
     def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Any]]:
@@ -138,6 +143,10 @@ class Dialogues:
     def planned(self) -> int:
         """How many plans there are."""
         return planned(self.recipe.config, self.recipe.catalogue)
+
+    def least(self, item: Any) -> int:
+        """The dialogue and the variants of its helper turns."""
+        return 1 + sum(1 for turn in item.turns for _ in kinds_of(turn, self.recipe.config))
 
     def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         """One planned dialogue with all its rewrites."""

@@ -10,10 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import JobError, job_error
+from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.ledger import INSERT
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.generation.build import Run, opened
+from empathy_eval.generation.course import Notice
 
 Rows = list[tuple[Any, ...]]
 
@@ -23,7 +25,9 @@ class Keeper:
 
     def __init__(self) -> None:
         self._stack = ExitStack()
-        self._status: dict[int, Counter[str]] = {}
+        self._counts: dict[int, Counter[str]] = {}
+        self._notices: dict[int, tuple[Notice, ...]] = {}
+        self._answering = set[str]()
         # By slice, the worst cases of the requests it has under way.
         self._open: dict[int, dict[str, tuple[str, Usage]]] = {}
         self._changed = asyncio.Event()
@@ -52,6 +56,11 @@ class Keeper:
     async def put(self, rows: Rows) -> bool:
         """Stores rows in one commit; returns whether to stop."""
         self._ledger.write((INSERT, rows))
+        for row in rows:
+            model, usage = row[4], Usage(*row[6:9])
+            self._answering.add(model)
+            if not self._budget.limited:  # where it is, each slice settles what it reserved
+                self._budget.settle("", model, Usage(), usage)
         return self._stop
 
     async def stopping(self) -> bool:
@@ -65,6 +74,7 @@ class Keeper:
 
     async def end(self, number: int) -> None:
         """Returns once the requests of a slice that has ended are all settled: what it sent may come in any order."""
+        self._notices.pop(number, None)
         while self._open[number]:
             self._changed.clear()
             await self._changed.wait()
@@ -84,13 +94,18 @@ class Keeper:
             self._changed.set()
             self._budget.settle(token, *found, used, known=known)
 
-    async def tell(self, number: int, status: Counter[str]) -> None:
-        """Takes down what has become of a slice's items so far."""
-        self._status[number] = status
+    async def answering(self) -> set[str]:
+        """The names of the models that have answered since the start."""
+        return self._answering
 
-    async def told(self) -> Counter[str]:
-        """What has become of all items so far."""
-        return sum(self._status.values(), Counter())
+    async def tell(self, number: int, counts: Counter[str], notices: tuple[Notice, ...]) -> None:
+        """Takes down how a slice is going."""
+        self._counts[number], self._notices[number] = counts, notices
+
+    async def told(self) -> tuple[Counter[str], Spent, tuple[Notice, ...]]:
+        """How all of them are going: what is counted, what all answers cost, and what is to be told, each thing once."""
+        notices = {one.key: one for some in self._notices.values() for one in some}
+        return sum(self._counts.values(), Counter()), self._budget.spent, tuple(notices.values())
 
     async def close(self) -> None:
         """Closes the ledger."""

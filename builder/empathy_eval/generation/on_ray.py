@@ -3,139 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
-from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from collections import Counter, deque
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from empathy_eval.base.errors import EmpathyEvalError, InputError, JobError, Problem, input_error
+from empathy_eval.base.errors import InputError, JobError, Problem, input_error
 from empathy_eval.base.ray_cluster import AGAIN, heard, joined, plain_errors, workers_of
 from empathy_eval.base.stopping import stopped_by_signals
-from empathy_eval.completions.asker import Asker
-from empathy_eval.completions.budget import Budget
-from empathy_eval.completions.ledger import INSERT, Ledger
 from empathy_eval.completions.models.protocol import Model, NoAnswer
-from empathy_eval.completions.requests import Completion, Request, Usage
+from empathy_eval.completions.requests import Completion, Request
 from empathy_eval.design.endpoints import Asks
-from empathy_eval.design.planning import part_of
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.build import Run, build, work_through
-from empathy_eval.generation.build_folder import LEDGER
+from empathy_eval.generation.build import Run, build
+from empathy_eval.generation.course import Notice
 from empathy_eval.generation.job import Job, job_of
-from empathy_eval.generation.keeper import Keeper, stopped
-from empathy_eval.generation.summary import Summary
+from empathy_eval.generation.keeper import Keeper
+from empathy_eval.generation.slices import Work, fill
+from empathy_eval.generation.summary import STATUSES, Summary
 
 A = TypeVar("A", bound=Asks)
 # Slices a lane works on, one after the other: a lost worker loses less, and none waits long for the last.
 SLICES_A_LANE = 4
-# Stores that a slice has sent and has not yet heard of; while there are so many it sends no request, for they are lost with its worker.
-SENT = 16
-
-
-@dataclass(frozen=True)
-class Work:
-    """What all slices have in common: the job has their share of the pace, ``slices`` is their number."""
-
-    job: Job
-    slices: int
-    limited: bool = False
-
-
-class _SliceLedger(Ledger):
-    """The ledger of a slice: what is to be stored the keeper stores first, and it answers whether to stop."""
-
-    def __init__(self, path: Path, ray: Any, keeper: Any) -> None:
-        super().__init__(path)
-        self.ray, self.keeper = ray, keeper
-        self.room = asyncio.Semaphore(SENT)
-        self._asker: Asker | None = None
-        # What the keeper is to settle once the answer is stored.
-        self.owed = list[tuple[int, str, Usage | None, bool]]()
-
-    async def commit(self, rows: list[tuple[object, ...]]) -> None:
-        owed, self.owed = self.owed, []
-        async with self.room:
-            try:
-                self._heed(await heard(self.ray, self.keeper.put.remote(rows)))
-            except EmpathyEvalError:  # the answers are lost, and were paid for
-                owed = [(number, token, used, False) for number, token, used, _ in owed]
-                raise
-            finally:
-                for call in owed:
-                    self.keeper.settle.remote(*call)
-        self.write((INSERT, rows))
-
-    @contextmanager
-    def stopping(self, asker: Asker) -> Iterator[None]:
-        """Stops the asker once the keeper says so; it is asked every second too, for a slice may have nothing to store."""
-        self._asker = asker
-        asking = asyncio.create_task(self._ask())
-        try:
-            yield
-        finally:
-            asking.cancel()
-
-    async def _ask(self) -> None:
-        while self._asker and not self._asker.stopped:
-            await asyncio.sleep(1)
-            try:
-                self._heed(await heard(self.ray, self.keeper.stopping.remote()))
-            except EmpathyEvalError as error:  # the keeper is lost
-                self._asker.stopped = error
-
-    def _heed(self, stop: bool) -> None:
-        if stop and self._asker:
-            self._asker.stopped = self._asker.stopped or stopped()
-
-
-class _SliceBudget(Budget):
-    """The budget of a slice: the keeper's, if one is to be kept."""
-
-    def __init__(self, ledger: _SliceLedger, number: int, kept: bool) -> None:
-        super().__init__(ledger, {}, set(), None, None)
-        self._slice, self._number, self._kept = ledger, number, kept
-
-    async def reserve(self, token: str, model: str, worst: Usage) -> None:
-        async with self._slice.room:  # nothing is sent while many answers wait to be stored
-            pass
-        if self._kept:
-            await heard(self._slice.ray, self._slice.keeper.reserve.remote(self._number, token, model, worst))
-
-    def settle(self, token: str, model: str, worst: Usage, used: Usage | None, *, known: bool = True) -> None:
-        if not self._kept:
-            return
-        call = (self._number, token, used, known)
-        if used and used.output_tokens:  # an answer, which is stored next: until then its reservation stands
-            self._slice.owed.append(call)
-        else:
-            self._slice.keeper.settle.remote(*call)
-
-
-def fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
-    """Works on one slice of the plan, as ``build --slice`` does; returns by dialogue why items are missing."""
-    return asyncio.run(_fill(work, number, keeper))
-
-
-async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
-    import ray
-
-    part, job = (number, work.slices), work.job
-    dialogues = list(dict.fromkeys(item.dialogue_id for item in part_of(job.items(), *part)))
-    if any(one.requests_per_minute or one.tokens_per_minute for one in job.config.models.values()):
-        # The slice before may have used a second's worth at once, as a pace allows: this one begins when that is over.
-        await asyncio.sleep(1)
-    with tempfile.TemporaryDirectory() as folder, closing(_SliceLedger(Path(folder) / LEDGER, ray, keeper)) as ledger:
-        ledger.write((INSERT, await heard(ray, keeper.begin.remote(number, dialogues))))
-        run = Run(part=part, progress=lambda summary: keeper.tell.remote(number, summary.status))
-        budget = _SliceBudget(ledger, number, work.limited)
-        try:
-            summary = await work_through(job, Path(folder), run, ledger, budget, ledger.stopping)
-        finally:
-            await heard(ray, keeper.end.remote(number))
-    return dict(one.split(": ", 1) for one in summary.missing)
 
 
 def build_on_ray(what: Recipe | Job, out: Path, run: Run | None = None, *, address: str | None = None) -> Summary:
@@ -202,21 +92,24 @@ async def _filled(ray: Any, job: Job, out: Path, run: Run) -> dict[str, str]:
     limited = await heard(ray, keeper.open.remote(config, out, kept))
     try:
         work = Work(job.configured(divided(config, lanes)), min(items, SLICES_A_LANE * lanes), limited)
-
-        async def watch() -> None:
-            run.progress(replace(job.summary(items, None), status=await heard(ray, keeper.told.remote())))
-
-        return await _all_slices(ray, work, keeper, lanes, watch)
+        return await _all_slices(ray, work, keeper, lanes, run)
     finally:
         await heard(ray, keeper.close.remote())
 
 
-async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, watch: Callable[[], Awaitable[None]]) -> dict[str, str]:
+async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, run: Run) -> dict[str, str]:
     """Runs the slices, so many at once; after the first error or a signal nothing more is sent, and answers under way are stored."""
     task, shared, left = ray.remote(fill).options(num_cpus=1, max_retries=AGAIN), ray.put(work), dict[str, str]()
     waiting, running = deque(range(1, work.slices + 1)), dict[asyncio.Future[Any], int]()
     signalled: asyncio.Future[JobError] = asyncio.get_running_loop().create_future()
-    with stopped_by_signals(signalled.set_result):
+    course = run.course
+    course.summary = work.job.summary(work.job.planned(), None)
+
+    def stop(error: JobError) -> None:
+        signalled.set_result(error)
+        course.notices = (Notice("stop", f"{error.problems[0].what}: waiting for the answers under way; Ctrl-C again ends at once"),)
+
+    with stopped_by_signals(stop):
         try:
             while (waiting or running) and not signalled.done():
                 while waiting and len(running) < lanes:
@@ -226,7 +119,10 @@ async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, watch: Call
                 for one in done & running.keys():
                     del running[one]
                     left |= one.result()
-                await watch()
+                if not signalled.done():
+                    course.told, course.spent, course.notices = await heard(ray, keeper.told.remote())
+                    course.summary = replace(course.summary, status=Counter({name: course.told[name] for name in STATUSES}))
+                    run.progress(course.summary)
         finally:
             # A slice that has not begun needs no waiting for: once it begins it is told, or there is no keeper any more.
             begun = await heard(ray, keeper.stop.remote())

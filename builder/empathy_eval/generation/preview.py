@@ -86,7 +86,7 @@ class Items:
             dialogue, turns = self._stand_in(plan)
         found = [self._self_chat(plan)]
         for scene in rewriting.scenes(dialogue, turns, self.recipe.language):
-            for kind in _kinds_of(scene.planned, self.config):
+            for kind in kinds_of(scene.planned, self.config):
                 found.append(self._request(kind, rewriting.messages(self.recipe, kind, scene), scene.about(kind)))
         return found
 
@@ -125,7 +125,7 @@ class Items:
         for plan in plans(self.config, self.catalogue):
             counts[SELF_CHAT] += 1
             for turn in plan.turns:
-                counts.update(_kinds_of(turn, self.config))
+                counts.update(kinds_of(turn, self.config))
         for kind, count in counts.items():
             settings = self.config.models[kind.role]
             sizes = [len(request.content) for request in rendered if request.about.kind == kind.name]
@@ -147,7 +147,7 @@ class Items:
         return *assumed(sizes, written), 1.0, False
 
 
-def _kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:
+def kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:
     """The kinds of rewriting requests of a turn; where rules go first, at most these."""
     kinds = rewritings(turn.controls) if turn.role == "helper" else ()
     yield from (one for one in kinds if one != NEAR_APATHETIC or config.near_apathetic != "rules")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from empathy_eval.completions.budget import Budget
 from empathy_eval.generation.outcomes import Outcome
@@ -26,6 +26,13 @@ class Summary:
     controls: int = 0
     usage: dict[str, Counter[str]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
+    # What its items are called.
+    things: ClassVar[str] = "dialogues"
+
+    @property
+    def requests(self) -> int:
+        """The requests that its items took."""
+        return sum(row["requests"] for row in list(self.usage.values()))
 
     def add(self, outcome: Outcome) -> None:
         """Counts one outcome."""
@@ -53,15 +60,6 @@ class Summary:
             "samples_refused": dict(sorted(self.refused.items())),
             "usage": {model: dict(sorted(row.items())) for model, row in sorted(self.usage.items())},
         }
-
-    def short(self) -> dict[str, object]:
-        """What a progress bar shows."""
-        shown: dict[str, object] = {status: self.status[status] for status in STATUSES}
-        if self.budget and self.budget.spent.tokens:
-            shown["tokens"] = f"{self.budget.spent.tokens:,}"
-        if self.budget and self.budget.priced:
-            shown["spent"] = f"${self.budget.spent.dollars:.2f}"
-        return shown
 
     def __str__(self) -> str:
         lines = [f"{self.total} planned: " + ", ".join(f"{self.status[name]} {name}" for name in STATUSES)]

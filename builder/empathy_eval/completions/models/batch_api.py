@@ -6,7 +6,6 @@ call whose answer was lost, or a kill.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,36 +14,22 @@ from typing import Any, TypeVar
 import httpx2
 import openai
 
+from empathy_eval.base.clock import now
 from empathy_eval.base.errors import EmpathyEvalError, JobError, job_error
 from empathy_eval.base.files import room_for
-from empathy_eval.completions.models.batch_replies import count, mark, read, status_of, valid
+from empathy_eval.base.stopping import pause
+from empathy_eval.completions.models.batch_replies import ENDED, State, count, mark, read, status_of, valid
 from empathy_eval.completions.models.chat_completion import said
 from empathy_eval.completions.models.openai_endpoint import BATCH_URL, FIRST_WAIT, LONGEST_WAIT
+from empathy_eval.completions.models.reception import Reception
 from empathy_eval.completions.models.refusals import Refused, meaning, words_of
 from empathy_eval.completions.models.transport import BoundedSyncClient, check_access, filled, key_of, masked, secrets_of
 from empathy_eval.design.endpoints import ModelConfig
 
 T = TypeVar("T")
-ENDED = ("completed", "failed", "expired", "cancelled")
 GOING_ON = ("validating", "queued", "pending", "running", "in_progress", "finalizing", "cancelling")
 GIVEN_UP = ("failed", "cancelling", "cancelled")
 LOOKS = 5  # times that a list of files is asked for, until the endpoint counts as one without
-
-
-@dataclass(frozen=True)
-class State:
-    """How far a batch is; once it has ended, the files that hold its answers and errors, and why it failed if it did."""
-
-    status: str
-    done: int
-    total: int
-    files: tuple[str, ...]
-    reason: str
-
-    @property
-    def ended(self) -> bool:
-        """Whether nothing more will come."""
-        return self.status in ENDED
 
 
 @dataclass(frozen=True)
@@ -59,7 +44,7 @@ class Batches:
     """The batches of one endpoint. A call that gets no answer is made again until ``patience_seconds`` are over."""
 
     def __init__(self, config: ModelConfig) -> None:
-        self._config = config
+        self._config, self.reception = config, Reception(config)
         check_access(config)
         self._client = openai.OpenAI(
             api_key=key_of(config),
@@ -113,7 +98,7 @@ class Batches:
         status = status_of(batch)
         if status in ENDED + GOING_ON:
             self._odd.pop(name, None)
-        elif time.monotonic() - self._odd.setdefault(name, time.monotonic()) > self._config.patience_seconds:
+        elif now() - self._odd.setdefault(name, now()) > self._config.patience_seconds:
             what = f'{name} has the status "{status}", which is none of {", ".join(ENDED + GOING_ON)}'
             raise self._stop(what, "see at the provider what it waits for, then run the same command to go on")
         counts = batch.get("request_counts")
@@ -201,10 +186,11 @@ class Batches:
             after = {"after": names[-1]}
 
     def _patiently(self, call: Callable[[], T], tries: int | None = None) -> T:
-        give_up, attempt = time.monotonic() + self._config.patience_seconds, 0
+        give_up, attempt = now() + self._config.patience_seconds, 0
         while True:
             try:
-                return call()
+                with self.reception.called(give_up):
+                    return call()
             except openai.NotFoundError as error:
                 said_of_it = words_of(error.response, self._config)
                 what = f"the endpoint has no batches, or none of this name for this key (404: {said_of_it})"
@@ -216,17 +202,22 @@ class Batches:
                     fix = "mend what it names, then run the same command to go on"
                     raise found if isinstance(found, EmpathyEvalError) else self._stop(f"a call was {found}", fix) from error
                 reason, asked = str(found), found.wait
+                self.reception.silent(reason)
             except Refused as refusal:
                 reason, asked = str(refusal), None
+                self.reception.silent(reason)
             except (openai.APIConnectionError, httpx2.HTTPError) as error:
-                reason, asked = f"no answer: {error}", None
-            left = give_up - time.monotonic()
+                broken = self.reception.broken(error)
+                if isinstance(broken, EmpathyEvalError):
+                    raise broken from error
+                reason, asked = str(broken), None
+            left = give_up - now()
             # What the endpoint asks for is given, but nothing that would outlast patience.
             wait = max(asked, FIRST_WAIT) if asked is not None and asked <= left else min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
             if wait > left or attempt + 1 == tries:
                 raise self._stop(reason, "run the same command to go on: what was submitted is found again")
             attempt += 1
-            time.sleep(wait)
+            pause(self.reception.patience(wait))
 
     def plain(self, reason: str) -> str:
         """Words of the endpoint without its secrets."""

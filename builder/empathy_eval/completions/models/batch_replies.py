@@ -3,14 +3,32 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from typing import Any
 
 from empathy_eval.base.schemas import violations
 from empathy_eval.completions.models.chat_completion import said
 from empathy_eval.completions.models.refusals import Refused
 
+ENDED = ("completed", "failed", "expired", "cancelled")
 # What a schema is of, in words.
 KINDS = {"batch_state": "batch", "batch_upload": "uploaded file", "batch_page": "list"}
+
+
+@dataclass(frozen=True)
+class State:
+    """How far a batch is; once it has ended, the files that hold its answers and errors, and why it failed if it did."""
+
+    status: str
+    done: int
+    total: int
+    files: tuple[str, ...]
+    reason: str
+
+    @property
+    def ended(self) -> bool:
+        """Whether nothing more will come."""
+        return self.status in ENDED
 
 
 def read(content: bytes, name: str) -> dict[str, Any]:

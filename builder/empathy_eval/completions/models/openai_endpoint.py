@@ -5,24 +5,24 @@ from __future__ import annotations
 import asyncio
 import json
 import random
-import time
 import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from functools import cached_property
 from typing import Any, Final, TypeVar
 
-import aiohttp
 import httpx2
 import openai
 
+from empathy_eval.base.clock import now
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.schemas import schema
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models.chat_completion import NoCompletion, completion_of
 from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.models.rate_limit import Pace, rest
-from empathy_eval.completions.models.refusals import Reception, Refused, meaning
+from empathy_eval.completions.models.rate_limit import Pace
+from empathy_eval.completions.models.reception import Reception
+from empathy_eval.completions.models.refusals import Refused, meaning
 from empathy_eval.completions.models.transport import BoundedClient, check_access, filled, key_of, masked, secrets_of
 from empathy_eval.completions.requests import Completion, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig
@@ -30,6 +30,8 @@ from empathy_eval.design.prompts import Message
 
 # The longest and the first wait before a request is sent again, in seconds, where the endpoint does not say.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+# The longest that a connection may take, in seconds and as a share of what an answer may: what takes longer had a connection.
+CONNECTING, CONNECTING_SHARE = 20.0, 0.75
 # Where a request of a batch goes, in the words of providers.
 BATCH_URL: Final = "/v1/chat/completions"
 # The parts in which the time of an answer is counted.
@@ -65,7 +67,9 @@ class Line:
             max_retries=0,
             http_client=BoundedClient(
                 tuple(secret.encode() for secret in secrets_of(config)),
-                timeout=None,  # the whole answer has one
+                self.reception.reached,
+                # The whole answer has one of its own; to get a connection (name, TCP, TLS) may take no longer than this.
+                timeout=httpx2.Timeout(None, pool=min(CONNECTING, CONNECTING_SHARE * config.timeout_seconds)),
                 limits=httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight),
             ),
         )
@@ -79,7 +83,7 @@ class OpenAIEndpoint:
     def __init__(self, config: ModelConfig, budget: Budget, line: Line, stopped: Callable[[], EmpathyEvalError | None]) -> None:
         self.name, self.endpoint, self._stopped = config.model, config.endpoint, stopped
         self._config, self._budget = config, budget
-        self._line, self._pace = line, line.pace
+        self._line, self._pace, self.reception = line, line.pace, line.reception
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The body of a chat completion; structure is asked for as configured, never detected."""
@@ -105,24 +109,24 @@ class OpenAIEndpoint:
 
         Raises:
             NoAnswer: if the endpoint refused this request, or did not answer it in time.
-            JobError: if it refuses all of them (key, permission, model, quota), or the budget is used up.
+            JobError: if it refuses all of them (key, permission, model, quota), cannot be reached, or the budget is used up.
             EmpathyEvalError: if nothing is to be sent any more.
         """
-        give_up, attempt, size = time.monotonic() + self._config.patience_seconds, 0, len(request.content)
-        while True:
-            try:
-                return await self._once(request, size)
-            except Refused as refusal:
-                # Waits grow and are spread, so that those refused together do not come back together.
-                own = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
-                # Who asks for no wait at all gets a tenth of ours.
-                wait = max(refusal.wait, own / 10) if refusal.wait is not None else own
-                wait *= random.uniform(1.0, 1.25) if refusal.wait is not None else random.uniform(0.5, 1.0)
-                if time.monotonic() + wait > give_up:
-                    asked = f"; it asks to wait {refusal.wait:,.0f} s" if refusal.wait else ""
-                    raise NoAnswer(f"{refusal}{asked}") from refusal
-                attempt += 1
-            await rest(wait, self._stopped)
+        give_up, attempt, size = now() + self._config.patience_seconds, 0, len(request.content)
+        try:
+            while True:
+                try:
+                    return await self._once(request, size)
+                except Refused as refusal:
+                    wait = self.reception.patience(_wait(refusal, attempt))
+                    if now() + wait > give_up:
+                        asked = f"; it asks to wait {refusal.wait:,.0f} s" if refusal.wait else ""
+                        raise NoAnswer(f"{refusal}{asked}") from refusal
+                    attempt += 1
+                self.reception.again[id(request)] = give_up
+                await self._pace.rest(wait)
+        finally:
+            self.reception.again.pop(id(request), None)
 
     async def _once(self, request: Request, size: int) -> Completion:
         """One attempt, within pace and budget, at a request of that many bytes."""
@@ -153,10 +157,12 @@ class OpenAIEndpoint:
 
     async def _send(self, content: bytes, worst: Usage) -> Completion:
         """Sends a request once; what does not come whole and in time is no answer, whatever was raised by what came instead."""
+        self.reception.sends()
         try:
             response = await within(
                 self._config.timeout_seconds,
                 self._line.client.post(self.path, cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}),
+                self._lost,
             )
             self._pace.heed(response.headers.raw)
             completion = self.answer(_parsed(response.content), worst)
@@ -164,23 +170,28 @@ class OpenAIEndpoint:
             self._pace.heed(error.response.headers.raw)
             raise self._received(meaning(error, self._config)) from error
         except TimeoutError as error:
-            raise Refused(f"no answer within {self._config.timeout_seconds:g} s", pace=True, known=False) from error
+            if self._lost() and (stopped := self._stopped()):
+                raise stopped from error
+            self.reception.silent(reason := f"no answer within {self._config.timeout_seconds:g} s")
+            raise Refused(reason, pace=True, known=False) from error
         except NoCompletion as error:
             raise self._received(Refused(masked(str(error), self._config), known=False, failing=True)) from error
         except EmpathyEvalError:
             raise
         except Exception as error:  # the libraries beneath raise anything on what is no HTTP
-            causes = _causes(error)
-            # Where there was no connection, nothing was asked.
-            unsent = next((one for one in causes if isinstance(one, aiohttp.ClientConnectorError)), None)
-            reason = masked(_said_by(unsent or causes[min(1, len(causes) - 1)]), self._config)[:200]
-            raise Refused(f"no answer: {reason}", known=unsent is not None) from error
-        self._line.reception.heard()
+            raise self.reception.broken(error) from error
+        finally:
+            self.reception.came_back()
+        self.reception.heard()
         return replace(completion, text=masked(completion.text, self._config))
+
+    def _lost(self) -> bool:
+        """Whether the run is stopped while nothing can be at the endpoint: not one connection was made."""
+        return not self.reception.connected and self._stopped() is not None
 
     def _received(self, found: Refused | NoAnswer | EmpathyEvalError) -> Exception:
         """What was found in a status; or the error that gives the endpoint up."""
-        return (None if isinstance(found, EmpathyEvalError) else self._line.reception.refused(found)) or found
+        return (None if isinstance(found, EmpathyEvalError) else self.reception.refused(found)) or found
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -188,17 +199,26 @@ class OpenAIEndpoint:
             await self._line.client.close()
 
 
-async def within(length: float, work: Coroutine[Any, Any, T]) -> T:
+def _wait(refusal: Refused, attempt: int) -> float:
+    """Seconds before a request is sent again: they grow and are spread, so that those refused together do not come back together."""
+    own: float = min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
+    if refusal.wait is None:
+        return own * random.uniform(0.5, 1.0)
+    # Who asks for no wait at all gets a tenth of ours.
+    return max(refusal.wait, own / 10) * random.uniform(1.0, 1.25)
+
+
+async def within(length: float, work: Coroutine[Any, Any, T], lost: Callable[[], bool] = lambda: False) -> T:
     """The result of some work within so many seconds; not counted are those in which this process was busy with something else.
 
     Raises:
-        TimeoutError: if there is none; the work is cancelled.
+        TimeoutError: if there is none, or it is ``lost``; the work is cancelled.
     """
-    task, left = asyncio.ensure_future(work), length
+    task, left, part = asyncio.ensure_future(work), length, min(1.0, length / SLICES)
     try:
-        while not task.done() and left > 0:
-            await asyncio.wait({task}, timeout=length / SLICES)
-            left -= length / SLICES
+        while not task.done() and left > 0 and not lost():
+            await asyncio.wait({task}, timeout=part)
+            left -= part
         if not task.done():
             raise TimeoutError
         return task.result()
@@ -219,15 +239,3 @@ def _parsed(content: bytes) -> Any:
         raise NoCompletion("the endpoint's answer is nested without end") from None
     except ValueError as error:
         raise NoCompletion(f"the endpoint's answer is no JSON: {error}") from error
-
-
-def _causes(error: BaseException) -> list[BaseException]:
-    """An error and what caused it, one after the other."""
-    found = [error]
-    while (cause := found[-1].__cause__) and len(found) < 10:
-        found.append(cause)
-    return found
-
-
-def _said_by(cause: BaseException) -> str:
-    return f"{type(cause).__name__} {' '.join(str(cause).split())}".strip()

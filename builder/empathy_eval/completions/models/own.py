@@ -83,6 +83,8 @@ class OwnModel:
     def __init__(self, model: Model, stopped: Callable[[], EmpathyEvalError | None] = lambda: None) -> None:
         self.name, self.endpoint, self._model, self._stopped = model.name, model.endpoint, model, stopped
         self._turns = asyncio.Semaphore(getattr(model, "in_flight", IN_FLIGHT))
+        # The requests that it has and has not answered.
+        self.sending = 0
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """The body that the model itself makes.
@@ -109,12 +111,15 @@ class OwnModel:
         async with self._turns:
             if error := self._stopped():
                 raise error
+            self.sending += 1
             try:
                 found: Any = await self._model.complete(request)
             except (NoAnswer, EmpathyEvalError):
                 raise
             except Exception as error:
                 raise self._failed(error) from error
+            finally:
+                self.sending -= 1
         if not _storable(found):
             raise job_error(f'model "{self.name}"', f"gave no completion with a text but {str(found)[:80]!r}", FIX)
         # Half of a surrogate pair, which no ledger holds, becomes the escape that JSON writes it as.

@@ -12,6 +12,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
+from empathy_eval.base.clock import now
+
 # When more than this share of a round of answers are refusals, the pace is too fast for the endpoint; below it a refusal is sporadic.
 PERSISTENT = 0.5
 # The fewest answers that a round is judged by.
@@ -20,9 +22,49 @@ ROUND = 16
 LONGEST_PAUSE = 60.0
 # What a longer wait is taken as, in seconds: about four months.
 LONGEST_ASKED = 1e7
+# Seconds between two looks at whether to go on at all: a stop is heard within them.
+GLANCE = 0.25
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 DURATION = re.compile(r"(\d{1,12}(?:\.\d{1,12})?)(ms|[smhd])", re.ASCII)
 LOG = logging.getLogger(__name__)
+
+
+class Rests:
+    """Waits that all end early once ``stopped`` gives something: it is asked a few times a second, however many wait."""
+
+    def __init__(self, stopped: Callable[[], object] = lambda: None) -> None:
+        self._stopped, self._turns = stopped, set[asyncio.Future[None]]()
+        self._looked_in: asyncio.AbstractEventLoop | None = None
+
+    async def rest(self, length: float) -> None:
+        """Waits so many seconds, or until there is nothing to wait for."""
+        if length <= 0 or self._stopped():
+            return
+        loop = asyncio.get_running_loop()
+        turn = loop.create_future()
+        timer = loop.call_later(length, _over, turn)
+        self._turns.add(turn)
+        if self._looked_in is not loop:
+            self._looked_in = loop
+            loop.call_later(GLANCE, self._look)
+        try:
+            await turn
+        finally:
+            timer.cancel()
+            self._turns.discard(turn)
+
+    def _look(self) -> None:
+        for turn in self._turns if self._stopped() else ():
+            _over(turn)
+        loop, self._looked_in = self._looked_in, None
+        if self._turns and loop:
+            self._looked_in = loop
+            loop.call_later(GLANCE, self._look)
+
+
+def _over(turn: asyncio.Future[None]) -> None:
+    if not turn.done():
+        turn.set_result(None)
 
 
 @dataclass
@@ -53,7 +95,7 @@ class Pace:
     in_flight: int
     requests_per_minute: float | None = None
     tokens_per_minute: float | None = None
-    clock: Callable[[], float] = time.monotonic
+    clock: Callable[[], float] = now
     stopped: Callable[[], object] = lambda: None
     name: str = "the endpoint"
     running: int = 0
@@ -65,6 +107,7 @@ class Pace:
 
     def __post_init__(self) -> None:
         self._limit = float(self.in_flight)
+        self.rest = Rests(self.stopped).rest
         self._requests = Bucket(self.requests_per_minute) if self.requests_per_minute else None
         self._tokens = Bucket(self.tokens_per_minute) if self.tokens_per_minute else None
 
@@ -83,7 +126,7 @@ class Pace:
         now = self.clock()
         delays = [bucket.delay(units, now) for bucket, units in ((self._requests, 1), (self._tokens, tokens)) if bucket]
         if (delay := max(self._paused_until - now, *delays, 0.0)) > 0:
-            await rest(delay, self.stopped)
+            await self.rest(delay)
 
     def end(self, tokens: int, used: int, *, refused: bool = False) -> None:
         """Ends a turn; ``used`` of the tokens taken were needed, ``refused`` if the endpoint asked for a slower pace."""
@@ -97,9 +140,7 @@ class Pace:
         for _ in range(self.limit - self.running):
             if not self._waiting:
                 break
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
+            _over(self._waiting.popleft())
 
     def _judge_round(self) -> None:
         """Halves what is in flight when most of a round was refused, else lets it grow back by a tenth."""
@@ -120,13 +161,6 @@ class Pace:
                 if (reset or 0.0) > LONGEST_PAUSE:
                     LOG.warning("%s: asks to wait %.0f s for its %s; asked again after %.0f s", self.name, reset, what, LONGEST_PAUSE)
                 self._paused_until = max(self._paused_until, self.clock() + min(reset or 0.0, LONGEST_PAUSE))
-
-
-async def rest(length: float, stopped: Callable[[], object]) -> None:
-    """Waits so many seconds, or until ``stopped`` gives something: it is asked once a second."""
-    end = time.monotonic() + length
-    while (left := end - time.monotonic()) > 0 and not stopped():  # noqa: ASYNC110  (a state, not an event of this loop)
-        await asyncio.sleep(min(1.0, left))
 
 
 def seconds(text: str | None) -> float | None:

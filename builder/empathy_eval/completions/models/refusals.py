@@ -4,9 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import openai
@@ -27,8 +24,6 @@ NO_MODEL = re.compile(
 LATER, CONGESTED = (408, 409, 425, 429), (408, 429, 504)
 # Bytes of a refusal that are looked at for its words.
 MOST_WORDS = 8192
-# An endpoint that has never answered is given up after so many refusals of one kind in a row, or so many seconds of nothing but 5xx.
-ALIKE, FAILING_SECONDS = 20, 60.0
 
 
 class Refused(Exception):
@@ -78,36 +73,3 @@ def words_of(response: Any, config: ModelConfig) -> str:
         return said(masked_value(json.loads(text), config))
     except (ValueError, RecursionError):
         return said(re.sub(r"<[^<>]{0,200}>", " ", text))
-
-
-@dataclass
-class Reception:
-    """How an endpoint receives what is sent to it, until its first answer; after that it is waited for."""
-
-    config: ModelConfig
-    clock: Callable[[], float] = time.monotonic
-    answered: bool = False
-    _last: str = ""
-    _alike: int = 0
-    _failing_since: float | None = None
-
-    def heard(self) -> None:
-        """Notes an answer."""
-        self.answered = True
-
-    def refused(self, refusal: Refused | NoAnswer) -> EmpathyEvalError | None:
-        """Notes that there was none; gives the error once it is clear that nothing will be answered."""
-        reason, failing, now = str(refusal), isinstance(refusal, Refused) and refusal.failing, self.clock()
-        if self.answered:
-            return None
-        # The status alone: gateways put numbers of requests and times into their words.
-        status = reason.partition(":")[0]
-        self._alike = self._alike + 1 if status == self._last and isinstance(refusal, NoAnswer) else 1
-        self._last = status
-        self._failing_since = (self._failing_since or now) if failing else None
-        if isinstance(refusal, NoAnswer) and self._alike >= ALIKE:
-            return giving_up(self.config, f"the endpoint has refused the first {ALIKE} requests alike: {reason}", "mend what it names")
-        if self._failing_since is not None and now - self._failing_since >= FAILING_SECONDS:
-            what = f"the endpoint has answered nothing but errors of its own for {now - self._failing_since:.0f} s: {reason}"
-            return giving_up(self.config, what, "see to the server")
-        return None

@@ -6,10 +6,11 @@ import json
 import os
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 from urllib.parse import quote, quote_plus
 
+import aiohttp
 import httpx2
 import openai
 
@@ -20,6 +21,8 @@ from empathy_eval.design.endpoints import ModelConfig, url_faults
 LARGEST = 16 * 2**20
 VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 ADDRESS = "OPENAI_BASE_URL"
+# Where the client looks without either.
+OPENAI = "https://api.openai.com/v1"
 # Shorter ones would be taken out of words that have nothing to do with them.
 SHORTEST_SECRET = 8
 
@@ -29,11 +32,31 @@ class TooLarge(httpx2.HTTPError):
 
 
 class BoundedClient(openai.DefaultAioHttpClient):
-    """The client of the ``openai`` package over aiohttp; a body is read to a bound, and the secrets are taken out of it."""
+    """The client of the ``openai`` package over aiohttp; a body is read to a bound, and the secrets are taken out of it.
 
-    def __init__(self, secrets: tuple[bytes, ...], **settings: Any) -> None:
+    ``reached`` is called for every connection that is made.
+    """
+
+    def __init__(self, secrets: tuple[bytes, ...], reached: Callable[[], None] = lambda: None, **settings: Any) -> None:
         super().__init__(follow_redirects=False, **settings)
-        self._secrets = secrets
+        self._secrets, self._reached = secrets, reached
+
+    def _init_transport(self, *given: Any, **settings: Any) -> Any:
+        """The transport, whose session says when there is a connection; one that makes no session of its own says nothing."""
+        transport: Any = super()._init_transport(*given, **settings)
+        if make := getattr(transport, "get_client", None):
+            transport.get_client = lambda: self._listening(make())
+        return transport
+
+    def _listening(self, session: aiohttp.ClientSession) -> aiohttp.ClientSession:
+        async def made(*about: Any) -> None:
+            self._reached()
+
+        listening = aiohttp.TraceConfig()
+        listening.on_connection_create_end.append(made)
+        listening.freeze()
+        session.trace_configs.append(listening)
+        return session
 
     async def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
         """Sends a request and reads its answer whole.
@@ -91,6 +114,11 @@ def _whole(response: httpx2.Response, request: httpx2.Request, content: bytes, s
     for secret in secrets:
         content = content.replace(secret, b"***")
     return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+
+
+def address_of(config: ModelConfig) -> str:
+    """Where the client sends requests to."""
+    return config.base_url or os.environ.get(ADDRESS) or OPENAI
 
 
 def filled(values: Mapping[str, str]) -> dict[str, str]:

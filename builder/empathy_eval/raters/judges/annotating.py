@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error
 from empathy_eval.base.hashing import canonical_json, digest
@@ -28,7 +28,7 @@ from empathy_eval.generation.summary import Summary
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
 from empathy_eval.raters.judges.differences import differences
-from empathy_eval.raters.judges.judge import Judge, compared
+from empathy_eval.raters.judges.judge import Judge, compared, requests_of
 from empathy_eval.raters.judges.sources import TEXTS, source_of
 
 # Samples of a bad answer, and repairs of each. A reward model, which reads no words on its answer and says the same again, is asked once.
@@ -116,6 +116,10 @@ class Annotations:
         """How many cases there are."""
         return len(self.cases)
 
+    def least(self, item: Case) -> int:
+        """What is asked about one case."""
+        return self.config.design.samples * requests_of(self.config.rubric, item)
+
     def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Annotated]]:
         """One case, ask by ask."""
         return Judge(asker, self.asking, self.config.design.samples, self.config.model.label).case
@@ -142,6 +146,7 @@ class AnnotationSummary(Summary):
     """Counts over the cases so far: what was said of them, and what was left unannotated."""
 
     said: Counter[str] = field(default_factory=Counter)
+    things: ClassVar[str] = "cases"
 
     def add(self, outcome: Annotated) -> None:  # type: ignore[override]
         """Counts one case."""

@@ -12,7 +12,7 @@ from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.design.judge_prompts import JudgePrompts
 from empathy_eval.design.kinds import IDEAL, NAMED, PREFERENCE, RATING, REWARD
 from empathy_eval.design.rubrics import REWARD as REWARDED
-from empathy_eval.design.rubrics import Criterion
+from empathy_eval.design.rubrics import Criterion, Rubric
 from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
 from empathy_eval.raters.judges.answers import ideal_of, named_of, ratings_of, reward_of
 from empathy_eval.raters.judges.cases import Case
@@ -28,6 +28,13 @@ COMPARED = (
 def compared(case: Case) -> list[tuple[str, str]]:
     """The pairs of variants that are compared, each with the first by name first."""
     return [(min(pair), max(pair)) for pair in COMPARED if case.texts.keys() >= set(pair)]
+
+
+def requests_of(rubric: Rubric, case: Case) -> int:
+    """How many requests a sample of a case takes where each is answered well at once; equal texts are one."""
+    texts = 1 if case.turn is None else len(set(case.texts.values()))
+    each = {"rating": texts * len(rubric.requests), "preference": 2 * len(compared(case)), "strategies": 1 + texts, "reward": texts}
+    return each[rubric.kind]
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,12 +24,16 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Imported:
-    """What an import did: judgements that are new, known already, replaced; and the whole record."""
+    """What an import did: judgements that are new, known already, replaced; and the whole record.
+
+    ``returned`` says of each rater of the review how many items have come back by now, and how many were sent out.
+    """
 
     new: int
     known: int
     replaced: int
     record: dict[str, Any]
+    returned: dict[str, tuple[int, int]]
 
 
 def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, record_file: Path, *, replace: bool = False) -> Imported:
@@ -167,7 +171,14 @@ def _merged(record: dict[str, Any], files: list[Answers], key: dict[str, Any], *
     reviews = {**record["reviews"], key["review"]: {name: key[name] for name in ("release", "settings")}}
     judgements = sorted(by_item.values(), key=lambda one: (one["review"], one["rater"], one["item"]))
     whole = {"format": 1, "reviews": reviews, "sources": sources, "judgements": judgements, "replaced": [*replaced.values()]}
-    return Imported(new, known, changed, whole), problems
+    return Imported(new, known, changed, whole, _returned(whole, key)), problems
+
+
+def _returned(record: dict[str, Any], key: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    sent = Counter(one["rater"] for one in key["items"].values())
+    mine = (key["items"].get(one["item"]) for one in record["judgements"] if one["review"] == key["review"])
+    back = Counter(one["rater"] for one in mine if one)
+    return {rater: (back[rater], count) for rater, count in sorted(sent.items())}
 
 
 def _contradiction(where: str, one: Judgement, beside: Path | None, recorded: str) -> Problem:

@@ -1,0 +1,191 @@
+"""How an endpoint receives what is sent to it: whether there is a connection, whether anything comes back, and since when not."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
+
+import aiohttp
+import httpx2
+
+from empathy_eval.base.clock import now, span
+from empathy_eval.base.errors import EmpathyEvalError
+from empathy_eval.completions.models.protocol import NoAnswer
+from empathy_eval.completions.models.refusals import Refused, giving_up
+from empathy_eval.completions.models.transport import address_of, masked
+from empathy_eval.design.endpoints import ModelConfig
+
+# An endpoint that has never answered is given up after so many refusals of one kind in a row, or so many seconds of nothing but 5xx.
+ALIKE, FAILING_SECONDS = 20, 60.0
+# An endpoint that has answered and gives nothing but refusals for so many seconds is one that nothing comes back from.
+QUIET = 5.0
+# What is shown of the words of an error, in characters.
+MOST_SAID = 200
+
+
+def _causes(error: BaseException) -> list[BaseException]:
+    """An error and what caused it, or what it was raised in the place of, one after the other."""
+    found = [error]
+    while (cause := found[-1].__cause__ or found[-1].__context__) and len(found) < 10:
+        found.append(cause)
+    return found
+
+
+def _unconnected(causes: list[BaseException]) -> str | None:
+    """Why there was no connection, in a few words; None where there was one, whatever came over it."""
+    # What aiohttp raises where a connection breaks is passed on as httpx2's error for one that was never made: aiohttp's own is asked.
+    own = any(isinstance(one, aiohttp.ClientError) for one in causes)
+    unmade = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError) if own else (httpx2.ConnectError, httpx2.ConnectTimeout)
+    if not any(isinstance(one, unmade) for one in causes):
+        return None
+    proxied = any(isinstance(one, aiohttp.ClientProxyConnectionError | httpx2.ProxyError) for one in causes)
+    return "the proxy: " * proxied + next((words for one in reversed(causes) if (words := _in_words(one))), _said_by(causes[-1]))
+
+
+def _in_words(cause: BaseException) -> str:
+    """What kept a connection from being made, if that is what an error says."""
+    if isinstance(cause, ConnectionRefusedError):
+        return "connection refused"
+    if isinstance(cause, socket.gaierror):
+        return "unknown host"
+    if isinstance(cause, ssl.SSLCertVerificationError):
+        return f"its certificate is not accepted ({getattr(cause, 'verify_message', '') or cause})"
+    if isinstance(cause, ssl.SSLError):
+        return f"no TLS ({(getattr(cause, 'reason', '') or str(cause)).replace('_', ' ').lower()})"
+    return "no connection in time" if isinstance(cause, aiohttp.ConnectionTimeoutError | httpx2.ConnectTimeout) else ""
+
+
+def _said_by(cause: BaseException) -> str:
+    return f"{type(cause).__name__} {' '.join(str(cause).split())}".strip()
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """An endpoint that nothing comes back from: why, and all of it in words."""
+
+    endpoint: str
+    reason: str
+    words: str
+
+
+@dataclass
+class Reception:
+    """How an endpoint receives what is sent to it, until its first answer; after that it is waited for.
+
+    ``sending`` counts the requests that it has and has not answered. Another thread may read how it stands.
+    """
+
+    config: ModelConfig
+    clock: Callable[[], float] = now
+    answered: bool = False
+    connected: bool = False
+    sending: int = 0
+    # By request that is to be sent again, until when; and why the last one is.
+    again: dict[int, float] = field(default_factory=dict)
+    reason: str = ""
+    _last: str = ""
+    _alike: int = 0
+    _failing_since: float | None = None
+    _unreached_since: float | None = None
+    # The last answer, or the first request after a time without any; and whether there were refusals alone since.
+    _since: float = 0.0
+    _silent: bool = False
+
+    def sends(self) -> None:
+        """Notes a request that is sent now; :meth:`came_back` ends it, with an answer or without."""
+        if not self.sending and not self.again:
+            self._since = self.clock()
+        self.sending += 1
+
+    def came_back(self) -> None:
+        """Notes that a request is no longer at the endpoint."""
+        self.sending -= 1
+
+    def reached(self) -> None:
+        """Notes a connection."""
+        self.connected = True
+
+    def heard(self) -> None:
+        """Notes an answer."""
+        self.answered = self.connected = True
+        self._since, self._silent = self.clock(), False
+
+    @contextlib.contextmanager
+    def called(self, give_up: float) -> Iterator[None]:
+        """A call of one who makes them one after the other, and each again until then; what comes out of it is an answer."""
+        self.sends()
+        self.again[0] = give_up
+        try:
+            yield
+            self.heard()
+            self.again.pop(0, None)
+        finally:
+            self.came_back()
+
+    def silent(self, reason: str) -> None:
+        """Notes that none came, over a connection."""
+        self.reason, self._silent, self.connected = reason, True, True
+
+    @property
+    def _tried_until(self) -> float:
+        """When it is given up, if there is no connection until then."""
+        since = None if self.connected else self._unreached_since
+        return float("inf") if since is None else since + self.config.unreachable_seconds
+
+    def patience(self, wait: float) -> float:
+        """The wait before a request is sent again: at the end of what an unreachable endpoint is given it is tried once more."""
+        return min(wait, max(0.0, self._tried_until - self.clock()))
+
+    def broken(self, error: BaseException) -> Refused | EmpathyEvalError:
+        """What it means that the libraries beneath raised something in the place of an answer: come back later, or not at all."""
+        causes = _causes(error)
+        if (unsent := _unconnected(causes)) is not None:  # nothing was asked
+            reason = masked(unsent, self.config)[:MOST_SAID]
+            return self._unreached(reason) or Refused(reason)
+        self.silent(reason := f"no answer: {masked(_said_by(causes[:2][-1]), self.config)[:MOST_SAID]}")
+        return Refused(reason, known=False)
+
+    def _unreached(self, reason: str) -> EmpathyEvalError | None:
+        """Notes that there was no connection; gives the error once there was none since the start for as long as is configured."""
+        self.reason, self._silent = reason, True
+        if self._unreached_since is None:
+            self._unreached_since = self._since
+        # A clock may be read a little before a wait has ended in full.
+        if self.connected or self.clock() + 0.001 < self._tried_until:
+            return None
+        where = f'endpoint "{self.config.endpoint}" ({urlsplit(address_of(self.config)).netloc})'
+        what = f"no connection to {where} for {span(self.config.unreachable_seconds)}, since the start: {reason}"
+        how = "see that the server runs, and that base_url and a proxy, if there is one, lead to it (unreachable_seconds is for how long)"
+        return giving_up(self.config, what, how)
+
+    def trouble(self, at: float) -> Trouble | None:
+        """What is to be told at a time of the clock, if nothing comes back and requests wait to be sent again."""
+        waiting, quiet = list(self.again.values()), at - self._since
+        if not waiting or not self._silent or (self.answered and quiet < QUIET):
+            return None
+        left = min(*waiting, self._tried_until) - at
+        lasts, more = (f" for {span(quiet)}", " more") if quiet >= 1 else ("", "")
+        words = f"{self.reason}{lasts}, trying " + (f"for {span(left)}{more}" if left >= 1 else "once more")
+        return Trouble(self.config.endpoint, self.reason, words)
+
+    def refused(self, refusal: Refused | NoAnswer) -> EmpathyEvalError | None:
+        """Notes that a request was refused; gives the error once it is clear that nothing will be answered."""
+        reason, failing, at = str(refusal), isinstance(refusal, Refused) and refusal.failing, self.clock()
+        self.silent(reason)
+        if self.answered:
+            return None
+        # The status alone: gateways put numbers of requests and times into their words.
+        status = reason.partition(":")[0]
+        self._alike = self._alike + 1 if status == self._last and isinstance(refusal, NoAnswer) else 1
+        self._last = status
+        self._failing_since = (self._failing_since or at) if failing else None
+        if isinstance(refusal, NoAnswer) and self._alike >= ALIKE:
+            return giving_up(self.config, f"the endpoint has refused the first {ALIKE} requests alike: {reason}", "mend what it names")
+        if self._failing_since is not None and at - self._failing_since >= FAILING_SECONDS:
+            what = f"the endpoint has answered nothing but errors of its own for {at - self._failing_since:.0f} s: {reason}"
+            return giving_up(self.config, what, "see to the server")
+        return None
