@@ -181,6 +181,8 @@ def _what(error: ValidationError) -> str:
             return f"{_quoted(error.instance)} is not of type {rule if isinstance(rule, str) else ' or '.join(rule)}"
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
             return f"{_quoted(error.instance)} is out of range ({error.validator} {rule})"
+        case "minItems" | "maxItems":
+            return f"has {len(error.instance)} entries, at {'least' if error.validator == 'minItems' else 'most'} {rule} are taken"
         case _:
             return error.message if len(error.message) < 200 else f"{error.message[:197]}..."
 

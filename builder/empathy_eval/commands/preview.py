@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
         return 0
     print_requests(made.requests)
     if made.stand_ins:
-        print(f"--- not in the ledger yet, so a seed dialogue stands in for rewriting: {', '.join(made.stand_ins)}")
+        print(f"--- not in the ledger yet, so a seed dialogue (or mere words) stands in for it: {', '.join(made.stand_ins)}")
     print(estimate_table(made.estimates))
     return 0
 

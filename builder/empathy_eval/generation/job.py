@@ -21,6 +21,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build_folder import provenance
 from empathy_eval.generation.checks.own import own_checks
 from empathy_eval.generation.items import Workshop
+from empathy_eval.generation.preview import try_templates
 from empathy_eval.generation.summary import Summary
 
 
@@ -114,16 +115,16 @@ class Dialogues:
         return Dialogues(replace(self.recipe, config=config))
 
     def found(self) -> Dialogues:
-        """With scorer, models and checks, so that a name that is wrong claims no folder."""
+        """With scorer, models and checks, so that a name that is wrong claims no folder; templates are tried out."""
         made, problems = list[Any](), list[Problem]()
-        for find in (_own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity)):
+        for find in (_own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity), try_templates):
             try:
                 made.append(find(self.recipe))
             except InputError as error:
                 problems += error.problems
         if problems:
             raise InputError(problems)
-        models, checks, _ = made
+        models, checks, *_ = made
         return Dialogues(replace(self.recipe, models=models, checks=dict(zip(self.recipe.config.own_checks, checks, strict=True))))
 
     def models(self, budget: Budget, stopped: Callable[[], EmpathyEvalError | None]) -> dict[str, Model]:
