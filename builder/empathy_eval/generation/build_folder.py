@@ -10,7 +10,7 @@ from typing import Any
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest, digest_file
-from empathy_eval.base.schemas import check, read_json, schema
+from empathy_eval.base.schemas import check, read_json, read_yaml, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.design.endpoints import Asks
@@ -52,7 +52,7 @@ def provenance(recipe: Recipe, checks: Sequence[Check]) -> dict[str, Any]:
         "configuration": config.published,
         "identity": config.identity,
         "templates": dict(sorted(recipe.prompts.hashes.items())),
-        "rules": {path.name: digest_file(path) for path in sorted(data_folder("rules").glob("*.yaml"))},
+        "rules": {path.name: digest(read_yaml(path, "rules")) for path in sorted(data_folder("rules").glob("*.yaml"))},
         "schemas": {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in KINDS.values())},
         "seeds": catalogue.seed_hash,
         "scenario_files": dict(catalogue.files),
