@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -46,12 +46,44 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Again:
+    """Answers of a ledger that a build would not use and would ask for again, by kind; ``exact`` if they were counted, else reckoned.
+
+    ``answers`` are all that somebody was asked for, ``tokens`` and ``dollars`` (None without prices) what those cost that are not used,
+    ``changed`` what is another than when they were asked for, as far as it is known.
+    """
+
+    kinds: Mapping[str, int]
+    answers: int
+    exact: bool
+    tokens: int
+    dollars: float | None
+    changed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        about = "" if self.exact else "about "
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())
+        dollars = "" if self.dollars is None else f", ${self.dollars:,.2f}"
+        changed = "; ".join(self.changed) or "templates, scenarios or settings; no folder of a build says what they were"
+        cost = f"about {self.tokens:,} tokens{dollars}"
+        return (
+            f"asks again for {about}{sum(self.kinds.values()):,} of {self.answers:,} answers in the ledger, {cost} ({kinds})\n"
+            f"  changed since: {changed}\n"
+            "  to use them, put it back as it was; to go on, do nothing: no answer is taken out of the ledger"
+        )
+
+
+@dataclass(frozen=True)
 class Preview:
-    """The first requests of a build, and the estimates of all of it. ``stand_ins`` names dialogues that a seed or words stand in for."""
+    """The first requests of a build, and the estimates of all of it. ``stand_ins`` names dialogues that a seed or words stand in for.
+
+    ``again`` is what a change asks again.
+    """
 
     requests: tuple[Request, ...]
     stand_ins: tuple[str, ...]
     estimates: tuple[Estimate, ...]
+    again: Again | None = None
 
 
 def preview(recipe: Recipe, ledger_path: Path | None, count: int) -> Preview:
