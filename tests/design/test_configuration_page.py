@@ -56,6 +56,10 @@ OTHER: dict[tuple[str, ...], Any] = {
     ("report", "shortcuts", "embedding"): "all-MiniLM-L6-v2",
 }
 UNTRIED = {("checks", "toxicity", "scorer"), ("checks", "toxicity", "checkpoint"), ("checks", "toxicity", "config"), ("checks", "own")}
+# What a part needs beside the key that is tried.
+NEEDED: dict[str, dict[str, Any]] = {
+    "prices": {"input": 1, "output": 1}, "meteor": {"synonyms": "none"}, "bertscore": {"model": "m", "layer": 1},
+}  # fmt: skip
 MODEL = {"kind": "openai", "model": "m", "max_tokens": 100, "base_url": "http://localhost:9/v1"}
 NEAR = {kind.name for kind in rewritings(controls=True) if kind.role == "near"}
 ASKED = {"no": set[str](), "the near variants": NEAR, "what this model is asked": NEAR}
@@ -91,7 +95,7 @@ def test_what_is_said_to_be_taken_where_a_key_is_left_out_is_taken(settings: typ
     found = SCRIPT["at"]("configuration", way)["properties"]
     for one in fields(settings):
         if one.name in found and "default" in found[one.name]:
-            taken = one.default_factory() if callable(one.default_factory) else one.default  # type: ignore[misc]
+            taken = one.default_factory() if callable(one.default_factory) else one.default
             assert found[one.name]["default"] == taken, one.name
 
 
@@ -100,9 +104,10 @@ def another(place: tuple[str, ...], raw: dict[str, Any]) -> Any:
     if place in OTHER:
         return OTHER[place]
     way, _ = LEAVES[place]
-    part, before = SCRIPT["at"]("configuration", way)["properties"][place[-1]], raw
+    part = SCRIPT["at"]("configuration", way)["properties"][place[-1]]
+    before: Any = raw
     for step in place:
-        before = before.get(step) if isinstance(before, dict) else None  # type: ignore[assignment]
+        before = before.get(step) if isinstance(before, dict) else None
     if "enum" in part:
         return next(value for value in part["enum"] if value not in (before, part.get("default")))
     told = part.get("default", part.get("minimum"))
@@ -115,15 +120,12 @@ def changed(raw: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str
     made = copy.deepcopy(raw)
     inside = made
     for step in place[:-1]:
-        inside = inside.setdefault(step, dict(NEEDED.get(step, {})))
+        inside = inside.setdefault(step, {**NEEDED.get(step, {})})
     inside[place[-1]] = value
     if value == "seeds":
         for name in ("dialogues", "surplus", "controls"):
             del made[name]
     return made
-
-
-NEEDED = {"prices": {"input": 1, "output": 1}, "meteor": {"synonyms": "none"}, "bertscore": {"model": "m", "layer": 1}}
 
 
 class Asked:

@@ -182,7 +182,7 @@ def _what(error: ValidationError) -> str:
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
             return f"{_quoted(error.instance)} is out of range ({error.validator} {rule})"
         case "minItems" | "maxItems":
-            return f"has {len(error.instance)} entries, at {'least' if error.validator == 'minItems' else 'most'} {rule} are taken"
+            return f"has {len(_instance(error))} entries, at {'least' if error.validator == 'minItems' else 'most'} {rule} are taken"
         case _:
             return error.message if len(error.message) < 200 else f"{error.message[:197]}..."
 

@@ -106,10 +106,10 @@ def _misused(path: Path, parsed: nodes.Template) -> Iterator[Problem]:
     """What a template has that a prompt is not made of, and what it lacks."""
     for node in parsed.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
         yield Problem(f"{path}: line {node.lineno}", "asks for another template", "write all of a prompt into its own file")
-    for node in parsed.body:
-        if isinstance(node, nodes.Block) and node.name not in (FIRST, "user"):
-            what = f'has a block "{node.name}", which no message is made of'
-            yield Problem(f"{path}: line {node.lineno}", what, "name it system or user")
+    for block in parsed.body:
+        if isinstance(block, nodes.Block) and block.name not in (FIRST, "user"):
+            what = f'has a block "{block.name}", which no message is made of'
+            yield Problem(f"{path}: line {block.lineno}", what, "name it system or user")
     if not any(node.name == "user" for node in parsed.find_all(nodes.Block)):
         yield Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}")
 
