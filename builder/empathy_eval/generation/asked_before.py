@@ -117,7 +117,8 @@ async def _lacking(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
         for plan in plans(config, job.recipe.catalogue, ids):
             await workshop.item(plan)
     finally:
-        for model in set(models.values()):
+        # Those of one's own were not asked, and are not to be closed before they are.
+        for model in {models[role] for role, one in config.models.items() if one.remote}:
             await model.close()
     return asker.unanswered - asker.answered
 
