@@ -1,4 +1,4 @@
-# make install: .venv with everything. make demo: a release from the curated seeds. make test, make check.
+# make install: .venv with everything. make demo: a release from the curated seeds. make test, make check, make docs.
 # make check-long: what make test tries on a sample, in full: kills, stops over Ray, odd answers, simulated metrics and raters.
 PYTHON ?= python3
 BIN := .venv/bin
@@ -7,7 +7,7 @@ DEMO := build/demo
 TESTS = OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not quiet" && \
 	$(BIN)/pytest -m quiet `grep -rl --include='test_*.py' 'mark\.quiet' tests`
 
-.PHONY: install demo test check check-long format clean
+.PHONY: install demo test check check-long format docs clean
 
 install: .venv/installed
 
@@ -31,6 +31,10 @@ check: .venv/installed
 
 check-long: .venv/installed
 	KILLS=100 STOPS=40 LONG=1 $(BIN)/pytest tests/completions/test_openai_endpoint.py tests/raters/test_judging.py tests/raters/test_teaching.py tests/generation/test_on_ray.py tests/journeys/test_strangers.py tests/evaluation/test_comparisons.py tests/raters/test_against_people.py tests/evaluation/test_page.py -k "kills or stop or interrupt or whatever_comes or two_metrics or scripted or very_many_people or everybody"
+
+# docs/configuration.md, from the descriptions in schemas/input.
+docs: .venv/installed
+	$(BIN)/python docs/configuration.py
 
 format: .venv/installed
 	$(BIN)/ruff check --fix .

@@ -51,6 +51,10 @@ def test_aliases_that_expand_are_refused_before_they_take_memory(tmp_path: Path)
         ("a: " + "9" * 5000, "holds a value that cannot be read"),
         ("a: !!python/object/apply:os.system [id]", "is not YAML: could not determine a constructor"),
         ("a: [1", "is not YAML"),
+        ("a: 1\nb: .nan", 'line 2: holds the number ".nan", which nothing can be reckoned with'),
+        ("a: [1, -.inf]", 'line 1: holds the number "-.inf"'),
+        ("a: 1.0e+400", 'line 1: holds the number "1.0e+400"'),
+        ("a: !!float nan", 'line 1: holds the number "nan"'),
     ],
 )
 def test_yaml_that_is_no_plain_file_is_refused_in_words(text: str, said: str, tmp_path: Path) -> None:

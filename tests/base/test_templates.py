@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import pickle
+import re
 import resource
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -55,7 +57,7 @@ def test_a_template_that_opens_a_file_opens_none_and_is_named(
     path.write_text(path.read_text().replace("{% block user %}", "{% block user %}{{ " + expression.format(place=place) + " }}"))
     assert main(["preview", str(demo()), "--templates", str(folder)]) == 2
     said = capsys.readouterr().err
-    assert "self_chat.md.j2: is stopped: access to attribute '__" in said and "Traceback" not in said
+    assert re.search(r"self_chat\.md\.j2: line \d+: is stopped: access to attribute '__", said) and "Traceback" not in said
     assert not place.exists()
 
 
@@ -126,7 +128,7 @@ def test_a_large_text_takes_no_memory_while_it_is_compiled(folder: Path) -> None
         capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent.parent,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30)),
     )  # fmt: skip
-    assert "InputError: repair.md.j2: is stopped: it would make more than 50,000,000 signs" in told.stderr
+    assert "InputError: repair.md.j2: line 1: is stopped: it would make more than 50,000,000 signs" in told.stderr
 
 
 def test_brackets_without_end_are_refused(folder: Path) -> None:
@@ -139,6 +141,29 @@ def test_a_filter_that_fills_memory_is_not_there(folder: Path) -> None:
     (folder / "repair.md.j2").write_text(REPAIR.format("{{ 'a' | center(10 ** 10) }}"))
     with pytest.raises(InputError, match="No filter named 'center'"):
         load_prompts(folder)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What a template is given."""
+
+    least: int = 1
+    most: int = 2
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("a\nb {{ one.mots }}", 'it.md.j2: line 2: cannot be rendered: "mots" is not known, use one of least, most'),
+        ("\n\n{{ two.colour }}", 'it.md.j2: line 3: cannot be rendered: "colour" is not known, use one of color, size'),
+        ("{{ one['mots'] }}", '"mots" is not known, use one of least, most'),
+        ("{{ three }}", "it.md.j2: line 1: cannot be rendered: 'three' is undefined"),
+        ("{% macro m() %}\n{{ 1 / 0 }}{% endmacro %}\n\n{{ m() }}", "it.md.j2: line 2: cannot be rendered: division by zero"),
+        ("{{ '\\ud800' }}", "it.md.j2: cannot be rendered: it writes half a sign ('\\ud800')"),
+    ],
+)
+def test_a_typo_is_told_with_its_line_and_what_is_known_there(source: str, said: str) -> None:
+    assert said in refused(source, one=Given(), two={"size": 1, "color": 2})
 
 
 @pytest.mark.parametrize("way", ['{% include "other.md.j2" %}', '{% import "other.md.j2" as o %}', '{% from "../x" import y %}'])
@@ -161,7 +186,7 @@ def test_what_lies_outside_the_folder_of_a_template_is_not_read(tmp_path: Path) 
     for name in ("link", "../secret", str(tmp_path / "secret")):
         (inside / "odd.md.j2").write_text(f'{{% include "{name}" %}}')
         odd = environment(inside).get_template("odd.md.j2")
-        with pytest.raises(InputError, match=r"odd\.md\.j2: is stopped"):
+        with pytest.raises(InputError, match=r"^odd\.md\.j2: line 1: is stopped"):
             rendered("odd.md.j2", lambda odd=odd: odd.root_render_func(odd.new_context({})))  # type: ignore[misc]
 
 

@@ -1,6 +1,8 @@
 """Configurations: what is refused, what an override does, what belongs to a build's identity."""
 
+import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from empathy_eval.base.errors import InputError
@@ -81,3 +83,24 @@ def test_the_reports_metrics_are_named_once_each_and_meteors_synonyms_are_known(
     assert load_configuration(demo_file(tmp_path, report=report)).raw["report"] == report
     said = refused(demo_file(tmp_path, report={"bootstrap": 10, "metrics": ["bleu", "bleu"], "meteor": {"synonyms": "all"}}))
     assert "report: metrics" in said and 'report: meteor: synonyms: "all" is not known' in said
+
+
+@pytest.mark.parametrize(
+    ("parameters", "said"),
+    [
+        ({1: 2}, "parameters: 1 is not of type string"),
+        ({"x": {1: 2, "a": 1}}, "parameters: x: 1 is not of type string"),
+        ({"until": datetime.date(2026, 1, 1)}, 'parameters: until: "2026-01-01" is not of type'),
+        ({"stream": True}, "parameters: "),
+    ],
+)
+def test_parameters_that_no_request_could_hold_are_refused_in_words(parameters: dict[Any, Any], said: str, tmp_path: Path) -> None:
+    told = refused(demo_file(tmp_path, models=all_three({**ENDPOINT, "parameters": parameters})))
+    assert f"config.yaml: models: near: {said}" in told
+
+
+def test_a_limit_that_no_ledger_could_hold_and_a_wrong_kind_of_value_are_told_with_how_to_mend_them(tmp_path: Path) -> None:
+    told = refused(demo_file(tmp_path, turns=5, checks=None, models=all_three({**ENDPOINT, "max_tokens": 10**30})))
+    assert "max_tokens: 1000000000000000000000000000000 is out of range (maximum 1000000000)" in told
+    assert "Fix: use a whole number from 1 to 1,000,000,000" in told
+    assert "turns: 5 is not of type object\n  Fix: write its settings under it, as name: value" in told

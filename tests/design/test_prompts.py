@@ -36,6 +36,15 @@ def test_broken_syntax_and_a_missing_block_come_at_once(folder: Path) -> None:
     assert len(caught.value.problems) == 2
 
 
+def test_a_block_that_no_message_is_made_of_is_named(folder: Path) -> None:
+    path = folder / "near_apathetic.md.j2"
+    path.write_text(path.read_text().replace("{% block system %}", "{% block sytem %}"))
+    with pytest.raises(InputError, match=r'near_apathetic\.md\.j2: line 1: has a block "sytem", which no message is made of'):
+        load_prompts(folder)
+    path.write_text("{% block user %}{% block inner %}{{ reference }}{% endblock %}{% endblock %}")
+    assert load_prompts(folder).render("near_apathetic", reference="As it is.") == [{"role": "user", "content": "As it is."}]
+
+
 def test_a_missing_template_is_named(folder: Path) -> None:
     (folder / "repair.md.j2").unlink()
     with pytest.raises(InputError, match=r"repair\.md\.j2: cannot be read"):

@@ -200,8 +200,8 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "a sign of a terminal in a criterion": (lambda value: first(value).update(name="a\x1b[31m"), 'name: "a\\u001b[31m" does not match'),
     "a quote in a criterion": (lambda value: first(value).update(name='a"b'), "quotes and blanks"),
     "a name without end": (lambda value: value.update(name="x" * 101), "write up to 100 letters"),
-    "a bound without end": (lambda value: first(value)["scale"].update(to=float("inf")), "to: Infinity is out of range"),
-    "a bound that is no number": (lambda value: first(value)["scale"].update({"from": float("nan")}), "from nan to 2 is not between nan"),
+    "a bound without end": (lambda value: first(value)["scale"].update(to=float("inf")), 'holds the number ".inf"'),
+    "a bound that is no number": (lambda value: first(value)["scale"].update({"from": float("nan")}), 'holds the number ".nan"'),
     "a bound of 400 digits": (lambda value: first(value)["scale"].update(to=10**400), "is out of range (maximum 1000000000)"),
     "too many criteria": (
         lambda value: value.update(criteria=[first(value) | {"name": f"c{n}"} for n in range(101)]), "at most 100 criteria",

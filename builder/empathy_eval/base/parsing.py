@@ -17,6 +17,18 @@ try:
 except ImportError:  # PyYAML built without libyaml: the same result, slower
     from yaml import SafeLoader  # type: ignore[assignment]
 
+
+class Loader(SafeLoader):
+    """A safe loader of numbers that JSON has too: no setting is infinite, or no number."""
+
+    def finite(self, node: yaml.ScalarNode) -> float:
+        """The value of a floating-point number."""
+        if not math.isfinite(value := self.construct_yaml_float(node)):
+            raise Refused(f'holds the number "{node.value[:40]}", which nothing can be reckoned with', node.start_mark.line + 1)
+        return value
+
+
+Loader.add_constructor("tag:yaml.org,2002:float", Loader.finite)
 MOST_BYTES = 2**28
 DEEPEST = 64
 # Values that aliases may add to those that are written out.
@@ -67,7 +79,9 @@ def yaml_value(text: str) -> Any:
     """
     _look_through(text)
     try:
-        return yaml.load(text, Loader=SafeLoader)  # noqa: S506 (a safe one)
+        return yaml.load(text, Loader=Loader)  # noqa: S506 (a safe one)
+    except Refused:
+        raise
     except (ValueError, TypeError, OverflowError, RecursionError) as error:  # a date that is none, a number of 5,000 digits
         raise Refused(f"holds a value that cannot be read: {error}") from error
 

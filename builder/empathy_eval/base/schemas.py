@@ -181,6 +181,8 @@ def _what(error: ValidationError) -> str:
             return f"{_quoted(error.instance)} is not of type {rule if isinstance(rule, str) else ' or '.join(rule)}"
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":
             return f"{_quoted(error.instance)} is out of range ({error.validator} {rule})"
+        case "minItems" | "maxItems":
+            return f"has {len(_instance(error))} entries, at {'least' if error.validator == 'minItems' else 'most'} {rule} are taken"
         case _:
             return error.message if len(error.message) < 200 else f"{error.message[:197]}..."
 
@@ -197,8 +199,9 @@ def _fix(error: ValidationError) -> str:
         case "enum":
             return "use one of " + ", ".join(str(value) for value in rule)
         case _:
-            note = error.schema.get("description") if isinstance(error.schema, dict) else None
-            return str(note) if note else "write it as the schema says"
+            told = error.schema if isinstance(error.schema, dict) else {}
+            # Where the description explains, how to mend it stands apart, under a name that editors know too.
+            return str(told.get("errorMessage") or told.get("description") or "write it as the schema says")
 
 
 def _instance(error: ValidationError) -> Any:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
+from types import TracebackType
 
 import jinja2
 from jinja2.exceptions import SecurityError
@@ -12,6 +13,21 @@ from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error
 from empathy_eval.base.sandbox import Sandbox, bounded, no_more
 
 FIX = "a template reads what it is given, within bounds, and calls plain methods of texts, lists and mappings: mend it"
+# Names that are told where one is not known.
+SHOWN = 30
+
+
+class Missing(jinja2.StrictUndefined):
+    """A name that is not there, told with those that are."""
+
+    __slots__ = ()
+
+    @property
+    def _undefined_message(self) -> str:
+        of = self._undefined_obj
+        known = list(of) if isinstance(of, dict) else getattr(of, "__dataclass_fields__", ())
+        names = ", ".join(sorted(map(str, known))[:SHOWN])
+        return f'"{self._undefined_name}" is not known, use one of {names}' if names else super()._undefined_message
 
 
 class Within(jinja2.FileSystemLoader):
@@ -32,7 +48,7 @@ def environment(folder: Path | None) -> jinja2.Environment:
     """A sandbox over a folder (none: a template stands alone). Only ``*.html.j2`` is escaped: prompts and cards are plain text."""
     return Sandbox(
         loader=Within(folder) if folder else None,
-        undefined=jinja2.StrictUndefined,
+        undefined=Missing,
         autoescape=jinja2.select_autoescape(["html.j2"], default_for_string=False, default=False),
         trim_blocks=True,
         lstrip_blocks=True,
@@ -59,11 +75,33 @@ def rendered(where: object, pieces: Callable[[], Iterable[str]]) -> str:
         raise
     except Exception as error:  # a stranger's template may fail in any way
         raise refusal(where, error) from error
-    return "".join(found)
+    text = "".join(found)
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise refusal(where, ValueError(f"it writes half a sign ({text[error.start]!a})")) from error
+    return text
 
 
 def refusal(where: object, error: Exception) -> InputError:
     """The error for a template that was stopped, or that failed."""
     said = " ".join(str(error).split()) or type(error).__name__
     what = "is stopped" if isinstance(error, SecurityError | OverflowError | jinja2.TemplateNotFound) else "cannot be rendered"
-    return input_error(where, f"{what}: {said if len(said) <= 200 else f'{said[:197]}...'}", FIX)
+    return input_error(f"{where}{_line(where, error)}", f"{what}: {said if len(said) <= 200 else f'{said[:197]}...'}", FIX)
+
+
+def _line(where: object, error: BaseException) -> str:
+    """The line of the template in which it happened, with its name where it is another one's; empty if that cannot be known."""
+    lines = [
+        f"{f': {template.name}' if template.name not in (None, where) else ''}: line {template.get_corresponding_lineno(trace.tb_lineno)}"
+        for trace in _frames(error)
+        if isinstance(template := trace.tb_frame.f_globals.get("__jinja_template__"), jinja2.Template)
+    ]
+    return lines[-1] if lines else ""
+
+
+def _frames(error: BaseException) -> Iterator[TracebackType]:
+    trace = error.__traceback__
+    while trace:
+        yield trace
+        trace = trace.tb_next

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.errors import plain
 from empathy_eval.commands.options import add_recipe, as_recipe, recipe_of
 
 if TYPE_CHECKING:
@@ -20,14 +21,18 @@ if TYPE_CHECKING:
 def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n: int = 1) -> Preview:
     """The exact requests of the first ``n`` items of a build, and an estimate of all of it; nothing is sent.
 
-    The recipe may be the path of a configuration or the name of a packaged one. With a ledger the estimate uses its averages.
+    The recipe may be the path of a configuration or the name of a packaged one. With a ledger the estimate uses its averages, and
+    ``again`` says what of its answers would not be used.
 
     Raises:
         InputError: for a recipe that is not valid, or a ledger that cannot be opened.
     """
+    from empathy_eval.generation.asked_before import asked_again
     from empathy_eval.generation.preview import preview
 
-    return preview(as_recipe(recipe), Path(ledger) if ledger else None, n)
+    read, path = as_recipe(recipe), Path(ledger) if ledger else None
+    made = preview(read, path, n)
+    return replace(made, again=asked_again(read, path, [path.parent]) if path else None)
 
 
 def add(verbs: Any) -> None:
@@ -40,7 +45,7 @@ def add(verbs: Any) -> None:
     )
     add_recipe(verb)
     verb.add_argument("-n", type=int, default=1, metavar="N", help="items whose requests are shown (default: 1; 0 shows only the estimate)")
-    verb.add_argument("--ledger", type=Path, metavar="PATH", help="a ledger to learn from; it is not changed")
+    verb.add_argument("--ledger", type=Path, metavar="PATH", help="a ledger to learn from, and to say what of it would be asked again")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
     verb.set_defaults(run=run)
 
@@ -50,12 +55,15 @@ def run(options: argparse.Namespace) -> int:
     made = preview(recipe_of(options), ledger=options.ledger, n=options.n)
     if options.json:
         requests, estimates = requests_json(made.requests), [asdict(one) for one in made.estimates]
-        print(json.dumps({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates}, indent=2))
+        again = asdict(made.again) if made.again else None
+        print(json.dumps({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates, "again": again}, indent=2))
         return 0
     print_requests(made.requests)
     if made.stand_ins:
-        print(f"--- not in the ledger yet, so a seed dialogue stands in for rewriting: {', '.join(made.stand_ins)}")
+        print(f"--- not in the ledger yet, so a seed dialogue (or mere words) stands in for it: {', '.join(made.stand_ins)}")
     print(estimate_table(made.estimates))
+    if made.again:
+        print(plain(str(made.again)))
     return 0
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import logging
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from empathy_eval.generation.course import Course
     from empathy_eval.generation.job import Job
     from empathy_eval.generation.summary import Handed, Summary
+
+LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -63,12 +66,24 @@ def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
     """
     from empathy_eval.base.stopping import beside_loops
     from empathy_eval.generation.build import Run
+    from empathy_eval.generation.build_folder import LEDGER
     from empathy_eval.generation.course import Course
 
     ledger = Path(ways.ledger) if ways.ledger else None
     run = Run(ledger, ways.offline, ways.budget_usd, ways.budget_tokens, ways.part, progress=ways.progress, course=ways.course or Course())
+    if not ways.offline:
+        _warn(what, folder, ledger or folder / LEDGER)
     way = _over_ray if ways.engine == "ray" else _here
     return beside_loops(lambda: way(what, folder, run, ways))
+
+
+def _warn(what: Recipe | Job, folder: Path, ledger: Path) -> None:
+    """Says what a change asks again of answers that are there, before anything is sent."""
+    from empathy_eval.design.recipe import Recipe
+    from empathy_eval.generation.asked_before import asked_again
+
+    if isinstance(what, Recipe) and (again := asked_again(what, ledger, [folder, ledger.parent])):
+        LOG.warning("%s", plain(f"{ledger}: {again}"))
 
 
 def _over_ray(what: Recipe | Job, folder: Path, run: Run, ways: Ways) -> Handed:

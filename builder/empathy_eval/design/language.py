@@ -10,7 +10,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import Configuration
@@ -33,9 +33,9 @@ BRING = "write it, let somebody who speaks the language review it, and bring its
 
 @dataclass(frozen=True)
 class Rules:
-    """A file of rules: where it is, the SHA-256 of its bytes, and what it says, which goes to other processes with it."""
+    """A file of rules: where it is, the hash of what it says, and what it says, which goes to other processes with it."""
 
-    sha256: str
+    digest: str
     where: str = field(compare=False)
     said: list[dict[str, Any]] = field(compare=False)
 
@@ -49,8 +49,8 @@ class Language:
 
     @property
     def hashes(self) -> dict[str, str]:
-        """The SHA-256 of each file of rules, by its name."""
-        return {f"{name}.yaml": self.rules[name].sha256 for name in sorted(self.rules)}
+        """The hash of what each file of rules says, by its name."""
+        return {f"{name}.yaml": self.rules[name].digest for name in sorted(self.rules)}
 
 
 def load_language(code: str = ENGLISH, folder: Path | None = None) -> Language:
@@ -68,7 +68,8 @@ def load_language(code: str = ENGLISH, folder: Path | None = None) -> Language:
         path = where / f"{name}.yaml"
         try:
             if path.is_file():
-                rules[name] = Rules(digest_file(path), str(path), read_yaml(path, "rules"))
+                said = read_yaml(path, "rules")
+                rules[name] = Rules(digest(said), str(path), said)
         except InputError as error:
             problems += error.problems
     if problems:

@@ -76,16 +76,17 @@ def _unknown_strategies(turns: Sequence[Speaks], taxonomy: Taxonomy) -> Iterator
 
 def _ends(helper: Sequence[tuple[int, str]], taxonomy: Taxonomy) -> Iterator[Breach]:
     phases = [taxonomy.phase_of(strategy) for _, strategy in helper]
-    if phases and phases[0] != "exploration":
+    first, last = taxonomy.phases[0], taxonomy.phases[-1]
+    if phases and phases[0] != first:
         place, strategy = helper[0]
-        yield Breach(
-            "first_helper_turn", place, f'strategy "{strategy}" ({phases[0]}) in the first helper turn', "explore first: RS or Cla"
-        )
+        fix = f"explore first: {' or '.join(taxonomy.in_phase(first))}"
+        yield Breach("first_helper_turn", place, f'strategy "{strategy}" ({phases[0]}) in the first helper turn', fix)
     for place, strategy in helper[-2:]:
         phase = taxonomy.phase_of(strategy)
-        if phase != "action":
+        if phase != last:
             what = f'strategy "{strategy}" ({phase}) in one of the last two helper turns'
-            yield Breach("last_helper_turns", place, what, "use an action strategy there")
+            fix = "use an action strategy there" if last == "action" else f"use a strategy of {last} there"
+            yield Breach("last_helper_turns", place, what, fix)
     for phase in taxonomy.phases:
         if phase not in phases:
             fix = "give at least one helper turn a strategy of it"

@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -29,8 +29,8 @@ INTERLEAVED = 0.35
 T = TypeVar("T")
 
 
-def plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
-    """All plans of a build, in plan order: by scenario, then by index.
+def plans(config: Configuration, catalogue: Catalogue, only: Collection[str] | None = None) -> Iterator[Plan]:
+    """All plans of a build, or ``only`` those of some dialogues, in plan order: by scenario, then by index.
 
     Raises:
         InputError: if ``plan: seeds`` finds no seed dialogue.
@@ -38,12 +38,13 @@ def plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
     if config.plan == "drawn":
         for number, found in places(config, catalogue).items():
             for index, place in enumerate(found):
-                yield drawn_plan(config.seed, number, index, catalogue, config.rules, controls_at(config, place))
+                if only is None or f"{number:03d}-{index:05d}" in only:
+                    yield drawn_plan(config.seed, number, index, catalogue, config.rules, controls_at(config, place))
         return
     if not quotas(config, catalogue):
         raise input_error("scenarios", "no scenario has a seed dialogue", "add one, or write plan: drawn")
     for scenario in catalogue.scenarios:
-        if scenario.seed:
+        if scenario.seed and (only is None or f"{scenario.number:03d}-seed" in only):
             yield seed_plan(scenario.number, scenario.seed, catalogue, config.language)
 
 
@@ -54,7 +55,7 @@ def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn
     if scenario is None or (config.plan == "seeds") != (index == "seed"):
         return None
     if config.plan == "seeds":
-        return seed_plan(scenario.number, scenario.seed, catalogue) if scenario.seed else None
+        return seed_plan(scenario.number, scenario.seed, catalogue, config.language) if scenario.seed else None
     found = (places(config, catalogue) if drawn is None else drawn)[scenario.number]
     if not re.fullmatch("[0-9]{5,9}", index) or int(index) >= len(found):
         return None

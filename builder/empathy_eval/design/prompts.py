@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,13 +90,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
             continue
         except (RecursionError, SyntaxError, MemoryError) as error:  # brackets in brackets without end
             raise refusal(path, error) from error
-        problems += [
-            Problem(f"{path}: line {node.lineno}", "asks for another template", "write all of a prompt into its own file")
-            for node in parsed.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends))
-        ]
-        problems += _unknown_variables(path, parsed, source, allowed | {"self"})
-        if "user" not in template.blocks:
-            problems.append(Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}"))
+        problems += [*_misused(path, parsed), *_unknown_variables(path, parsed, source, allowed | {"self"})]
         templates[kind], sources[kind] = template, source
     if problems:
         raise InputError(problems)
@@ -106,6 +100,18 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
 def _compiled(sources: dict[str, str], hashes: dict[str, str]) -> Prompts:
     compiler = environment(None)
     return Prompts({kind: compiler.from_string(source) for kind, source in sources.items()}, hashes, sources)
+
+
+def _misused(path: Path, parsed: nodes.Template) -> Iterator[Problem]:
+    """What a template has that a prompt is not made of, and what it lacks."""
+    for node in parsed.find_all((nodes.Include, nodes.Import, nodes.FromImport, nodes.Extends)):
+        yield Problem(f"{path}: line {node.lineno}", "asks for another template", "write all of a prompt into its own file")
+    for block in parsed.body:
+        if isinstance(block, nodes.Block) and block.name not in (FIRST, "user"):
+            what = f'has a block "{block.name}", which no message is made of'
+            yield Problem(f"{path}: line {block.lineno}", what, "name it system or user")
+    if not any(node.name == "user" for node in parsed.find_all(nodes.Block)):
+        yield Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}")
 
 
 def _unknown_variables(path: Path, parsed: jinja2.nodes.Template, source: str, allowed: frozenset[str]) -> list[Problem]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.hashing import derived_random, digest, digest_file
+from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import FAR
 from empathy_eval.design.personas import Personas, load_personas
@@ -74,7 +74,7 @@ class Catalogue:
     """The taxonomy and all scenarios, by number; ``seed_hash`` names the content of all seed dialogues.
 
     ``personas`` is what seekers and lengths are drawn from, ``telltale`` the words that rewriters are told to do without, and
-    ``files`` the SHA-256 of each file that is no scenario.
+    ``files`` the digest of what each file says that is no scenario.
     """
 
     taxonomy: Taxonomy
@@ -170,7 +170,7 @@ def load_catalogue(folder: Path | None = None) -> Catalogue:
     if not scenarios:
         raise input_error(folder, "holds no scenario file", "add NNN-<slug>.yaml files")
     ordered = tuple(sorted(scenarios, key=lambda scenario: scenario.number))
-    files = {name: digest_file(folder / name) for name in COMMON if (folder / name).is_file()}
+    files = {name: digest(read_yaml(folder / name, Path(name).stem)) for name in COMMON if (folder / name).is_file()}
     return Catalogue(taxonomy, ordered, digest([[number, raw[number]] for number in sorted(raw)]), personas, telltale, files)
 
 

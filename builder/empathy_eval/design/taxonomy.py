@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 
@@ -75,10 +78,45 @@ class Taxonomy:
 def load_taxonomy(folder: Path | None = None) -> Taxonomy:
     """Reads ``taxonomy.yaml`` of a scenario folder (by default the project's own).
 
+    One of one's own says in its own words what phases and strategies are; a release calls them what the project does.
+
     Raises:
-        InputError: if the file is missing or not valid.
+        InputError: if the file is missing or not valid, if names repeat, or if a strategy is none that a release has in that phase.
     """
-    content = read_yaml((folder or data_folder("scenarios")) / "taxonomy.yaml", "taxonomy")
+    own = data_folder("scenarios")
+    path = (folder or own) / "taxonomy.yaml"
+    taxonomy = _read(path)
+    problems = [*_repeated(taxonomy, path), *(_unknown(taxonomy, _read(own / "taxonomy.yaml"), path) if path.parent != own else ())]
+    if problems:
+        raise InputError(problems)
+    return taxonomy
+
+
+def _read(path: Path) -> Taxonomy:
+    content = read_yaml(path, "taxonomy")
     strategies = tuple(Strategy(phase=phase["name"], **one) for phase in content["phases"] for one in phase["strategies"])
     manners, devices = (tuple(Way(**one) for one in content.get(name, ())) for name in ("manners", "devices"))
     return Taxonomy(tuple(phase["name"] for phase in content["phases"]), strategies, manners, devices)
+
+
+def _repeated(taxonomy: Taxonomy, path: Path) -> Iterator[Problem]:
+    """What goes by the name of another one."""
+    named = {
+        "phases": taxonomy.phases,
+        "strategies": [one.abbreviation for one in taxonomy.strategies],
+        **{kind: [one.name for one in getattr(taxonomy, kind)] for kind in ("manners", "devices")},
+    }
+    for kind, names in named.items():
+        for name in [name for name, count in Counter(names).items() if count > 1]:
+            yield Problem(f"{path}: {kind}", f'has "{name}" twice', "give each a name of its own")
+
+
+def _unknown(taxonomy: Taxonomy, released: Taxonomy, path: Path) -> Iterator[Problem]:
+    """Strategies that no release has, or has in another phase: only their wording is free."""
+    for phase, wanted in zip(taxonomy.phases, released.phases, strict=True):
+        known = released.in_phase(wanted)
+        for strategy in taxonomy.in_phase(phase):
+            if strategy not in known:
+                what = f'strategy "{strategy}" is none that a release has in this phase ("{wanted}" there)'
+                fix = f"use some of {', '.join(known)}, which you may name and define in your own words"
+                yield Problem(f"{path}: phases: {phase}", what, fix)

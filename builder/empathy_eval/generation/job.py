@@ -22,7 +22,7 @@ from empathy_eval.generation.build_folder import provenance
 from empathy_eval.generation.checks.own import own_checks
 from empathy_eval.generation.items import Workshop
 from empathy_eval.generation.patterns import Patterns, load_patterns
-from empathy_eval.generation.preview import kinds_of
+from empathy_eval.generation.preview import kinds_of, try_templates
 from empathy_eval.generation.summary import Summary
 
 
@@ -120,9 +120,9 @@ class Dialogues:
         return Dialogues(replace(self.recipe, config=config))
 
     def found(self) -> Dialogues:
-        """With scorer, models, checks and patterns, so that a name that is wrong claims no folder."""
+        """With scorer, models, checks and patterns, so that a name that is wrong claims no folder; templates are tried out."""
         made, problems = list[Any](), list[Problem]()
-        for find in (_own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity), _patterns):
+        for find in (_own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity), _patterns, try_templates):
             try:
                 made.append(find(self.recipe))
             except InputError as error:

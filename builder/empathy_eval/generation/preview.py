@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from empathy_eval.generation.outcomes import Dialogue, Turn
 
 # Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
 # have 28.7 words, about 40 tokens, and JSON adds to them.
-BYTES_A_TOKEN, TOKENS_A_TURN, TOKENS_A_VARIANT = 4, 55, 50
+BYTES_A_TOKEN, TOKENS_A_TURN, TOKENS_A_VARIANT, WORDS_A_TURN = 4, 55, 50, 29
 SECONDS_A_REQUEST, SECONDS_A_TOKEN = 0.5, 0.02
 # Items whose requests are rendered to learn the size of a request.
 RENDERED = 5
@@ -45,19 +45,51 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Again:
+    """Answers of a ledger that a build would not use and would ask for again, by kind; ``exact`` if they were counted, else reckoned.
+
+    ``answers`` are all that somebody was asked for, ``tokens`` and ``dollars`` (None without prices) what those cost that are not used,
+    ``changed`` what is another than when they were asked for, as far as it is known.
+    """
+
+    kinds: Mapping[str, int]
+    answers: int
+    exact: bool
+    tokens: int
+    dollars: float | None
+    changed: tuple[str, ...]
+
+    def __str__(self) -> str:
+        about = "" if self.exact else "about "
+        kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())
+        dollars = "" if self.dollars is None else f", ${self.dollars:,.2f}"
+        changed = "; ".join(self.changed) or "templates, scenarios or settings; no folder of a build says what they were"
+        cost = f"about {self.tokens:,} tokens{dollars}"
+        return (
+            f"asks again for {about}{sum(self.kinds.values()):,} of {self.answers:,} answers in the ledger, {cost} ({kinds})\n"
+            f"  changed since: {changed}\n"
+            "  to use them, put it back as it was; to go on, do nothing: no answer is taken out of the ledger"
+        )
+
+
+@dataclass(frozen=True)
 class Preview:
-    """The first requests of a build, and the estimates of all of it. ``stand_ins`` names dialogues that a seed stands in for."""
+    """The first requests of a build, and the estimates of all of it. ``stand_ins`` names dialogues that a seed or words stand in for.
+
+    ``again`` is what a change asks again.
+    """
 
     requests: tuple[Request, ...]
     stand_ins: tuple[str, ...]
     estimates: tuple[Estimate, ...]
+    again: Again | None = None
 
 
 def preview(recipe: Recipe, ledger_path: Path | None, count: int) -> Preview:
     """Renders the requests of the first ``count`` items, and estimates the build.
 
     A self-chat request is exactly the one a build sends. So are rewriting requests where the ledger holds the dialogue; elsewhere
-    a seed dialogue stands in for it.
+    a seed dialogue stands in for it, or words that say nothing where there is no seed.
 
     Raises:
         InputError: if the ledger cannot be opened.
@@ -83,7 +115,7 @@ class Items:
         """All first-sample requests of an item."""
         dialogue, turns = self.dialogue(plan), plan.turns
         if dialogue is None:
-            dialogue, turns = self._stand_in(plan)
+            dialogue, turns = stand_in(plan, self.recipe)
         found = [self._self_chat(plan)]
         for scene in rewriting.scenes(dialogue, turns, self.recipe.language):
             for kind in kinds_of(scene.planned, self.config):
@@ -101,16 +133,6 @@ class Items:
             return None
         turns = tuple(Turn(turn["role"], turn["text"], turn["strategy"]) for turn in value["turns"])
         return Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "")
-
-    def _stand_in(self, plan: Plan) -> tuple[Dialogue, tuple[PlannedTurn, ...]]:
-        seeds = [one for one in self.catalogue.scenarios if one.seed]
-        scenario = next((one for one in seeds if one.number == plan.scenario_id), seeds[0])
-        seed = scenario.seed
-        if seed is None:  # seeds holds only scenarios with one
-            raise LookupError(scenario.file_name)
-        turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
-        dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, seed.description, turns, (), "seed", "", "")
-        return dialogue, seed_plan(scenario.number, seed, self.catalogue, self.config.language).turns
 
     def _self_chat(self, plan: Plan) -> Request:
         return self._request(SELF_CHAT, self_chat.messages(self.recipe, plan), About(plan.dialogue_id, SELF_CHAT.name))
@@ -145,6 +167,33 @@ class Items:
         turns = (self.config.rules.min_turns + self.config.rules.max_turns) / 2
         written = TOKENS_A_VARIANT if kind.variant else turns * TOKENS_A_TURN
         return *assumed(sizes, written), 1.0, False
+
+
+def stand_in(plan: Plan, recipe: Recipe) -> tuple[Dialogue, tuple[PlannedTurn, ...]]:
+    """What rewriting requests are shown with before there is a dialogue: a seed, of the same scenario if it has one; else mere words."""
+    seeds = [(one.number, one.seed) for one in recipe.catalogue.scenarios if one.seed]
+    if not seeds:
+        said = (" ".join(["word"] * (turn.lengths.get("reference") or WORDS_A_TURN)) for turn in plan.turns)
+        turns = tuple(Turn(turn.role, text, turn.strategy) for turn, text in zip(plan.turns, said, strict=True))
+        return Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "seed", "", ""), plan.turns
+    number, seed = next((one for one in seeds if one[0] == plan.scenario_id), seeds[0])
+    turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
+    dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, seed.description, turns, (), "seed", "", "")
+    return dialogue, seed_plan(number, seed, recipe.catalogue, recipe.config.language).turns
+
+
+def try_templates(recipe: Recipe) -> None:
+    """Renders a request of each kind, so that a template that cannot be rendered is known before anything is paid for.
+
+    Raises:
+        InputError: for such a template, and for a plan that cannot be drawn.
+    """
+    plan = next(plans(recipe.config, recipe.catalogue))
+    self_chat.messages(recipe, plan)
+    scene, *_ = rewriting.scenes(*stand_in(plan, recipe), recipe.language)
+    for kind in rewritings(controls=True):
+        rewriting.messages(recipe, kind, scene)
+    recipe.prompts.render("repair", violations=["what is wrong"])
 
 
 def kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:

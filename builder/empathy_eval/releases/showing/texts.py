@@ -32,7 +32,7 @@ class Texts:
     @property
     def _scores(self) -> dict[str, float]:
         known = {self.dialogue.turns[one.turn].text: one.reference_toxicity for one in self.outcome.pairs}
-        return (self.trace.scores if self.trace else {}) | known
+        return (self.trace.scores if self.trace else {}) | {text: score for text, score in known.items() if score is not None}
 
     def whole(self) -> tuple[Text, ...]:
         """The description with the checks of the dialogue, then its turns."""
