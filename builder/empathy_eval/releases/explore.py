@@ -8,24 +8,26 @@ from __future__ import annotations
 
 import base64
 import io
+import os
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.files import data_folder
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.inline import csp, embedded_json
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.tabular import readable, refuse_absurd, schema_of, table_batches
 from empathy_eval.base.templates import environment
-from empathy_eval.design.dataset import SPLITS, column, configs_of, file_of, read_tables
+from empathy_eval.design.dataset import SPLITS, column, configs_of, file_of, read_manifest, read_tables
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.text_scores import ITEMS, NAMED
 from empathy_eval.releases.verify_rows import RESTORE
@@ -77,6 +79,27 @@ def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME) -> str:
         reader=(source / "reader.min.js").read_text(encoding="utf-8"),
         script="\n".join((source / name).read_text(encoding="utf-8") for name in SCRIPTS),
     ) + "\n"  # fmt: skip
+
+
+def hub_address(name: str) -> str:
+    """Where the Hub gives the files of ``owner/name@revision``."""
+    repo, _, revision = name.rpartition("@")
+    return f"https://huggingface.co/datasets/{repo}/resolve/{revision}/"
+
+
+def write_page(folder: Path, out: Path, base: str | None = None) -> None:
+    """Writes the page of a release into a file beside it; ``base`` is the release's address, by default its folder as seen from there.
+
+    Raises:
+        InputError: if the folder is no release, or ``out`` lies in it, is a folder, or holds something else than such a page.
+    """
+    facts, target = read_manifest(folder), out.resolve()
+    if target.is_relative_to(folder.resolve()):
+        raise input_error(out, "lies in the release, whose manifest names every file of it", "name another file with --out")
+    if out.exists() and not (out.is_file() and HELD.search(out.read_text(encoding="utf-8", errors="replace"))):
+        raise input_error(out, "holds something else than a page of the explorer", "name another file with --out")
+    here = Path(os.path.relpath(folder.resolve(), target.parent)).as_posix()
+    write_whole(out, explore_page(folder, facts, base or f"{quote(here)}/"))
 
 
 def about_of(folder: Path, facts: dict[str, Any], sample: Sample, base: str) -> dict[str, Any]:
