@@ -84,7 +84,7 @@ const TOLD = [
 function leftPart(candidates, asks) {
   const left = about.left_out;
   const counts = TOLD.filter(([key]) => left[key] || key === "planned" || key === "accepted").map(([key, what]) => [number(left[key] ?? 0), what]);
-  const listed = (name, heads, rows) => (rows.length ? section(name, table(name, heads, rows)) : null);
+  const listed = (name, heads, rows) => (rows.length ? section(name, table(name, heads, rows, { class: "compact spoken" })) : null);
   return [
     made("dl", { class: "facts large" }, counts.map(([count, what]) => made("div", {}, made("dt", {}, what), made("dd", {}, count)))),
     listed("Why dialogues were rejected", ["reason", "dialogues"], Object.entries(left.rejected_by_reason).map(([reason, count]) => [word(reason), number(count)])),

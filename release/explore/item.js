@@ -11,15 +11,19 @@ const NAMES = { reference: "reference", apathetic: "apathetic", near_empathetic:
 
 /** All rows about a pair; null where the source does not have it. */
 async function readPair(shelf, id) {
-  const [row] = await shelf.tables.find("pairs", "pair_id", id);
+  const at = shelf.place(id);
+  const split = at < 0 ? null : shelf.value("split", at);
+  const find = (config, where) => shelf.tables.find(config, "pair_id", id, where);
+  // A row of the controls holds the pair too.
+  const [control] = await find("controls", split);
+  const [row] = control ? [control] : await find("pairs", split);
   if (!row) return null;
-  const [controls, items, candidates, ...judged] = await Promise.all([
-    shelf.tables.find("controls", "pair_id", id, row.split),
-    shelf.tables.find("items", "pair_id", id),
-    shelf.tables.find("candidates", "pair_id", id),
-    ...["annotations", "comparisons", "strategies"].map((config) => shelf.tables.find(config, "pair_id", id, row.split)),
+  const [items, candidates, ...judged] = await Promise.all([
+    shelf.scored && at >= 0 ? shelf.scoresOf(at) : find("items", null),
+    find("candidates", null),
+    ...["annotations", "comparisons", "strategies"].map((config) => find(config, row.split)),
   ]);
-  return { row: { ...row, ...controls[0] }, controlled: controls.length > 0, items, candidates, judged };
+  return { row, controlled: Boolean(control), items, candidates, judged };
 }
 
 /** The screen of a pair. */
@@ -62,7 +66,7 @@ function variantPart(row, name, removed) {
   const [title, where] = ABOUT_VARIANT[name];
   return made(
     "section",
-    { class: `variant ${name === "empathetic" || name === "near_empathetic" ? "kind" : "cold"}`, "data-variant": name },
+    { class: `variant ${name.endsWith("empathetic") ? "kind" : "cold"}${near ? "" : " far"}`, "data-variant": name },
     made("h2", {}, title),
     made("p", { class: "quiet small" }, where, ways.map(([way, value]) => [" · ", `${way}: `, word(value)])),
     marked(row.reference, row[name], removed && near),

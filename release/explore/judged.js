@@ -35,7 +35,7 @@ function annotationsPart(who, rows, variants) {
   ]);
   return [
     made("h3", {}, word(who)),
-    table(`Ratings of ${who}`, ["criterion", ...shown.map((name) => (name === null ? "whole dialogue" : NAMES[name]))], cells),
+    table(`Ratings of ${who}`, ["criterion", ...shown.map((name) => (name === null ? "whole dialogue" : NAMES[name]))], cells, { class: "compact" }),
     reasonsPart(rows.map((row) => [`${NAMES[row.variant] ?? "dialogue"}, ${row.criterion}: ${figure(row.value, 2)}`, row.reason])),
   ];
 }
@@ -56,7 +56,7 @@ function comparisonsPart(who, rows) {
   ]);
   return [
     made("h3", {}, word(who)),
-    table(`Comparisons of ${who}`, ["texts", "first shown first", "second shown first", "the same in both orders", "preferred"], cells),
+    table(`Comparisons of ${who}`, ["texts", "first shown first", "second shown first", "the same in both orders", "preferred"], cells, { class: "compact spoken" }),
     reasonsPart(reasons),
   ];
 }
@@ -71,7 +71,7 @@ function strategiesPart(who, rows) {
   return [
     made("h3", {}, word(who)),
     ideal.length ? made("p", {}, "Right before a reply was seen: ", told, ".") : null,
-    table(`Strategies of ${who}`, ["text", "named"], cells),
+    table(`Strategies of ${who}`, ["text", "named"], cells, { class: "compact spoken" }),
   ];
 }
 

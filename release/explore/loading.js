@@ -65,6 +65,7 @@ function tellSource() {
   const sample = pairs ? `A sample: ${number(pairs)} of the ${number(of)} pairs of ${split}` : "No sample";
   place("source").replaceChildren(...(shelf.source.whole ? ["The whole release, from ", word(shelf.source.name)] : [sample]));
   place("load").hidden = shelf.source.whole;
+  place("elsewhere").hidden = !shelf.source.whole && !readable(server);
 }
 
 function progress(next) {
@@ -76,6 +77,9 @@ function progress(next) {
 
 const server = new URL(about.base, document.baseURI);
 
+/** Whether a page may read from an address: one from disk may not read the disk. */
+const readable = ({ protocol }) => ["http:", "https:"].includes(protocol);
+
 /** A place on a server; a text for what is none. */
 function fromServer(base) {
   place("sources").close();
@@ -86,7 +90,7 @@ function fromServer(base) {
     url = { protocol: "" };
   }
   const again = () => fromServer(base);
-  if (!["http:", "https:"].includes(url.protocol)) {
+  if (!readable(url)) {
     warn("loading", new Trouble(`“${base}” is no address of a server.`, "write it as https://… , or choose a folder"));
     return;
   }
@@ -105,7 +109,7 @@ function fromFolder(list) {
 
 /** Where the release can be read without a question, it is; else the reader is asked where it lies. */
 function load() {
-  if (server.protocol.startsWith("http")) fromServer(server.href);
+  if (readable(server)) fromServer(server.href);
   else place("sources").showModal();
 }
 
@@ -185,7 +189,7 @@ function start() {
     event.preventDefault();
     if (place("base").value.trim()) fromServer(place("base").value.trim());
   });
-  if (server.protocol.startsWith("http")) place("base").value = server.href;
+  if (readable(server)) place("base").value = server.href;
   if (window.matchMedia("(max-width: 60rem)").matches) place("fold").open = false;
   explore(new Embedded());
 }

@@ -138,6 +138,11 @@ class Shelf {
     return this.scores?.[metric]?.[variant]?.[row] ?? NaN;
   }
 
+  /** All scores of a pair, as rows of the file of scores. */
+  scoresOf(row) {
+    return VARIANTS.map((variant) => ({ variant, ...Object.fromEntries(this.metrics.map(({ name }) => [name, this.scoreOf(name, variant, row)])) }));
+  }
+
   /** What a row holds of a facet. */
   value(facet, row) {
     return this.facets[facet].values[this.facets[facet].codes[row]];

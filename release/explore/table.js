@@ -1,6 +1,7 @@
 // A parquet file of a release, read by groups of rows.
 
 const KEPT = 6; // groups of whole rows that are kept, of all files together
+const KEPT_ROWS = 5000; // what such a group may have
 const AGAIN = "fetch the release again whole";
 
 class Table {
@@ -48,17 +49,15 @@ class Table {
 
   /** The rows of a group, each an object. */
   async rows(group) {
-    const { metadata, groups } = await this.footer();
+    const { groups } = await this.footer();
     const { start, count } = groups[group];
-    return keptRows(this, group, () =>
-      this.#told(
-        () =>
-          new Promise((resolve, reject) => {
-            const options = { file: this.buffer, metadata, rowStart: start, rowEnd: start + count, rowFormat: "object", onComplete: resolve };
-            parquet.read(options).catch(reject);
-          }),
-      ),
-    );
+    return keptRows(this, group, () => this.#between(start, start + count));
+  }
+
+  async #between(rowStart, rowEnd) {
+    const { metadata } = await this.footer();
+    const read = (onComplete) => parquet.read({ file: this.buffer, metadata, rowStart, rowEnd, rowFormat: "object", onComplete });
+    return this.#told(() => new Promise((resolve, reject) => read(resolve).catch(reject)));
   }
 
   /** All rows whose column has this value; of the groups that can hold it alone are more read than the footer. */
@@ -69,8 +68,11 @@ class Table {
     for (const [place, group] of groups.entries()) {
       if (!mayHold(group, column, value)) continue;
       const values = (await this.columns([column], place))[column];
-      if (!values.includes(value)) continue;
-      const rows = await this.rows(place);
+      const first = values.indexOf(value);
+      if (first < 0) continue;
+      // Of a large group, no more rows are made than it takes.
+      const large = group.count > KEPT_ROWS;
+      const rows = await (large ? this.#between(group.start + first, group.start + values.lastIndexOf(value) + 1) : this.rows(place));
       found.push(...rows.filter((row) => row[column] === value));
     }
     return found;
