@@ -203,7 +203,7 @@ def measure_release(
     }
     references, scores = of_references(stand), list[TextScores]()
     measured = measured_with_audit(stand, found.embedding, lambda *given: scores.append(text_scores(references, *given)))
-    return Report(measured, about, told, *scores)
+    return Report(measured, about, told, scores[0])
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:

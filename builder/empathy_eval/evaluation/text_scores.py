@@ -75,23 +75,27 @@ def text_scores(
 ) -> TextScores:  # fmt: skip
     """The scores of all texts, from those of references and the statistics that the tables are made of."""
     place = {pair: row for row, pair in enumerate(pairs.pair_ids)}
-    whole, some = slice(None), np.array([place[pair] for pair in controls.pair_ids], dtype=np.int64)
+    some = np.array([place[pair] for pair in controls.pair_ids], dtype=np.int64)
     there = np.ones((len(pairs), len(TEXTS)), dtype=bool)
     there[:, -len(CONTROLS) :] = np.isin(np.arange(len(pairs)), some)[:, None]
     found = {}
     for metric, released, cells in rated:
-        known = {name: (_scores(metric, one), whole) for name, one in released.items()}
-        known |= {name: (_scores(metric, cells[name]), some) for name in CONTROLS if name in cells}
-        known |= {REFERENCE: (references[metric.name], whole)} if metric.name in references else {}
-        found[metric.name] = np.full(there.shape, np.nan, dtype=np.float32)
-        for name, (scores, rows) in known.items():
-            found[metric.name][rows, TEXTS.index(name)] = scores
+        made = found[metric.name] = np.full(there.shape, np.nan, dtype=np.float32)
+        made[:, 0] = references.get(metric.name, np.nan)
+        for name, statistics in released.items():
+            made[:, TEXTS.index(name)] = _scores(metric, statistics)
+        for name in CONTROLS if cells else ():
+            made[some, TEXTS.index(name)] = _scores(metric, cells[name])
     return TextScores(pairs.pair_ids, there, found)
 
 
 def _scores(metric: Metric, statistics: Array) -> NDArray[np.float32]:
-    """The scores of texts to the places that are the same in every process."""
-    return np.round(metric.scores(statistics), metric.places).astype(np.float32)
+    """The scores of texts to the places that are the same in every process, nan where there is none."""
+    has = ~np.isnan(statistics).any(axis=1)
+    found = np.full(len(has), np.nan, dtype=np.float32)
+    if has.any():
+        found[has] = np.round(metric.scores(statistics[has]), metric.places)
+    return found
 
 
 def write_text_scores(path: Path, scores: TextScores) -> None:

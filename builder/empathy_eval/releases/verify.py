@@ -75,7 +75,7 @@ def verify(
     found = found or [*_files(release_dir, manifest), *_tables(release_dir, manifest)]
     if not found:
         rows = [*row_faults(release_dir, manifest), *annotation_faults(release_dir, manifest)]
-        found = [*rows, *_duplicates(release_dir), *_card(release_dir, manifest), *page_faults(release_dir, manifest)]
+        found = [*rows, *_duplicates(release_dir), *_card(release_dir, manifest)]
     if not found and ledgers:
         found = answer_faults(release_dir, manifest, ledgers)
     if not fast and all(isinstance(one, NotRecomputed) for one in found):
@@ -162,7 +162,7 @@ def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], scoring: Scoring) -> Iterator[Problem]:
-    """Every number of the report's tables, every difficulty and every text's score equals its recomputation; the page shows the tables'.
+    """Every number of the report's tables, every difficulty and every text's score equals its recomputation, and the pages show them.
 
     At the end comes what was not recomputed.
     """
@@ -188,6 +188,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     if not wrong:
         for where, number in unseen(told, shown):
             yield Problem(f"{page}: {where}", f"does not show {number}", RESTORE)
+        yield from page_faults(folder, manifest)
     for one in left:
         yield replace(one, what=f"{one.what}; {NOT_COMPARED.format(_named(others) or 'such metrics')}")
 
