@@ -27,9 +27,15 @@ function dialoguePart({ row, pairs, controls, annotations }, asks) {
   return [
     flagNote(row.flags),
     text(row.description, { class: "words lead" }),
-    made("p", { class: "quiet" }, `${word(row.scenario).textContent} · ${row.split} · ${number(row.turns.length)} turns, ${number(pairs.length)} of ${number(helpers)} helper turns with a pair here`),
+    made(
+      "p",
+      { class: "quiet" },
+      `${word(row.scenario).textContent} · ${row.split} · ${number(row.turns.length)} turns, ${number(pairs.length)} of ${number(helpers)} helper turns with a pair here`,
+    ),
     made("ol", { class: "transcript dialogue", role: "list" }, turns),
-    annotations.length ? section("What judges rated", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, []))) : null,
+    annotations.length
+      ? section("What judges rated", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, [])))
+      : null,
   ];
 }
 
@@ -37,7 +43,11 @@ function turnPair(pair, controlled, asks) {
   const cells = controlled ? ["apathetic", "near_empathetic", "far_apathetic", "empathetic"] : ["apathetic", "empathetic"];
   return folded(
     "Its variants",
-    made("div", { class: "cells two" }, cells.map((name) => variantPart(pair, name, false))),
+    made(
+      "div",
+      { class: "cells two" },
+      cells.map((name) => variantPart(pair, name, false)),
+    ),
     made("p", {}, made("a", { href: linkTo(filtersOf(asks), { id: pair.pair_id }) }, "All of ", word(pair.pair_id))),
   );
 }
@@ -76,35 +86,90 @@ async function readCandidates(shelf, reason, at) {
 }
 
 const TOLD = [
-  ["planned", "dialogues were planned"], ["accepted", "were accepted"], ["rejected", "were rejected by the checks"],
-  ["missing", "are missing: they were never answered well"], ["spares_left_out", "were accepted beyond the quota of their scenario, and left out"],
+  ["planned", "dialogues were planned"],
+  ["accepted", "were accepted"],
+  ["rejected", "were rejected by the checks"],
+  ["missing", "are missing: they were never answered well"],
+  ["spares_left_out", "were accepted beyond the quota of their scenario, and left out"],
 ];
 
 /** The screen of what was left out and why: numbers and lists of the manifest, then the candidates. */
 function leftPart(candidates, asks) {
   const left = about.left_out;
-  const counts = TOLD.filter(([key]) => left[key] || key === "planned" || key === "accepted").map(([key, what]) => [number(left[key] ?? 0), what]);
+  const counts = TOLD.filter(([key]) => left[key] || key === "planned" || key === "accepted").map(([key, what]) => [
+    number(left[key] ?? 0),
+    what,
+  ]);
   const listed = (name, heads, rows) => (rows.length ? section(name, table(name, heads, rows, { class: "compact spoken" })) : null);
   return [
-    made("dl", { class: "facts large" }, counts.map(([count, what]) => made("div", {}, made("dt", {}, what), made("dd", {}, count)))),
-    listed("Why dialogues were rejected", ["reason", "dialogues"], Object.entries(left.rejected_by_reason).map(([reason, count]) => [word(reason), number(count)])),
-    listed("Samples that were refused on the way", ["what and why", "samples"], Object.entries(left.samples_refused ?? {}).map(([reason, count]) => [word(reason), number(count)])),
-    listed("Withdrawn", ["dialogue", "date", "reason"], left.withdrawn.map((one) => [word(one.dialogue_id), one.date, text(one.reason)])),
-    listed("Removed by reviewers", ["dialogue", "reasons"], (left.removed ?? []).map((one) => [word(one.dialogue_id), text((one.reasons ?? []).join("; "))])),
-    listed("Near-duplicates", ["left out", "of this one, which stays"], Object.entries(left.duplicates).map(([one, other]) => [word(one), made("a", { href: fragmentOf({ dialogue: other }) }, word(other))])),
-    listed("Scenarios below their quota", ["scenario", "dialogues too few"], Object.entries(left.below_quota ?? {}).map(([one, count]) => [word(about.scenarios.find(({ id }) => Number(id) === Number(one))?.name ?? one), number(count)])),
+    made(
+      "dl",
+      { class: "facts large" },
+      counts.map(([count, what]) => made("div", {}, made("dt", {}, what), made("dd", {}, count))),
+    ),
+    listed(
+      "Why dialogues were rejected",
+      ["reason", "dialogues"],
+      Object.entries(left.rejected_by_reason).map(([reason, count]) => [word(reason), number(count)]),
+    ),
+    listed(
+      "Samples that were refused on the way",
+      ["what and why", "samples"],
+      Object.entries(left.samples_refused ?? {}).map(([reason, count]) => [word(reason), number(count)]),
+    ),
+    listed(
+      "Withdrawn",
+      ["dialogue", "date", "reason"],
+      left.withdrawn.map((one) => [word(one.dialogue_id), one.date, text(one.reason)]),
+    ),
+    listed(
+      "Removed by reviewers",
+      ["dialogue", "reasons"],
+      (left.removed ?? []).map((one) => [word(one.dialogue_id), text((one.reasons ?? []).join("; "))]),
+    ),
+    listed(
+      "Near-duplicates",
+      ["left out", "of this one, which stays"],
+      Object.entries(left.duplicates).map(([one, other]) => [word(one), made("a", { href: fragmentOf({ dialogue: other }) }, word(other))]),
+    ),
+    listed(
+      "Scenarios below their quota",
+      ["scenario", "dialogues too few"],
+      Object.entries(left.below_quota ?? {}).map(([one, count]) => [
+        word(about.scenarios.find(({ id }) => Number(id) === Number(one))?.name ?? one),
+        number(count),
+      ]),
+    ),
     candidatesSection(candidates, asks),
   ];
 }
 
 function candidatesSection({ total, rows, counts, page, last }, asks) {
-  if (!total && !asks.reason) return section("Candidates that were refused", made("p", { class: "quiet" }, "No candidate of the pairs here was refused by a contrast check alone."));
+  if (!total && !asks.reason)
+    return section(
+      "Candidates that were refused",
+      made("p", { class: "quiet" }, "No candidate of the pairs here was refused by a contrast check alone."),
+    );
   const reasons = [...counts].sort(([, one], [, other]) => other - one);
-  const choice = (reason, label) => made("li", {}, made("a", { href: linkTo(asks, { reason, page: undefined }), "aria-current": (asks.reason ?? undefined) === reason ? "true" : null }, label));
+  const choice = (reason, label) =>
+    made(
+      "li",
+      {},
+      made(
+        "a",
+        { href: linkTo(asks, { reason, page: undefined }), "aria-current": (asks.reason ?? undefined) === reason ? "true" : null },
+        label,
+      ),
+    );
   return section(
     "Candidates that were refused",
     made("p", { class: "quiet" }, "Texts that were written for a pair that is here, and that a check turned down before one passed."),
-    made("ul", { class: "choices", role: "list" }, choice(undefined, "all reasons"), reasons.map(([reason, count]) => choice(reason, [word(reason), ` (${number(count)})`]))),
+    made(
+      "ul",
+      { class: "choices", role: "list" },
+      choice(undefined, "all reasons"),
+      reasons.map(([reason, count]) => choice(reason, [word(reason), ` (${number(count)})`])),
+    ),
     made("p", { class: "quiet" }, `${number(total)} candidates`),
     candidatesTable(rows, true),
     pagesNav(page, last, (one) => linkTo(asks, { page: one > 1 ? one : undefined })),

@@ -81,26 +81,35 @@ function optionsOf(shelf, key, counts) {
   for (const [code, value] of shelf.facets[key].values.entries()) {
     for (const one of key === "flag" ? value.split(" ") : [value]) found.set(one, (found.get(one) ?? 0) + counts[key][code]);
   }
-  const order = { strategy: about.strategies.flatMap((one) => one.names), phase: about.strategies.map((one) => one.phase.toLowerCase()), split: ["train", "validation", "test"] }[key];
+  const order = {
+    strategy: about.strategies.flatMap((one) => one.names),
+    phase: about.strategies.map((one) => one.phase.toLowerCase()),
+    split: ["train", "validation", "test"],
+  }[key];
   const rank = (value) => (value === NONE ? 1e6 : (order?.indexOf(value) ?? 0));
   return [...found].sort(([one], [other]) => rank(one) - rank(other) || one.localeCompare(other, "en"));
 }
 
 const NOTHING = { flag: "no flag", manner: "none planned", device: "none planned" };
 
-/** Puts what is asked for, and how many there are of what could be, into the form. */
-function fillForm(form, shelf, asks, counts) {
+/** Puts what is asked for, and how many there are of what could be, into the form; quietly: not into what the reader is at. */
+function fillForm(form, shelf, asks, counts, quietly = false) {
+  const free = (field) => !quietly || field !== document.activeElement;
   for (const key of FACET_KEYS) {
-    const options = optionsOf(shelf, key, counts);
     const field = form.elements[key];
+    if (!free(field)) continue;
+    const options = optionsOf(shelf, key, counts);
     // Nothing to choose from: every pair is the same.
     field.closest("label").hidden = options.length < 2 && !asks[key];
     if (asks[key] && !options.some(([value]) => value === asks[key])) options.push([asks[key], 0]);
-    const listed = options.map(([value, count]) => new Option(`${value === NONE ? (NOTHING[key] ?? "none") : value} (${number(count)})`, value));
-    if (field !== document.activeElement || !shelf.filling) field.replaceChildren(new Option("any", ""), ...listed);
+    const listed = options.map(
+      ([value, count]) => new Option(`${value === NONE ? (NOTHING[key] ?? "none") : value} (${number(count)})`, value),
+    );
+    field.replaceChildren(new Option("any", ""), ...listed);
     field.value = asks[key] ?? "";
   }
-  for (const key of ["metric", "of", "up", "down", "at", ...NUMBERS]) form.elements[key].value = asks[key] ?? form.elements[key].dataset.usual ?? "";
+  const fields = ["metric", "of", "up", "down", "at", ...NUMBERS].map((key) => form.elements[key]);
+  for (const field of fields.filter(free)) field.value = asks[field.name] ?? field.dataset.usual ?? "";
   form.querySelector("[data-part=scores]").hidden = !shelf.metrics.length;
   form.querySelector("[data-part=scores]").disabled = !shelf.scored;
   form.querySelector("[data-part=waiting]").hidden = shelf.scored;
@@ -110,11 +119,14 @@ function fillForm(form, shelf, asks, counts) {
 function fillMetrics(form, metrics) {
   for (const key of ["metric", "up", "down"]) {
     const fit = metrics.filter((one) => key === "metric" || one["higher is better"] !== null);
-    form.elements[key].replaceChildren(new Option(key === "metric" ? "choose a metric" : "any", ""), ...fit.map((one) => new Option(one.name, one.name)));
+    form.elements[key].replaceChildren(
+      new Option(key === "metric" ? "choose a metric" : "any", ""),
+      ...fit.map((one) => new Option(one.name, one.name)),
+    );
   }
 }
 
-/** What a form asks for; a text for what it asks wrongly. */
+/** What a form asks for. */
 function asksOfForm(form) {
   const asks = {};
   for (const key of FILTER_KEYS) {

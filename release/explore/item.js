@@ -7,7 +7,13 @@ const ABOUT_VARIANT = {
   far_apathetic: ["Far apathetic", "in other words"],
 };
 const NEAR_ONES = ["apathetic", "near_empathetic"];
-const NAMES = { reference: "reference", apathetic: "apathetic", near_empathetic: "near empathetic", empathetic: "empathetic", far_apathetic: "far apathetic" };
+const NAMES = {
+  reference: "reference",
+  apathetic: "apathetic",
+  near_empathetic: "near empathetic",
+  empathetic: "empathetic",
+  far_apathetic: "far apathetic",
+};
 
 /** All rows about a pair; null where the source does not have it. */
 async function readPair(shelf, id) {
@@ -31,22 +37,64 @@ function pairPart(found, asks, removed) {
   const { row, controlled } = found;
   const cells = controlled ? ["apathetic", "near_empathetic", "far_apathetic", "empathetic"] : ["apathetic", "empathetic"];
   const facts = [
-    ["scenario", word(row.scenario)], ["phase", word(row.phase)], ["strategy", word(row.strategy)], ["split", row.split], ["turn", String(row.turn)],
-    ["difficulty", row.difficulty === null || row.difficulty === undefined ? "none" : figure(row.difficulty, 2)], ["written by", word(row.model ?? row.source)],
+    ["scenario", word(row.scenario)],
+    ["phase", word(row.phase)],
+    ["strategy", word(row.strategy)],
+    ["split", row.split],
+    ["turn", String(row.turn)],
+    ["difficulty", row.difficulty === null || row.difficulty === undefined ? "none" : figure(row.difficulty, 2)],
+    ["written by", word(row.model ?? row.source)],
   ];
-  const said = made("dl", { class: "facts" }, facts.map(([name, value]) => made("div", {}, made("dt", {}, name), made("dd", {}, value))));
-  const before = section("What came before", text(row.description, { class: "words quiet" }), row.context?.length ? transcript(row.context) : made("p", { class: "quiet" }, "This is the first turn."));
-  const reference = made("section", { class: "variant reference" }, made("h2", {}, "Reference"), made("p", { class: "quiet small" }, word(row.strategy)), text(row.reference), ownFigures([["toxicity", row.toxicity?.reference]]));
-  const grid = made("div", { class: `cells ${controlled ? "four" : "two"}` }, cells.map((name) => variantPart(row, name, removed)));
+  const said = made(
+    "dl",
+    { class: "facts" },
+    facts.map(([name, value]) => made("div", {}, made("dt", {}, name), made("dd", {}, value))),
+  );
+  const before = section(
+    "What came before",
+    text(row.description, { class: "words quiet" }),
+    row.context?.length ? transcript(row.context) : made("p", { class: "quiet" }, "This is the first turn."),
+  );
+  const reference = made(
+    "section",
+    { class: "variant reference" },
+    made("h2", {}, "Reference"),
+    made("p", { class: "quiet small" }, word(row.strategy)),
+    text(row.reference),
+    ownFigures([["toxicity", row.toxicity?.reference]]),
+  );
+  const grid = made(
+    "div",
+    { class: `cells ${controlled ? "four" : "two"}` },
+    cells.map((name) => variantPart(row, name, removed)),
+  );
   const link = made("a", { href: linkTo(filtersOf(asks), { dialogue: row.dialogue_id }) }, "The whole dialogue");
   return [
     flagNote(row.flags),
     said,
-    made("div", { class: "pair" }, made("div", { class: "before" }, before, made("p", {}, link)), made("div", { class: "replies" }, reference, grid)),
+    made(
+      "div",
+      { class: "pair" },
+      made("div", { class: "before" }, before, made("p", {}, link)),
+      made("div", { class: "replies" }, reference, grid),
+    ),
     scoresPart(found, cells),
     ...judgedParts(found.judged, ["reference", ...cells]),
     candidatesPart(found.candidates),
-    section("Where this comes from", made("p", { class: "quiet" }, "Dialogue by ", word(row.model ?? row.source), ", near variants by ", word(row.near_model), ", far ones by ", word(row.far_model), ".")),
+    section(
+      "Where this comes from",
+      made(
+        "p",
+        { class: "quiet" },
+        "Dialogue by ",
+        word(row.model ?? row.source),
+        ", near variants by ",
+        word(row.near_model),
+        ", far ones by ",
+        word(row.far_model),
+        ".",
+      ),
+    ),
   ];
 }
 
@@ -55,11 +103,21 @@ function variantPart(row, name, removed) {
   const near = NEAR_ONES.includes(name);
   const released = name === "apathetic" || name === "empathetic";
   const measured = released
-    ? { "edit ratio": name === "apathetic" ? row.apathetic_edit_ratio : null, overlap: name === "empathetic" ? row.empathetic_overlap : null, toxicity: row.toxicity?.[name] }
+    ? {
+        "edit ratio": name === "apathetic" ? row.apathetic_edit_ratio : null,
+        overlap: name === "empathetic" ? row.empathetic_overlap : null,
+        toxicity: row.toxicity?.[name],
+      }
     : { "edit ratio": row[`${name}_edit_ratio`], overlap: row[`${name}_overlap`], toxicity: row[`${name}_toxicity`] };
   const ways = {
-    apathetic: [["manner", row.apathetic_manner], ["made by", row.apathetic_method]],
-    empathetic: [["device", row.empathetic_device], ["strategy", row.empathetic_strategy]],
+    apathetic: [
+      ["manner", row.apathetic_manner],
+      ["made by", row.apathetic_method],
+    ],
+    empathetic: [
+      ["device", row.empathetic_device],
+      ["strategy", row.empathetic_strategy],
+    ],
     far_apathetic: [["manner", row.far_apathetic_manner]],
     near_empathetic: [],
   }[name].filter(([, value]) => value);
@@ -68,7 +126,12 @@ function variantPart(row, name, removed) {
     "section",
     { class: `variant ${name.endsWith("empathetic") ? "kind" : "cold"}${near ? "" : " far"}`, "data-variant": name },
     made("h2", {}, title),
-    made("p", { class: "quiet small" }, where, ways.map(([way, value]) => [" · ", `${way}: `, word(value)])),
+    made(
+      "p",
+      { class: "quiet small" },
+      where,
+      ways.map(([way, value]) => [" · ", `${way}: `, word(value)]),
+    ),
     marked(row.reference, row[name], removed && near),
     ownFigures(Object.entries(measured)),
   );
@@ -76,7 +139,13 @@ function variantPart(row, name, removed) {
 
 function ownFigures(pairs) {
   const known = pairs.filter(([, value]) => value !== null && value !== undefined);
-  return known.length ? made("dl", { class: "figures" }, known.map(([name, value]) => made("div", {}, made("dt", {}, name), made("dd", {}, figure(value))))) : null;
+  return known.length
+    ? made(
+        "dl",
+        { class: "figures" },
+        known.map(([name, value]) => made("div", {}, made("dt", {}, name), made("dd", {}, figure(value)))),
+      )
+    : null;
 }
 
 const WINS = { 1: "empathetic", 0: "tie", "-1": "apathetic" };
@@ -86,7 +155,9 @@ function scoresPart({ items, controlled }, cells) {
   if (!items.length) return null;
   const byVariant = Object.fromEntries(items.map((one) => [one.variant, one]));
   const score = (metric, variant) => byVariant[variant]?.[metric.name] ?? NaN;
-  const contrasts = Object.entries({ released: "as released", near: "near", far: "far" }).filter(([name]) => controlled || name === "released");
+  const contrasts = Object.entries({ released: "as released", near: "near", far: "far" }).filter(
+    ([name]) => controlled || name === "released",
+  );
   const rows = about.metrics.map((metric) => {
     const won = contrasts.map(([name]) => {
       if (metric["higher is better"] === null) return "–";
@@ -94,10 +165,25 @@ function scoresPart({ items, controlled }, cells) {
       const sign = Math.sign(metric["higher is better"] ? kind - cold : cold - kind);
       return Number.isNaN(sign) ? "–" : made("span", { class: { 1: "kind", "-1": "cold", 0: "" }[sign] }, WINS[sign]);
     });
-    return [made("span", { title: metric.signature }, word(metric.name)), ...["reference", ...cells].map((name) => figure(score(metric, name))), ...won];
+    return [
+      made("span", { title: metric.signature }, word(metric.name)),
+      ...["reference", ...cells].map((name) => figure(score(metric, name))),
+      ...won,
+    ];
   });
   const heads = ["metric", "reference", ...cells.map((name) => NAMES[name]), ...contrasts.map(([, name]) => `prefers, ${name}`)];
-  return section("Scores", table("Scores of each text by metric", heads, rows), folded("Settings of the metrics", made("dl", {}, about.metrics.map((one) => [made("dt", {}, word(one.name)), made("dd", {}, made("code", {}, one.signature))]))));
+  return section(
+    "Scores",
+    table("Scores of each text by metric", heads, rows),
+    folded(
+      "Settings of the metrics",
+      made(
+        "dl",
+        {},
+        about.metrics.map((one) => [made("dt", {}, word(one.name)), made("dd", {}, made("code", {}, one.signature))]),
+      ),
+    ),
+  );
 }
 
 /** What was refused before this pair was whole. */
@@ -111,8 +197,14 @@ function candidatesTable(candidates, linked) {
     linked ? made("a", { href: fragmentOf({ id: one.pair_id }) }, word(one.pair_id)) : word(NAMES[one.variant] ?? one.variant),
     ...(linked ? [word(NAMES[one.variant] ?? one.variant)] : []),
     String(one.attempt),
-    made("span", { class: "reasons" }, (one.reasons ?? []).map((reason) => made("span", { class: "tag" }, word(reason)))),
+    made(
+      "span",
+      { class: "reasons" },
+      (one.reasons ?? []).map((reason) => made("span", { class: "tag" }, word(reason))),
+    ),
     text(one.text),
   ]);
-  return table("Candidates that were refused", [...(linked ? ["pair"] : []), "variant", "attempt", "reasons", "text"], rows, { class: "texts" });
+  return table("Candidates that were refused", [...(linked ? ["pair"] : []), "variant", "attempt", "reasons", "text"], rows, {
+    class: "texts",
+  });
 }

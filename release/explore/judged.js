@@ -17,9 +17,15 @@ const byJudge = (rows) => grouped(rows, (row) => `${row.teacher}, by the rubric 
 
 function judgedParts([annotations, comparisons, strategies], variants) {
   return [
-    annotations.length ? section("What judges rated", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, variants))) : null,
-    comparisons.length ? section("What judges preferred", ...[...byJudge(comparisons)].map(([who, rows]) => comparisonsPart(who, rows))) : null,
-    strategies.length ? section("Which strategies judges saw", ...[...byJudge(strategies)].map(([who, rows]) => strategiesPart(who, rows))) : null,
+    annotations.length
+      ? section("What judges rated", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, variants)))
+      : null,
+    comparisons.length
+      ? section("What judges preferred", ...[...byJudge(comparisons)].map(([who, rows]) => comparisonsPart(who, rows)))
+      : null,
+    strategies.length
+      ? section("Which strategies judges saw", ...[...byJudge(strategies)].map(([who, rows]) => strategiesPart(who, rows)))
+      : null,
   ];
 }
 
@@ -30,12 +36,16 @@ function annotationsPart(who, rows, variants) {
     word(criterion),
     ...shown.map((name) => {
       const values = some.filter((row) => (row.variant ?? null) === name).map((row) => row.value);
-      return values.length ? [figure(MEAN(values), 2), values.length > 1 ? made("span", { class: "quiet small" }, ` of ${values.length}`) : null] : "–";
+      return values.length
+        ? [figure(MEAN(values), 2), values.length > 1 ? made("span", { class: "quiet small" }, ` of ${values.length}`) : null]
+        : "–";
     }),
   ]);
   return [
     made("h3", {}, word(who)),
-    table(`Ratings of ${who}`, ["criterion", ...shown.map((name) => (name === null ? "whole dialogue" : NAMES[name]))], cells, { class: "compact" }),
+    table(`Ratings of ${who}`, ["criterion", ...shown.map((name) => (name === null ? "whole dialogue" : NAMES[name]))], cells, {
+      class: "compact",
+    }),
     reasonsPart(rows.map((row) => [`${NAMES[row.variant] ?? "dialogue"}, ${row.criterion}: ${figure(row.value, 2)}`, row.reason])),
   ];
 }
@@ -56,7 +66,9 @@ function comparisonsPart(who, rows) {
   ]);
   return [
     made("h3", {}, word(who)),
-    table(`Comparisons of ${who}`, ["texts", "first shown first", "second shown first", "the same in both orders", "preferred"], cells, { class: "compact spoken" }),
+    table(`Comparisons of ${who}`, ["texts", "first shown first", "second shown first", "the same in both orders", "preferred"], cells, {
+      class: "compact spoken",
+    }),
     reasonsPart(reasons),
   ];
 }
@@ -66,7 +78,9 @@ const STRATEGIES_SHOWN = 3; // of those that a judge thought right
 function strategiesPart(who, rows) {
   const names = about.strategies.flatMap((one) => one.names);
   const cells = rows.map((row) => [NAMES[row.variant] ?? row.variant, word(row.named)]);
-  const ideal = (rows[0].ideal ?? []).map((chance, at) => [chance, names[at] ?? `strategy ${at + 1}`]).sort(([one], [other]) => other - one);
+  const ideal = (rows[0].ideal ?? [])
+    .map((chance, at) => [chance, names[at] ?? `strategy ${at + 1}`])
+    .sort(([one], [other]) => other - one);
   const told = ideal.slice(0, STRATEGIES_SHOWN).map(([chance, name], at) => [at ? ", " : "", word(name), ` ${Math.round(100 * chance)} %`]);
   return [
     made("h3", {}, word(who)),
@@ -79,5 +93,12 @@ function strategiesPart(who, rows) {
 function reasonsPart(pairs) {
   const given = pairs.filter(([, reason]) => reason);
   if (!given.length) return null;
-  return folded("Reasons", made("dl", {}, given.map(([about, reason]) => [made("dt", {}, word(about)), made("dd", {}, text(reason))])));
+  return folded(
+    "Reasons",
+    made(
+      "dl",
+      {},
+      given.map(([about, reason]) => [made("dt", {}, word(about)), made("dd", {}, text(reason))]),
+    ),
+  );
 }

@@ -44,7 +44,9 @@ async function came(next) {
 
 function refreshQuietly() {
   refresh();
-  fillForm(form, shelf, asks, found.counts);
+  fillForm(form, shelf, asks, found.counts, true);
+  const way = document.querySelector("nav.way");
+  if (way && asks.id && !way.contains(document.activeElement)) way.replaceWith(wayPart());
 }
 
 /** What is explored is now this. */
@@ -55,14 +57,15 @@ async function enter(next) {
   fillMetrics(form, shelf.metrics);
   tellSource();
   shown = performance.now();
-  const stays = !first && place("list").hidden && place("screen").dataset.pair === asks.id && asks.id && !place("screen").querySelector(".note button");
+  const stays =
+    !first && place("list").hidden && place("screen").dataset.pair === asks.id && asks.id && !place("screen").querySelector(".note button");
   if (stays) refreshQuietly();
   else await show(false);
 }
 
 function tellSource() {
   const { pairs, of, split } = about.sampled;
-  const sample = pairs ? `A sample: ${number(pairs)} of the ${number(of)} pairs of ${split}` : "No sample";
+  const sample = pairs ? `A sample: ${pairs === of ? "all" : `${number(pairs)} of the`} ${number(of)} pairs of ${split}` : "No sample";
   place("source").replaceChildren(...(shelf.source.whole ? ["The whole release, from ", word(shelf.source.name)] : [sample]));
   place("load").hidden = shelf.source.whole;
   place("elsewhere").hidden = !shelf.source.whole && !readable(server);
@@ -72,7 +75,9 @@ function progress(next) {
   place("progress").hidden = !next?.source.whole;
   place("bar").max = next?.of ?? 1;
   place("bar").value = next?.done ?? 0;
-  if (next) place("doing").textContent = next.filled < next.rows || !next.rows ? `${number(next.filled)} of ${number(next.rows)} pairs read` : "reading scores";
+  if (next)
+    place("doing").textContent =
+      next.filled < next.rows || !next.rows ? `${number(next.filled)} of ${number(next.rows)} pairs read` : "reading scores";
 }
 
 const server = new URL(about.base, document.baseURI);
@@ -109,6 +114,7 @@ function fromFolder(list) {
 
 /** Where the release can be read without a question, it is; else the reader is asked where it lies. */
 function load() {
+  if (!place("progress").hidden) return; // it is being read already
   if (readable(server)) fromServer(server.href);
   else place("sources").showModal();
 }
@@ -138,9 +144,9 @@ function step(by) {
 const PRESSED = {
   j: () => step(1),
   k: () => step(-1),
-  u: () => (location.hash = linkTo(filtersOf(asks), {})),
+  u: () => (location.hash = listLink()),
   "/": () => {
-    if (place("list").hidden) location.hash = linkTo(filtersOf(asks), {});
+    if (place("list").hidden) location.hash = listLink();
     place("fold").open = true;
     setTimeout(() => [...form.elements].find((one) => one.matches("select") && one.offsetParent)?.focus());
   },

@@ -16,7 +16,10 @@ const say = (told) => {
 function warn(kind, error, again) {
   place("alarm").querySelector(`[data-kind="${kind}"]`)?.remove();
   if (!error) return;
-  const told = error instanceof Trouble ? [made("strong", {}, word(error.message)), ` To mend it: ${error.fix}.`] : [made("strong", {}, `This page has failed: ${error.message}.`)];
+  const told =
+    error instanceof Trouble
+      ? [made("strong", {}, word(error.message)), ` To mend it: ${error.fix}.`]
+      : [made("strong", {}, `This page has failed: ${error.message}.`)];
   const note = made("div", { class: "note", "data-kind": kind }, made("p", {}, told));
   const buttons = made("p", { class: "buttons" });
   if (again) buttons.append(button("Try again", () => again()));
@@ -44,7 +47,8 @@ async function show(focus = true) {
   if (!shelf) return undefined;
   asks = asksOf(location.hash);
   refresh();
-  fillForm(form, shelf, asks, found.counts);
+  fillForm(form, shelf, asks, found.counts, !focus);
+  place("spread").replaceChildren(...spreadPart(shelf, found.rows));
   const here = (turn += 1);
   const screen = asks.id ? "item" : asks.dialogue ? "dialogue" : asks.view === "left" ? "left" : "list";
   for (const one of document.querySelectorAll("header nav a")) {
@@ -52,7 +56,7 @@ async function show(focus = true) {
     else one.removeAttribute("aria-current");
   }
   if (screen === "list") return showList(focus);
-  const before = place("list").hidden ? null : setTimeout(() => say("Reading …"), 150);
+  const before = setTimeout(() => say("Reading …"), 150);
   try {
     const [heading, parts] = await { item: itemScreen, dialogue: dialogueScreen, left: leftScreen }[screen]();
     if (here !== turn) return undefined;
@@ -74,6 +78,8 @@ function showList(focus) {
   place("screen").replaceChildren();
   delete place("screen").dataset.pair;
   document.title = `${FULL_NAME}: explorer`;
+  // Who hears the page is told how many there are, but not every few thousand that come.
+  place("count").setAttribute("aria-live", shelf.filling ? "off" : "polite");
   place("count").textContent = countOf(shelf, found);
   // What has the focus is not put anew while the rest of a release comes.
   const shown = JSON.stringify([searched, asks.page]);
@@ -109,7 +115,13 @@ function arrive(title) {
   title.focus({ preventScroll: true });
 }
 
-const back = () => made("a", { href: linkTo(filtersOf(asks), { page: asks.page }), class: "back" }, "All that was found");
+/** The list, at the page of the pair that is shown. */
+function listLink() {
+  const at = asks.id ? found.rows.indexOf(shelf.place(asks.id)) : -1;
+  return linkTo(filtersOf(asks), { page: at >= LISTED ? Math.floor(at / LISTED) + 1 : undefined });
+}
+
+const back = () => made("a", { href: listLink(), class: "back" }, "All that was found");
 
 /** The pair before or behind the one that is shown, among those that were found. */
 function neighbour(step) {
@@ -119,16 +131,26 @@ function neighbour(step) {
 
 async function itemScreen() {
   const pair = await readPair(shelf, asks.id);
-  const title = made("h1", {}, word(asks.id));
-  if (!pair) return [[made("p", { class: "way" }, back()), title], [missing("pair", asks.id)]];
+  return [[wayPart(), made("h1", {}, word(asks.id))], pair ? pairPart(pair, asks, showRemoved) : [missing("pair", asks.id)]];
+}
+
+/** Where the pair stands among those that were found, and the ways on from it. */
+function wayPart() {
   const at = found.rows.indexOf(shelf.place(asks.id));
   const step = (label, by) => {
     const id = neighbour(by);
     return id ? made("a", { href: linkTo(asks, { id }), rel: by < 0 ? "prev" : "next" }, label) : made("span", { class: "quiet" }, label);
   };
   const standing = at < 0 ? "not among those found" : `${number(at + 1)} of ${number(found.rows.length)} found`;
-  const way = made("nav", { class: "way", "aria-label": "Pairs" }, back(), made("span", { class: "quiet" }, standing), step("Previous", -1), step("Next", 1), removedSwitch());
-  return [[way, title], pairPart(pair, asks, showRemoved)];
+  return made(
+    "nav",
+    { class: "way", "aria-label": "Pairs" },
+    back(),
+    made("span", { class: "quiet" }, standing),
+    step("Previous", -1),
+    step("Next", 1),
+    removedSwitch(),
+  );
 }
 
 let showRemoved = true;
@@ -158,8 +180,15 @@ async function leftScreen() {
 function missing(what, id) {
   const gone = what === "dialogue" && about.left_out.withdrawn.find((one) => one.dialogue_id === id);
   if (gone) return made("p", { class: "note" }, `This dialogue was withdrawn on ${gone.date}: `, word(gone.reason));
-  if (shelf.source.whole) return made("p", { class: "note" }, `The release has no ${what} `, word(id), ". See whether the link is for another version.");
+  if (shelf.source.whole)
+    return made("p", { class: "note" }, `The release has no ${what} `, word(id), ". See whether the link is for another version.");
   const note = made("div", { class: "note" }, made("p", {}, `The ${what} `, word(id), " is not in the sample that this page holds."));
-  note.append(made("p", { class: "buttons" }, button("Load the whole release", () => place("load").click())));
+  note.append(
+    made(
+      "p",
+      { class: "buttons" },
+      button("Load the whole release", () => place("load").click()),
+    ),
+  );
   return note;
 }

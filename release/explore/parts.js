@@ -9,7 +9,12 @@ function made(name, attributes = {}, ...children) {
     if (value === true) element.setAttribute(key, "");
     else if (value !== false && value !== null && value !== undefined) element.setAttribute(key, value);
   }
-  element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false).map((child) => (child instanceof Node ? child : String(child))));
+  element.append(
+    ...children
+      .flat(Infinity)
+      .filter((child) => child !== null && child !== undefined && child !== false)
+      .map((child) => (child instanceof Node ? child : String(child))),
+  );
   return element;
 }
 
@@ -32,13 +37,26 @@ function marked(before, after, removed) {
 }
 
 /** A number as tables show it, with a true minus sign. */
-const figure = (value, places = 3) => (value === null || value === undefined || Number.isNaN(value) ? "–" : Number(value).toFixed(places).replace("-", "−"));
+function figure(value, places = 3) {
+  if (value === null || value === undefined || Number.isNaN(value)) return "–";
+  return Number(value)
+    .toFixed(Math.abs(value) < 10 ? places : 1)
+    .replace("-", "−");
+}
 
 /** A table in a frame that scrolls by itself; `rows` are lists of cells, the first of each its heading. */
 function table(name, heads, rows, attributes = {}) {
-  const head = made("tr", {}, heads.map((one) => made("th", { scope: "col" }, one)));
+  const head = made(
+    "tr",
+    {},
+    heads.map((one) => made("th", { scope: "col" }, one)),
+  );
   const body = rows.map((cells) =>
-    made("tr", {}, cells.map((cell, at) => made(at ? "td" : "th", at ? {} : { scope: "row" }, cell))),
+    made(
+      "tr",
+      {},
+      cells.map((cell, at) => made(at ? "td" : "th", at ? {} : { scope: "row" }, cell)),
+    ),
   );
   const inner = made("table", attributes, made("caption", { class: "vh" }, name), made("thead", {}, head), made("tbody", {}, body));
   return made("div", { class: "scroll", role: "region", "aria-label": name, tabindex: "0" }, inner);
@@ -52,11 +70,29 @@ const folded = (summary, ...children) => made("details", {}, made("summary", {},
 
 /** A note that says in words that a text needs care. */
 const flagNote = (flags) =>
-  flags?.length ? made("p", { class: "note", "data-part": "flag" }, made("strong", {}, `Flag: ${flags.join(", ")}. `), flags.includes("crisis") ? "This turn, or one before it, has language of hopelessness or danger." : "") : null;
+  flags?.length
+    ? made(
+        "p",
+        { class: "note", "data-part": "flag" },
+        made("strong", {}, `Flag: ${flags.join(", ")}. `),
+        flags.includes("crisis") ? "This turn, or one before it, has language of hopelessness or danger." : "",
+      )
+    : null;
 
 /** The turns of a context. */
 const transcript = (turns) =>
-  made("ol", { class: "transcript", role: "list" }, turns.map((turn) => made("li", { class: turn.role === "seeker" ? "seeker" : "helper" }, made("span", { class: "speaker" }, turn.role === "seeker" ? "Seeker" : "Helper"), text(turn.text))));
+  made(
+    "ol",
+    { class: "transcript", role: "list" },
+    turns.map((turn) =>
+      made(
+        "li",
+        { class: turn.role === "seeker" ? "seeker" : "helper" },
+        made("span", { class: "speaker" }, turn.role === "seeker" ? "Seeker" : "Helper"),
+        text(turn.text),
+      ),
+    ),
+  );
 
 /** Links to the pages around one, as a list. */
 function pagesNav(at, last, link) {
@@ -64,8 +100,27 @@ function pagesNav(at, last, link) {
   const near = [...new Set([1, at - 1, at, at + 1, last])].filter((one) => one >= 1 && one <= last);
   const items = near.flatMap((one, place) => [
     place && one - near[place - 1] > 1 ? made("li", { "aria-hidden": "true" }, "…") : null,
-    made("li", {}, made("a", { href: link(one), "aria-label": `Page ${number(one)} of ${number(last)}`, "aria-current": one === at ? "page" : null }, number(one))),
+    made(
+      "li",
+      {},
+      made(
+        "a",
+        { href: link(one), "aria-label": `Page ${number(one)} of ${number(last)}`, "aria-current": one === at ? "page" : null },
+        number(one),
+      ),
+    ),
   ]);
-  const way = (label, to) => made("li", {}, to >= 1 && to <= last ? made("a", { href: link(to), rel: to < at ? "prev" : "next" }, label) : made("span", { class: "quiet" }, label));
-  return made("nav", { "aria-label": "Pages", class: "pages" }, made("ul", { role: "list" }, way("Before", at - 1), items, way("Next", at + 1)));
+  const way = (label, to) =>
+    made(
+      "li",
+      {},
+      to >= 1 && to <= last
+        ? made("a", { href: link(to), rel: to < at ? "prev" : "next" }, label)
+        : made("span", { class: "quiet" }, label),
+    );
+  return made(
+    "nav",
+    { "aria-label": "Pages", class: "pages" },
+    made("ul", { role: "list" }, way("Before", at - 1), items, way("Next", at + 1)),
+  );
 }

@@ -90,7 +90,9 @@ class Shelf {
   /** Reads the scores of all texts, which come in the order of the pairs. */
   async score(told) {
     const names = this.metrics.map((one) => one.name);
-    this.scores = Object.fromEntries(names.map((name) => [name, Object.fromEntries(VARIANTS.map((one) => [one, new Float32Array(this.rows).fill(NaN)]))]));
+    this.scores = Object.fromEntries(
+      names.map((name) => [name, Object.fromEntries(VARIANTS.map((one) => [one, new Float32Array(this.rows).fill(NaN)]))]),
+    );
     let row = 0;
     const seek = (id) => {
       if (this.ids[row] === id) return row;
@@ -140,7 +142,10 @@ class Shelf {
 
   /** All scores of a pair, as rows of the file of scores. */
   scoresOf(row) {
-    return VARIANTS.map((variant) => ({ variant, ...Object.fromEntries(this.metrics.map(({ name }) => [name, this.scoreOf(name, variant, row)])) }));
+    return VARIANTS.map((variant) => ({
+      variant,
+      ...Object.fromEntries(this.metrics.map(({ name }) => [name, this.scoreOf(name, variant, row)])),
+    }));
   }
 
   /** What a row holds of a facet. */

@@ -87,11 +87,13 @@ async function asked(url, headers = {}) {
 
 function refusal(url, status) {
   if (!status) {
-    const fix = "see whether the address is right, the server runs, and, where it is not the page's own, whether it lets other pages read (CORS)";
+    const fix =
+      "see whether the address is right, the server runs, and, where it is not the page's own, whether it lets other pages read (CORS)";
     return new Trouble(`${url} could not be reached.`, `${fix}; or ${BY_HAND}`);
   }
   if (status === 404 || status === 410) return new Trouble(`${url} is not there (${status}).`, "name the folder that holds manifest.json");
-  if (status === 401 || status === 403) return new Trouble(`${url} may not be read (${status}).`, `the server keeps it to some: fetch it, then ${BY_HAND}`);
+  if (status === 401 || status === 403)
+    return new Trouble(`${url} may not be read (${status}).`, `the server keeps it to some: fetch it, then ${BY_HAND}`);
   if (status === 416) return new Trouble(`${url} ends too early (416).`, ANOTHER);
   return new Trouble(`${url} was answered with ${status}.`, `try again later; or ${BY_HAND}`);
 }
@@ -113,7 +115,8 @@ async function part(url, answer, length, bytes) {
     throw new Trouble(`${url} has ${number(total)} bytes, not ${number(bytes)}.`, ANOTHER);
   }
   const data = await received(url, answer);
-  if (data.byteLength !== length) throw new Trouble(`${url} gave ${number(data.byteLength)} bytes where ${number(length)} were asked for.`, ANOTHER);
+  if (data.byteLength !== length)
+    throw new Trouble(`${url} gave ${number(data.byteLength)} bytes where ${number(length)} were asked for.`, ANOTHER);
   return data;
 }
 
@@ -137,7 +140,8 @@ class Chosen {
     const folder = given[0]?.[0].split("/")[0] ?? "";
     const whole = [...roots].filter(([, found]) => found > 1).map(([root]) => root);
     if (!whole.length) throw new Trouble(`There is no release in the folder “${folder}”.`, "choose the folder that holds manifest.json");
-    if (whole.length > 1) throw new Trouble(`There is more than one release in “${folder}”: ${whole.join(", ")}.`, "choose the folder of one of them");
+    if (whole.length > 1)
+      throw new Trouble(`There is more than one release in “${folder}”: ${whole.join(", ")}.`, "choose the folder of one of them");
     const prefix = whole[0] ? `${whole[0]}/` : "";
     this.given = new Map(given.filter(([path]) => path.startsWith(prefix)).map(([path, file]) => [path.slice(prefix.length), file]));
     this.name = whole[0];

@@ -44,7 +44,9 @@ class Table {
     const found = Object.fromEntries(columns.map((name) => [name, []]));
     const onChunk = ({ columnName, columnData }) => found[columnName].push(columnData);
     await this.#told(() => parquet.read({ file: this.buffer, metadata, columns, rowStart: start, rowEnd: start + count, onChunk }));
-    return Object.fromEntries(columns.map((name) => [name, found[name].length === 1 ? found[name][0] : found[name].map((one) => [...one]).flat()]));
+    return Object.fromEntries(
+      columns.map((name) => [name, found[name].length === 1 ? found[name][0] : found[name].map((one) => [...one]).flat()]),
+    );
   }
 
   /** The rows of a group, each an object. */
@@ -138,7 +140,9 @@ class Tables {
   /** All rows of a config whose column has this value, each with its split; one split alone is looked into where it is known. */
   async find(config, column, value, split = null) {
     const tables = this.of(config).filter((table) => split === null || table.file.split === split);
-    const found = await Promise.all(tables.map(async (table) => (await table.find(column, value)).map((row) => ({ ...row, split: table.file.split }))));
+    const found = await Promise.all(
+      tables.map(async (table) => (await table.find(column, value)).map((row) => ({ ...row, split: table.file.split }))),
+    );
     return found.flat();
   }
 }

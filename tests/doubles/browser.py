@@ -45,11 +45,11 @@ def watched(context: BrowserContext, server: str | None = None) -> Iterator[Brow
     Of a ``server`` on loopback they may ask, and Chromium may say that it did not answer.
     """
     seen: list[str] = []
-    allowed = (*LOCAL, server) if server else LOCAL
+    allowed, spared = ((*LOCAL, server), (UNLOADED,)) if server else (LOCAL, ())
 
     def watch(page: Page) -> None:
         page.set_default_timeout(5000)
-        page.on("console", lambda message: None if server and message.text.startswith(UNLOADED) else seen.append(f"console: {message.text}"))
+        page.on("console", lambda message: None if message.text.startswith(spared) else seen.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: seen.append(f"error: {error}"))
         page.on("request", lambda request: None if request.url.startswith(allowed) else seen.append(f"request: {request.url}"))
 

@@ -86,18 +86,26 @@ def rows_of(dialogues: int, texts: Mapping[str, str], *, judged: bool = True) ->
         ]
         add("dialogues", split, {**pairs[0], "turns": turns})
         if judged:
-            first, texts_of = {name: pairs[0][name] for name in ("pair_id", "dialogue_id", "turn")}, {"variant_1": "apathetic", "variant_2": "empathetic"}
-            rated = {**JUDGED, "criterion": "warmth", "sample": 0, "request_key": "k"}
-            add("annotations", split, *({**first, **rated, "variant": name, "value": 2.0, "reason": f"It is {name}."} for name in VARIANTS[:3]))
-            add("annotations", split, {**rated, "dialogue_id": first["dialogue_id"], "value": 3.0, "reason": "All of it."})
-            won = {"winner_12": "apathetic", "winner_21": "empathetic", "consistent": False, "reason_12": "It is first.", "reason_21": "It is first."}
-            add("comparisons", split, {**first, **JUDGED, **texts_of, **won, "sample": 0})
-            ideal = [0.7, 0.2, 0.1, *[0.0] * 12]
-            add("strategies", split, {**first, **JUDGED, "sample": 0, "ideal": ideal, "variant": "reference", "named": "Affirmation"})
+            for config, row in judged_rows(pairs[0]):
+                add(config, split, row)
     return rows
 
 
-def write_explored(folder: Path, dialogues: int = 60, texts: Mapping[str, str] | None = None, *, judged: bool = True, scored: bool = True) -> dict[str, Any]:
+def judged_rows(pair: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What a judge said of a pair, and of its dialogue as a whole."""
+    first = {name: pair[name] for name in ("pair_id", "dialogue_id", "turn")} | {"sample": 0, **JUDGED}
+    for name in VARIANTS[:3]:
+        yield "annotations", {**first, "variant": name, "criterion": "warmth", "value": 2.0, "reason": f"It is {name}."}
+    alone = {"pair_id": None, "turn": None, "variant": None}
+    yield "annotations", {**first, **alone, "criterion": "warmth", "value": 3.0, "reason": "All of it."}
+    won = {"variant_1": "apathetic", "variant_2": "empathetic", "winner_12": "apathetic", "winner_21": "empathetic", "consistent": False}
+    yield "comparisons", {**first, **won, "reason_12": "It is first.", "reason_21": "It is first."}
+    yield "strategies", {**first, "ideal": [0.7, 0.2, 0.1, *[0.0] * 12], "variant": "reference", "named": "Affirmation"}
+
+
+def write_explored(
+    folder: Path, dialogues: int = 60, texts: Mapping[str, str] | None = None, *, judged: bool = True, scored: bool = True
+) -> dict[str, Any]:
     """Writes a release of ``dialogues`` times 5 pairs, in groups of 40 rows; returns its manifest."""
     rows = rows_of(dialogues, texts or {}, judged=judged)
     configs = [*configs_of([]), *({config for config, _ in rows} - {"pairs", "controls", "dialogues"})]
