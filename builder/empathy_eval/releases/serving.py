@@ -89,4 +89,5 @@ def _file(root: Path, path: str) -> Path | None:
         inside = found.is_relative_to(root) and found.is_file()
     except (OSError, ValueError, RuntimeError):  # a name that is too long or holds a zero, links that lead to each other
         return None
-    return found if inside and not any(part.startswith(".") for part in Path(path).parts) else None
+    plain = not path.endswith("/") and not any(part.startswith(".") for part in path.split("/"))
+    return found if inside and plain else None
