@@ -30,7 +30,8 @@ function dialoguePart({ row, pairs, controls, annotations }, asks) {
     made(
       "p",
       { class: "quiet" },
-      `${word(row.scenario).textContent} · ${row.split} · ${number(row.turns.length)} turns, ${number(pairs.length)} of ${number(helpers)} helper turns with a pair here`,
+      word(row.scenario),
+      ` · ${row.split} · ${number(row.turns.length)} turns, ${number(pairs.length)} of ${number(helpers)} helper turns with a pair here`,
     ),
     made("ol", { class: "transcript dialogue", role: "list" }, turns),
     annotations.length

@@ -130,7 +130,7 @@ def test_texts_of_a_release_stay_texts_and_only_the_pages_own_scripts_may_run(co
     about, files = held(page)
     assert about["name"] == HOSTILE == files["data/pairs/train.parquet"].to_pylist()[0]["scenario"]
     policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)[0]
-    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    scripts = re.findall(r'<script(?: type="module")?>(.*?)</script>', page, re.DOTALL)
     allowed = " ".join(f"'{csp(one)}'" for one in scripts)
     assert f"default-src 'none'; script-src {allowed}; style-src" in policy.replace("&#39;", "'") and "connect-src *" in policy
     assert "unsafe" not in policy and "eval" not in policy
