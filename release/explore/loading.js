@@ -15,7 +15,7 @@ async function explore(source, again) {
     await next.score(() => came(next));
     next.filling = false;
     await came(next);
-    if (source.whole) say(`All ${number(next.rows)} pairs have been read.`);
+    if (source.whole) sayShortly(`All ${number(next.rows)} pairs have been read.`);
   } catch (error) {
     next.filling = false;
     // Another source was chosen meanwhile: what became of this one is of no interest.
@@ -28,6 +28,13 @@ let loading; // the shelf that is being filled
 let shown = 0; // when the list was last brought up to date, in milliseconds
 
 const EVERY = 400; // milliseconds between two looks at a release that is being read
+
+const SHORTLY = 6000; // milliseconds
+
+function sayShortly(told) {
+  say(told);
+  setTimeout(() => place("said").textContent === told && say(""), SHORTLY);
+}
 
 /** Rows have come: the first are shown at once, later ones now and then. */
 async function came(next) {
@@ -106,7 +113,7 @@ function fromFolder(list) {
   if (!list.length) return;
   place("sources").close();
   try {
-    explore(new Chosen(list));
+    explore(new Chosen(list), () => place("sources").showModal());
   } catch (error) {
     warn("loading", error);
   }

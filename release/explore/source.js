@@ -144,12 +144,12 @@ class Chosen {
       throw new Trouble(`There is more than one release in “${folder}”: ${whole.join(", ")}.`, "choose the folder of one of them");
     const prefix = whole[0] ? `${whole[0]}/` : "";
     this.given = new Map(given.filter(([path]) => path.startsWith(prefix)).map(([path, file]) => [path.slice(prefix.length), file]));
-    this.name = whole[0];
+    this.name = whole[0] || folder;
   }
 
   file(path) {
     const file = this.given.get(path);
-    if (!file) throw new Trouble(`${path} is not in the folder “${this.name}”.`, "choose the folder of a release that is whole");
+    if (!file) throw new Trouble(`${path} is not in the folder “${this.name}”.`, "choose the whole folder of the release, the one that holds manifest.json");
     return file;
   }
 
