@@ -40,7 +40,8 @@ def folder(light: Path, tmp_path: Path) -> Path:
 
 @pytest_asyncio.fixture
 async def server(folder: Path) -> AsyncIterator[TestServer]:
-    async with TestServer(application(folder, "<p>ours</p>")) as running:
+    running = TestServer(application(folder, "<p>ours</p>"))
+    async with running:
         yield running
 
 

@@ -91,8 +91,9 @@ def text_scores(
 
 def _scores(metric: Metric, statistics: Array) -> NDArray[np.float32]:
     """The scores of texts to the places that are the same in every process, nan where there is none."""
-    has = ~np.isnan(statistics).any(axis=1)
-    found = np.full(len(has), np.nan, dtype=np.float32)
+    # What a metric fails on has a row of nan.
+    has = ~np.isnan(statistics[:, 0])
+    found = np.full(len(statistics), np.nan, dtype=np.float32)
     if has.any():
         found[has] = np.round(metric.scores(statistics[has]), metric.places)
     return found
