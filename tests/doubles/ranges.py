@@ -11,13 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
-# What can be wrong with the answer to a range: the whole file, too few bytes, no such file, an end in the middle, no right, no answer.
-FAULTS = ("whole", "short", "missing", "cut", "refused", "gone")
-
 
 @dataclass
 class Ranges:
-    """A running server. ``fault`` is what becomes of requests for parquet files whose path holds ``where``."""
+    """A running server. ``fault`` is what is wrong with its answers for parquet files whose path holds ``where``.
+
+    That is ``whole`` (no ranges), ``short`` (too few bytes), ``halved`` (half a file), ``missing``, ``refused``, ``cut`` (an end in the
+    middle) or ``gone`` (no answer).
+    """
 
     folder: Path
     url: str = ""
@@ -44,6 +45,7 @@ class Ranges:
             request.send_error(403 if fault == "refused" else 404)
             return
         data = file.read_bytes()
+        data = data[: len(data) // 2] if fault == "halved" else data
         if span is None or fault == "whole":
             self._send(request, 200, data, len(data))
             return
