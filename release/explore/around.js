@@ -86,6 +86,7 @@ async function readCandidates(shelf, reason, at) {
   return { total: places.length, rows, counts, page, last };
 }
 
+const MOST_LISTED = 200; // rows of a list of the manifest
 const TOLD = [
   ["planned", "dialogues were planned"],
   ["accepted", "were accepted"],
@@ -101,7 +102,12 @@ function leftPart(candidates, asks) {
     number(left[key] ?? 0),
     what,
   ]);
-  const listed = (name, heads, rows) => (rows.length ? section(name, table(name, heads, rows, { class: "compact spoken" })) : null);
+  const listed = (name, heads, rows) => {
+    if (!rows.length) return null;
+    const more = rows.length - MOST_LISTED;
+    const told = more > 0 ? made("p", { class: "quiet" }, `${number(more)} more are in manifest.json.`) : null;
+    return section(name, table(name, heads, rows.slice(0, MOST_LISTED), { class: "compact spoken" }), told);
+  };
   return [
     made(
       "dl",

@@ -401,6 +401,7 @@ def test_whatever_a_release_holds_is_shown_as_text(tab: Page, tmp_path: Path, te
     folder = tmp_path / "release"
     facts = write_explored(folder, 10, dict.fromkeys(names, text))
     facts["withdrawn"][0]["reason"], facts["summary"]["rejected_by_reason"] = text, {text: 1}
+    facts["duplicates"] = {f"001-{place:05d}": "001-00001" for place in range(203)}
     write_explorer(folder, facts)
     tab.set_viewport_size({"width": 390, "height": 800})
     opened(tab, folder)
@@ -411,6 +412,7 @@ def test_whatever_a_release_holds_is_shown_as_text(tab: Page, tmp_path: Path, te
         assert text in (tab.locator("main").text_content() or ""), fragment
         assert tab.evaluate("document.documentElement.scrollWidth") <= 390, fragment
         assert tab.title() != "ran" and not tab.locator("img, main script, iframe").count()
+    assert "3 more are in manifest.json." in tab.locator("#screen").inner_text()
 
 
 def test_as_few_words_as_can_be_are_marked_and_none_in_a_very_long_text(tab: Page, tmp_path: Path) -> None:
