@@ -12,9 +12,10 @@ async function explore(source, again) {
     await next.begin();
     if (!next.rows) await enter(next);
     await next.fill(() => came(next));
+    await came(next, true);
     await next.score(() => came(next));
     next.filling = false;
-    await came(next);
+    await came(next, true);
     if (source.whole) sayShortly(`All ${number(next.rows)} pairs have been read.`);
   } catch (error) {
     next.filling = false;
@@ -27,7 +28,7 @@ async function explore(source, again) {
 let loading; // the shelf that is being filled
 let shown = 0; // when the list was last brought up to date, in milliseconds
 
-const EVERY = 400; // milliseconds between two looks at a release that is being read
+const EVERY = 800; // milliseconds between two looks at a release that is being read
 
 const SHORTLY = 6000; // milliseconds
 
@@ -36,12 +37,12 @@ function sayShortly(told) {
   setTimeout(() => place("said").textContent === told && say(""), SHORTLY);
 }
 
-/** Rows have come: the first are shown at once, later ones now and then. */
-async function came(next) {
+/** Rows have come: the first are shown at once, later ones now and then, and all of them; scores are of use when all have come. */
+async function came(next, all = false) {
   if (loading !== next) throw new Error("left");
   if (shelf !== next) return enter(next);
   progress(next);
-  if (next.filling && performance.now() - shown < EVERY) return undefined;
+  if (!all && (next.filled === next.rows || performance.now() - shown < EVERY)) return undefined;
   shown = performance.now();
   // A pair or dialogue that is being read stays as it is.
   if (!place("list").hidden) await show(false);

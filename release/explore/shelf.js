@@ -108,7 +108,8 @@ class Shelf {
         (group) => table.columns(["pair_id", "variant", ...names], group),
         (columns) => {
           const places = Array.from(columns.pair_id, seek);
-          for (const name of names) this.#rate(this.scores[name], places, columns.variant, columns[name]);
+          const kinds = Uint8Array.from(columns.variant, (variant) => VARIANTS.indexOf(variant));
+          for (const name of names) this.#rate(this.scores[name], places, kinds, columns[name]);
           this.done += 1;
           return told();
         },
@@ -118,10 +119,11 @@ class Shelf {
     this.scored = names.length > 0;
   }
 
-  #rate(scores, places, variants, values) {
+  #rate(scores, places, kinds, values) {
     if (!values) return;
+    const columns = VARIANTS.map((variant) => scores[variant]);
     for (let at = 0; at < places.length; at += 1) {
-      const column = scores[variants[at]];
+      const column = columns[kinds[at]];
       if (column && places[at] >= 0) column[places[at]] = values[at] ?? NaN;
     }
   }
