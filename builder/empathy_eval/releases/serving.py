@@ -76,8 +76,10 @@ def application(folder: Path, page: str) -> web.Application:
 @web.middleware
 async def _ours(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Refuses who came by another name: a page elsewhere may let a name of its own lead here, to read what it then calls its own."""
-    sockname = request.transport.get_extra_info("sockname") if request.transport else None
-    if sockname is None or request.headers.get("Host") not in [f"{name}:{sockname[1]}" for name in NAMES]:
+    _, port = request.transport.get_extra_info("sockname") if request.transport else ("", 0)
+    # A browser leaves the port of the web itself away.
+    ours = [name if port == 80 else f"{name}:{port}" for name in NAMES]
+    if request.headers.get("Host") not in ours:
         raise web.HTTPMisdirectedRequest
     return await handler(request)
 
