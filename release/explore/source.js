@@ -149,7 +149,11 @@ class Chosen {
 
   file(path) {
     const file = this.given.get(path);
-    if (!file) throw new Trouble(`${path} is not in the folder “${this.name}”.`, "choose the whole folder of the release, the one that holds manifest.json");
+    if (!file)
+      throw new Trouble(
+        `${path} is not in the folder “${this.name}”.`,
+        "choose the whole folder of the release, the one that holds manifest.json",
+      );
     return file;
   }
 
