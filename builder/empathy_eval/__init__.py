@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.annotate import annotate
     from empathy_eval.commands.build import build
     from empathy_eval.commands.diff import diff
+    from empathy_eval.commands.explore import explore
     from empathy_eval.commands.ledger import ledger_import, ledger_merge, ledger_show
     from empathy_eval.commands.preview import preview
     from empathy_eval.commands.publish import publish
@@ -40,6 +41,7 @@ _PLACES = {
     "commands.annotate": ("annotate",),
     "commands.build": ("build",),
     "commands.diff": ("diff",),
+    "commands.explore": ("explore",),
     "commands.ledger": ("ledger_import", "ledger_merge", "ledger_show"),
     "commands.preview": ("preview",),
     "commands.publish": ("publish",),
@@ -62,8 +64,8 @@ _PLACES = {
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "__version__", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Metric", "Model",
-    "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "ledger_import", "ledger_merge", "ledger_show", "load",
-    "load_recipe", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show",
+    "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "explore", "ledger_import", "ledger_merge", "ledger_show",
+    "load", "load_recipe", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show",
     "show_rejected", "train", "verify",
 ]  # fmt: skip
 

@@ -18,6 +18,7 @@ from empathy_eval.commands import (
     annotate,
     build,
     diff,
+    explore,
     ledger,
     preview,
     publish,
@@ -31,7 +32,7 @@ from empathy_eval.commands import (
     verify,
 )
 
-VERBS = (preview, build, release, report, show, score, shortcuts, train, verify, diff, review, annotate, agree, publish, ledger)
+VERBS = (preview, build, release, report, explore, show, score, shortcuts, train, verify, diff, review, annotate, agree, publish, ledger)
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:
   empathy-eval build demo --out build/demo

@@ -17,6 +17,7 @@ CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", 
 # Chromium's own sandbox does not start for root or in most containers; the pages under test are ours.
 LAUNCH: dict[str, Any] = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
 LOCAL = ("file:", "blob:", "data:", "about:")
+UNLOADED = "Failed to load resource"
 
 
 @pytest.fixture(scope="module")
@@ -38,20 +39,24 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 
 @contextmanager
-def watched(context: BrowserContext) -> Iterator[BrowserContext]:
-    """A context without a network whose pages may print no message, throw no error and ask for nothing from outside."""
+def watched(context: BrowserContext, server: str | None = None) -> Iterator[BrowserContext]:
+    """A context without a network whose pages may print no message, throw no error and ask for nothing from outside.
+
+    Of a ``server`` on loopback they may ask, and Chromium may say that it did not answer.
+    """
     seen: list[str] = []
+    allowed, spared = ((*LOCAL, server), (UNLOADED,)) if server else (LOCAL, ())
 
     def watch(page: Page) -> None:
         page.set_default_timeout(5000)
-        page.on("console", lambda message: seen.append(f"console: {message.text}"))
+        page.on("console", lambda message: None if message.text.startswith(spared) else seen.append(f"console: {message.text}"))
         page.on("pageerror", lambda error: seen.append(f"error: {error}"))
-        page.on("request", lambda request: None if request.url.startswith(LOCAL) else seen.append(f"request: {request.url}"))
+        page.on("request", lambda request: None if request.url.startswith(allowed) else seen.append(f"request: {request.url}"))
 
     context.on("page", watch)
     for page in context.pages:
         watch(page)
-    context.set_offline(True)
+    context.set_offline(server is None)
     yield context
     context.close()
     assert not seen, seen

@@ -196,6 +196,15 @@ def test_the_recipes_for_labels_of_others_give_what_train_reads(tmp_path: Path) 
     assert rows[2].licence == "CC-BY-NC-4.0"
 
 
+def test_a_release_is_browsed_as_written(light: Path, tmp_path: Path) -> None:
+    shutil.copytree(light, tmp_path / "build" / "demo" / "release")
+    assert "page: build/explore.html" in ran(commands("explore.md"), tmp_path)
+    assert '"base": "demo/release/"' in (tmp_path / "build" / "explore.html").read_text()
+    (python,) = blocks("explore.md", "python")
+    said = subprocess.run([sys.executable, "-c", python], cwd=tmp_path, check=True, capture_output=True, text=True).stdout
+    assert "BLEU-4" in said and "near_empathetic" in said
+
+
 def test_the_commands_of_shortcuts_run_as_written(light: Path, tmp_path: Path) -> None:
     shutil.copytree(light, tmp_path / "build" / "demo" / "release")
     said = ran(commands("shortcuts.md"), tmp_path)

@@ -77,7 +77,7 @@ def test_what_is_left_out_is_said_in_manifest_page_and_card_and_the_configuratio
     differ = {name for name in ours if ours[name] != whole.get(name)}
     assert differ == {"without", "files", "seal"}, "configuration and identity are those of the build"
     changed = {name for name, value in ours["files"].items() if value != whole["files"][name]}
-    assert {name for name in changed if not name.startswith("report/")} == {"README.md"}
+    assert {name for name in changed if not name.startswith("report/")} == {"README.md", "explore/index.html"}
     card, page = (left / "README.md").read_text(), (left / "report" / "index.html").read_text()
     assert LINE in card and "release build --out release --version 0.1.0 --without bertscore --without embedding\n" in card
     assert LINE in page.replace("<bdi>", "").replace("</bdi>", "") and "BERTScore" not in page.split("<nav")[0]

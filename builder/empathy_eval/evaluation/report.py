@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,7 @@ from empathy_eval.evaluation.page import page
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.shortcuts import measured_with_audit
 from empathy_eval.evaluation.stand import Stand
+from empathy_eval.evaluation.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
 from empathy_eval.metrics.empathy_score.model_folder import is_packaged, published_model
 from empathy_eval.metrics.registry import OF_A_MODEL, Found, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -58,12 +59,13 @@ class Report:
     """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``, and of
     the judges whose annotations the release holds: ``judges``.
 
-    ``left`` are the metrics of the manifest that were not run.
+    ``scores`` are those of every single text. ``left`` are the metrics of the manifest that were not run.
     """
 
     measured: Measured
     about: dict[str, Any]
     told: dict[str, Any]
+    scores: TextScores = field(repr=False, compare=False)
     left: tuple[NotRecomputed, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -152,7 +154,7 @@ def published_configuration(configuration: dict[str, Any], without: Collection[s
 def write_report(
     release_dir: Path, out: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges
 ) -> Report:
-    """Measures a release and writes ``index.html``, the tables as JSON and ``figures/`` into ``out``.
+    """Measures a release and writes ``index.html``, the tables as JSON, ``figures/`` and the score of every text into ``out``.
 
     Args:
         facts: the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
@@ -163,6 +165,7 @@ def write_report(
         InputError: if the folder holds no pairs.
     """
     report = measure_release(release_dir, facts, found, scoring, judges)
+    write_text_scores(out / ITEMS, report.scores)
     write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
     charts = [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
     for chart in charts:
@@ -201,7 +204,9 @@ def measure_release(
         "making": making(facts),
         **judges(release_dir, facts),
     }
-    return Report(measured_with_audit(stand, found.embedding), about, told)
+    references, scores = of_references(stand), list[TextScores]()
+    measured = measured_with_audit(stand, found.embedding, lambda *given: scores.append(text_scores(references, *given)))
+    return Report(measured, about, told, scores[0])
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:

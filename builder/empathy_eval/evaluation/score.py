@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.items import check_items
+from empathy_eval.evaluation.items import check_items, write_items
 from empathy_eval.evaluation.judges import Annotations, judged
 from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.results import Measured
@@ -55,7 +56,8 @@ def score(
     empty = [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
     if empty:
         raise InputError([Problem(place, what, fix) for place in empty])
-    return measured_with_audit(stand, items=items) if shortcuts else stand.measured(items)
+    take = partial(write_items, items) if items else None
+    return measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
 
 
 def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:

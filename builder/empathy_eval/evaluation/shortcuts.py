@@ -24,7 +24,7 @@ from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Margin, Shortcut, Telltale
 from empathy_eval.evaluation.shortcut_texts import REFERENCE, Held, Texts, read_texts
-from empathy_eval.evaluation.stand import Stand
+from empathy_eval.evaluation.stand import Stand, Take
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 
@@ -92,9 +92,9 @@ def words_alone(lexicon: Lexicon) -> Learner:
     return Learner(Words(lexicon), ("log-odds", "mean-over-spread"))
 
 
-def measured_with_audit(stand: Stand, embedding: Embedding | None = None, items: Path | None = None) -> Measured:
+def measured_with_audit(stand: Stand, embedding: Embedding | None = None, take: Take | None = None) -> Measured:
     """All tables of a stand, its audit among them, over the same pairs."""
-    measured = stand.measured(items)
+    measured = stand.measured(take)
     held = Held(stand.folder, stand.pairs, stand.controls, stand.splits, stand.known)
     return replace(measured, audit=audited(held, stand.chance, embedding=embedding, scoring=stand.scoring))
 

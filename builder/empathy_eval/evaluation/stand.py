@@ -27,7 +27,6 @@ from empathy_eval.evaluation.inversion import (
     duels_of,
     measured_rows,
 )
-from empathy_eval.evaluation.items import write_items
 from empathy_eval.evaluation.power import smallest
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.evaluation.results import Comparison, Measured, MetricRow
@@ -41,6 +40,8 @@ from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statisti
 from empathy_eval.metrics.vader import Vader
 
 Matched = NDArray[np.bool_]
+# What is given every score of all pairs and of those with controls, by variant: the texts, then each metric with its statistics of both.
+Take = Callable[[Corpus, Corpus, Sequence[tuple[Metric, Statistics, Statistics]]], None]
 
 
 class Stand:
@@ -51,7 +52,7 @@ class Stand:
         strict: bool = False,
     ) -> None:  # fmt: skip
         self.folder, self.found, self.chance, self.scoring, self.splits, self.strict = release_dir, found, chance, scoring, splits, strict
-        # What a shortcut of the audit gave the texts, once they are measured: by its name and variant.
+        # What a shortcut of the audit gave the texts, as far as that is known: by its name and variant.
         self.known: dict[str, Statistics] = {}
         contexts = any("context" in metric.reads for metric in found.metrics)
         how: dict[str, Any] = {"contexts": contexts, "splits": splits, "language": found.language}
@@ -61,19 +62,19 @@ class Stand:
         if stray := set(self.controls.pair_ids).difference(self.pairs.pair_ids):
             raise input_error(release_dir, f'the control "{min(stray)}" is no pair', WHOLE)
 
-    def measured(self, items: Path | None = None) -> Measured:
-        """All tables; ``items`` is a file for the scores of every text and the verdicts of every pair."""
+    def measured(self, take: Take | None = None) -> Measured:
+        """All tables; ``take`` is given every score before they are made."""
         before = self._candidates()
         # All scoring comes first: later this process needs more memory, and those that score have ended.
         texts = {name: self._scored(pairs) for name, pairs in self._texts(before).items()}
         before = before and before.without_texts()
         both = [texts[config].get(Vader.name, Scored()).rows for config in ("pairs", "controls")]
-        self.known = {Vader.name: {**both[0], **both[1]}}
+        self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}
         sound = [one for one in self.found.metrics if texts["pairs"][one.name].rows]
         pairs = {metric.name: texts["pairs"][metric.name].rows for metric in sound}
         cells = self._cells(pairs, texts["controls"])
-        if items:
-            write_items(items, self.pairs, self.controls, [(one, pairs[one.name], cells.get(one.name, {})) for one in sound])
+        if take:
+            take(self.pairs, self.controls, [(one, pairs[one.name], cells.get(one.name, {})) for one in sound])
         whole = [one for one in sound if one.name in cells]
         dist, more = self._diversities(self.pairs, PAIRS)
         dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)

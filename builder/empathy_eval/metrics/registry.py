@@ -42,6 +42,8 @@ OF_TOKENS = ("bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4")
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
 DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}
+# The columns beside which a report writes a column a metric.
+TAKEN = ("pair_id", "variant")
 UNFIT = "look at them, then type those that you want (NAME:key=value), or trust the metric with `report --trust-metrics NAME`"
 # One of the settings that are typed behind a name: a value with a comma stands in quotes.
 SETTING = re.compile(r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,"'][^,]*)(?:,(?!$)|$)""")
@@ -105,6 +107,8 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
             problems += error.problems
     twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
     problems += [Problem(f'metric "{name}"', "is what two of the metrics call themselves", "leave one out") for name in twice]
+    taken = [one.name for one in made if one.name in TAKEN]
+    problems += [Problem(f'metric "{name}"', "is the name of a column beside the scores", "call the metric otherwise") for name in taken]
     if problems:
         raise InputError(problems)
     metrics = [one for one in made if hasattr(one, "statistics")]

@@ -20,19 +20,23 @@ from empathy_eval.base.tabular import refuse_absurd
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, PROVENANCE, SPLITS, TABLES, configs_of, contract, file_of, read_tables
 from empathy_eval.evaluation.report import measure_release, metrics_of
+from empathy_eval.evaluation.text_scores import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.raters.judges.told import judges_told
 from empathy_eval.releases.difficulty import difficulty_faults
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
+from empathy_eval.releases.explore import PAGE, page_faults
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify_annotations import annotation_faults
 from empathy_eval.releases.verify_answers import answer_faults
+from empathy_eval.releases.verify_items import item_faults
 from empathy_eval.releases.verify_report import comparable, disagreements, unseen
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
 
 # What every release holds beside its data.
-ALWAYS = {"README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", f"report/{TABLES}", "report/index.html"}
+REPORT = {f"report/{TABLES}", f"report/{ITEMS}", "report/index.html"}
+ALWAYS = {"README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", *REPORT, PAGE}
 CARD_ROW = re.compile(r"^\| `(\w+)` \| .{0,200} \| (\d{1,12}) \| (\d{1,12}) \| (\d{1,12}) \|$", re.MULTILINE)
 BESIDE = {"provenance.parquet": PROVENANCE, "candidates.parquet": CANDIDATES}
 LINK = "put the file itself there, as `cp -rL` or `hf download --local-dir` do"
@@ -160,7 +164,7 @@ def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 
 def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], scoring: Scoring) -> Iterator[Problem]:
-    """Every number of the report's tables and every difficulty equals its recomputation, and the page shows the tables' numbers.
+    """Every number of the report's tables, every difficulty and every text's score equals its recomputation, and the pages show them.
 
     At the end comes what was not recomputed.
     """
@@ -178,6 +182,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         told, anew, others = comparable(told, anew, {one.name for one in found.metrics} | {one.name for one in found.diversities})
     wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
     wrong += difficulty_faults(folder, report.measured.difficulty)
+    wrong += item_faults(path.with_name(ITEMS), report.scores, others)
     if len(others) > len(left):
         what = f"has rows of {_named(others)}; the manifest names {len(left)} metrics beside those that were measured"
         wrong.append(Problem(str(path), what, RESTORE))
@@ -185,6 +190,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     if not wrong:
         for where, number in unseen(told, shown):
             yield Problem(f"{page}: {where}", f"does not show {number}", RESTORE)
+        yield from page_faults(folder, manifest)
     for one in left:
         yield replace(one, what=f"{one.what}; {NOT_COMPARED.format(_named(others) or 'such metrics')}")
 

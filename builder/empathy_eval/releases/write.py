@@ -26,6 +26,7 @@ from empathy_eval.releases.annotations import add_annotations, read_all
 from empathy_eval.releases.card import write_card, write_changelog
 from empathy_eval.releases.croissant import write_croissant
 from empathy_eval.releases.difficulty import fill
+from empathy_eval.releases.explore import PAGE, explore_page
 from empathy_eval.releases.manifest import VERSION, file_hashes, manifest_facts, manifest_text, sealed
 from empathy_eval.releases.rows import candidate_rows, provenance_rows, rows
 from empathy_eval.releases.selection import Selection, select
@@ -76,6 +77,7 @@ def release(
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
         report = write_report(folder, folder / "report", facts, found, scoring, judges_told)
         fill(folder, report.measured.difficulty)
+        write_whole(folder / PAGE, explore_page(folder, facts))
         _write_papers(folder, facts, report)
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 from typing import Any
 
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.inline import csp, embedded_json
 from empathy_eval.base.templates import environment
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.told import FOLDER, told
@@ -28,7 +26,7 @@ def page(sheet: dict[str, Any]) -> str:
     """
     folder, texts = data_folder(FOLDER) / "page", told()
     templates = environment(folder)
-    templates.filters["csp"] = _csp
+    templates.filters["csp"] = csp
     return templates.get_template("page.html.j2").render(
         **texts,
         style=(folder / "page.css").read_text(encoding="utf-8"),
@@ -42,16 +40,3 @@ def guidance() -> str:
     texts = told()
     template = environment(data_folder(FOLDER)).get_template("guidance.md.j2")
     return template.render(**texts["guidance"], training=texts["training"]["training"], strategies=load_taxonomy().strategies)
-
-
-def _csp(text: str) -> str:
-    """The source expression by which a Content-Security-Policy allows exactly this inline text."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def embedded_json(value: Any) -> str:
-    """JSON that nothing in a page can read as markup: ``<``, ``>``, ``&`` and all that is not ASCII are escaped."""
-    text = json.dumps(value)
-    for sign in "<>&":
-        text = text.replace(sign, f"\\u{ord(sign):04x}")
-    return text

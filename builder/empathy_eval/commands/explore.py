@@ -1,0 +1,85 @@
+"""``explore``: browse a release."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.commands.options import A_RELEASE
+
+EXAMPLES = """\
+examples:
+  empathy-eval explore build/demo/release --out build/explore.html
+  empathy-eval explore my-lab/empathy-eval@v1.0.0 --out explore.html
+  empathy-eval explore build/demo/release --serve
+
+The page is one file. It shows a sample of at most 200 pairs at once, and reads the rest from the release's own files, a part at a time:
+from a web server or the Hub by itself; where it was opened from disk it asks for the release's folder, because a page from disk may read
+no file that it was not given. A release carries such a page itself: explore/index.html. Nothing is sent anywhere.
+"""
+NEITHER = "give --out PAGE for a page, or --serve to look at once"
+
+
+def explore(
+    release: str | Path, out: str | Path | None = None, *, serve: bool = False, port: int = 0,
+    address: Callable[[str], None] | None = None,
+) -> Path | None:  # fmt: skip
+    """Makes a page to browse a release (a folder, or a Hub name such as ``org/name@v1.0.0``); gives its path.
+
+    The page is written to ``out``, or with ``serve`` served on the loopback interface until an interrupt: ``port`` 0 is any that is free,
+    and ``address`` is called with its URL.
+
+    Raises:
+        InputError: if it is no release or cannot be had, neither or both of ``out`` and ``serve`` are given, ``out`` holds something else
+            or lies in the release, or the port cannot be had.
+    """
+    from empathy_eval.design.dataset import read_manifest
+    from empathy_eval.releases.explore import explore_page, hub_address, write_page
+    from empathy_eval.releases.fetch import release_folder
+
+    if (out is None) == (not serve):
+        raise input_error("explore", "is asked for neither a page nor a server" if out is None else "is asked for both", NEITHER)
+    folder = release_folder(release)
+    if out is not None:
+        write_page(folder, Path(out), None if Path(release).is_dir() else hub_address(str(release)))
+        return Path(out)
+    from empathy_eval.releases.serving import serve as served
+
+    served(folder, explore_page(folder, read_manifest(folder)), port, address or (lambda url: None))
+    return None
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "explore",
+        help="browse a release",
+        description="Makes one page to browse a release: filter by scenario, phase, strategy, manner, flag, difficulty, score and "
+        "disagreement between metrics; see variants side by side with their differences marked, what judges said, and what was left out "
+        "and why.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
+    way = verb.add_mutually_exclusive_group(required=True)
+    way.add_argument("--out", type=Path, metavar="PAGE", help="write the page into this file; one that is there is replaced")
+    way.add_argument("--serve", action="store_true", help="serve page and release to the browser of this machine, until Ctrl-C")
+    verb.add_argument("--port", type=int, default=0, metavar="N", help="the port of --serve (default: any that is free)")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    if options.port and not options.serve:
+        raise input_error("--port", "belongs to --serve", "add --serve, or leave it out")
+    made = explore(options.release, options.out, serve=options.serve, port=options.port, address=_told)
+    if made:
+        print(f"page: {made}")
+    return 0
+
+
+def _told(url: str) -> None:
+    print(f"{url}\nCtrl-C ends it", flush=True)

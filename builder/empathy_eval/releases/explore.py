@@ -1,0 +1,215 @@
+"""The explorer of a release: one page with a sample embedded that reads the rest of the release's own files by ranges.
+
+``release/explore`` holds its template, its style, its scripts and the reader of parquet; ``verify`` holds what a page says of its release
+and the rows that it embeds against the release.
+"""
+
+from __future__ import annotations
+
+import base64
+import io
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import data_folder, write_whole
+from empathy_eval.base.hashing import digest_bytes
+from empathy_eval.base.inline import csp, embedded_json
+from empathy_eval.base.parsing import json_value, text_of
+from empathy_eval.base.tabular import readable, refuse_absurd, schema_of, table_batches
+from empathy_eval.base.templates import environment
+from empathy_eval.design.dataset import SPLITS, column, configs_of, file_of, read_manifest, read_tables
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.evaluation.text_scores import ITEMS, NAMED
+from empathy_eval.releases.verify_rows import RESTORE
+
+# Where a release carries its own, and how that one finds the release.
+PAGE, HOME = "explore/index.html", "../"
+SAMPLED = 200
+FOLDER = "explore"
+SCRIPTS = (
+    "source.js", "table.js", "shelf.js", "diff.js", "filters.js", "parts.js", "list.js", "item.js", "judged.js", "around.js", "page.js",
+    "loading.js",
+)  # fmt: skip
+# Preferences say of a pair what the pair says.
+SHOWN = ("pairs", "dialogues", "controls", "annotations", "comparisons", "strategies")
+BESIDE = {"candidates": "candidates.parquet", "items": f"report/{ITEMS}"}
+HELD = re.compile(r'<script type="application/json" id="(about|sample)">([^<]*)</script>')
+
+
+@dataclass(frozen=True)
+class Sample:
+    """The pairs of a split that a page embeds, and their rows by the file that they are of."""
+
+    split: str
+    pairs: int
+    of: int
+    tables: dict[str, pa.Table]
+
+
+def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME) -> str:
+    """The page of a release; equal releases give equal pages.
+
+    Its policy lets only its own scripts and style run, so that a text of the release stays a text.
+
+    Args:
+        folder: a release whose data, report and scores of texts are written.
+        facts: its manifest, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
+        base: the address of the release as seen from the page, with a ``/`` at its end.
+
+    Raises:
+        InputError: if a file of the release is not there or damaged.
+    """
+    sample = sample_of(folder, facts)
+    about = about_of(folder, facts, sample, base)
+    source = data_folder("release") / FOLDER
+    templates = environment(source)
+    templates.filters["csp"] = csp
+    files = {name: base64.b64encode(_parquet(table)).decode() for name, table in sample.tables.items()}
+    return templates.get_template("page.html.j2").render(
+        about=about,
+        about_json=embedded_json(about),
+        sample_json=embedded_json({"files": files}),
+        style=(source / "page.css").read_text(encoding="utf-8"),
+        reader=(source / "reader.min.js").read_text(encoding="utf-8"),
+        script="\n".join((source / name).read_text(encoding="utf-8") for name in SCRIPTS),
+    ) + "\n"  # fmt: skip
+
+
+def hub_address(name: str) -> str:
+    """Where the Hub gives the files of ``owner/name@revision``."""
+    repo, _, revision = name.rpartition("@")
+    return f"https://huggingface.co/datasets/{repo}/resolve/{revision}/"
+
+
+def write_page(folder: Path, out: Path, base: str | None = None) -> None:
+    """Writes the page of a release into a file beside it; ``base`` is the release's address, by default its folder as seen from there.
+
+    Raises:
+        InputError: if the folder is no release, or ``out`` lies in it, is a folder, or holds something else than such a page.
+    """
+    facts, target = read_manifest(folder), out.resolve()
+    if target.is_relative_to(folder.resolve()):
+        raise input_error(out, "lies in the release, whose manifest names every file of it", "name another file with --out")
+    if out.exists() and not (out.is_file() and HELD.search(out.read_text(encoding="utf-8", errors="replace"))):
+        raise input_error(out, "holds something else than a page of the explorer", "name another file with --out")
+    here = Path(os.path.relpath(folder.resolve(), target.parent)).as_posix()
+    write_whole(out, explore_page(folder, facts, base or f"{quote(here)}/"))
+
+
+def about_of(folder: Path, facts: dict[str, Any], sample: Sample, base: str) -> dict[str, Any]:
+    """What a page knows of its release before it reads a file of it."""
+    summary, taxonomy = facts["summary"], load_taxonomy()
+    return {
+        "name": facts["name"],
+        "version": facts["version"],
+        "date": facts["date"],
+        "base": base,
+        "files": list(_files(folder, facts)),
+        "metrics": _metrics(folder),
+        "strategies": [{"phase": one, "names": [taxonomy[name].name for name in taxonomy.in_phase(one)]} for one in taxonomy.phases],
+        "scenarios": [{"id": int(number), "name": one["name"]} for number, one in sorted(facts["scenarios"].items())],
+        "left_out": {
+            **{name: summary[name] for name in ("planned", "accepted", "rejected", "missing", "rejected_by_reason", "samples_refused")},
+            "withdrawn": facts["withdrawn"],
+            "removed": (facts.get("reviews") or {}).get("removed", []),
+            "duplicates": facts["duplicates"],
+            "spares_left_out": facts["spares_left_out"],
+            "below_quota": facts.get("below_quota", {}),
+        },
+        "sampled": {"pairs": sample.pairs, "of": sample.of, "seed": facts["configuration"]["seed"], "split": sample.split},
+    }  # fmt: skip
+
+
+def _files(folder: Path, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The parquet files that the page may read; those beside the data as far as the release has them."""
+    data = [(file_of(folder, config, split), config, split) for config in configs_of(facts["counts"]) for split in SPLITS]
+    for path, config, split in [*data, *((folder / name, config, None) for config, name in BESIDE.items() if (folder / name).is_file())]:
+        place = {"path": path.relative_to(folder).as_posix(), "config": config, "split": split}
+        with readable(path):
+            yield {**place, "rows": pq.read_metadata(path).num_rows, "bytes": path.stat().st_size}
+
+
+def _metrics(folder: Path) -> list[dict[str, Any]]:
+    """The metrics that have a column of scores, with what the report says of them; none in a release of before."""
+    path = folder / BESIDE["items"]
+    names = schema_of(path).names[len(NAMED) :] if path.is_file() else []
+    rows = {row["metric"]: row for row in (read_tables(folder)["inversion"] if names else ())}
+    known = [(name, rows.get(name, {})) for name in names]
+    return [{"name": name, "signature": row.get("signature"), "higher is better": row.get("higher_is_better")} for name, row in known]
+
+
+def sample_of(folder: Path, facts: dict[str, Any]) -> Sample:
+    """At most ``SAMPLED`` pairs of the test split, drawn by the seed of the build; of another one where that has none."""
+    counts, seed = facts["counts"], facts["configuration"]["seed"]
+    split = next((name for name in reversed(SPLITS) if counts["pairs"][name]), SPLITS[-1])
+    there = column(folder, "pairs", "pair_id", [split])
+    pairs = set(sorted(there, key=lambda one: digest_bytes(f"{seed}:{one}".encode()))[:SAMPLED])
+    dialogue_of = dict(zip(there, column(folder, "pairs", "dialogue_id", [split]), strict=True))
+    dialogues = {dialogue_of[one] for one in pairs}
+    paths = [file_of(folder, config, split) for config in SHOWN if config in counts]
+    paths += [folder / name for name in BESIDE.values() if (folder / name).is_file()]
+    tables = {path.relative_to(folder).as_posix(): _chosen(path, pairs, dialogues) for path in paths}
+    return Sample(split, len(pairs), len(there), tables)
+
+
+def _chosen(path: Path, pairs: Collection[str], dialogues: Collection[str]) -> pa.Table:
+    """The rows of a file that are of these pairs, or of their dialogues as a whole."""
+    schema = schema_of(path)
+    chosen, whole = (pa.array(sorted(some), pa.string()) for some in (pairs, dialogues))
+
+    def of_them(batch: pa.RecordBatch) -> Any:
+        if "pair_id" not in schema.names:
+            return pc.is_in(batch.column("dialogue_id"), whole)
+        mine = pc.is_in(batch.column("pair_id"), chosen)
+        if "dialogue_id" not in schema.names:
+            return mine
+        alone = pc.is_null(batch.column("pair_id"))
+        return pc.or_(mine, pc.and_(alone, pc.is_in(batch.column("dialogue_id"), whole)))
+
+    return pa.Table.from_batches((batch.filter(of_them(batch)) for batch in table_batches(path)), schema)
+
+
+def _parquet(table: pa.Table) -> bytes:
+    stream = io.BytesIO()
+    pq.write_table(table, stream, compression="zstd")
+    return stream.getvalue()
+
+
+def page_faults(folder: Path, facts: dict[str, Any]) -> Iterator[Problem]:
+    """What the page of a release says otherwise than the release does, of it and of its texts. Its scripts are not looked at."""
+    path = folder / PAGE
+    try:
+        held = {name: json_value(text) for name, text in HELD.findall(text_of(path))}
+        told = {name: pq.ParquetFile(pa.BufferReader(base64.b64decode(one))) for name, one in held["sample"]["files"].items()}
+        sample = sample_of(folder, facts)
+        about = about_of(folder, facts, sample, HOME)
+        other = [name for name in told.keys() | sample.tables.keys() if not _same(path, told.get(name), sample.tables.get(name))]
+        changed = [name for name in [*about, *(held["about"].keys() - about.keys())] if held["about"].get(name) != about.get(name)]
+    except InputError as error:
+        yield from error.problems
+        return
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        yield Problem(str(path), f"does not hold what a page of the explorer holds: {error}", RESTORE)
+        return
+    for name in changed:
+        yield Problem(f"{path}: about: {name}", "is not what the release says", RESTORE)
+    for name in sorted(other):
+        yield Problem(f"{path}: sample: {name}", "does not hold the rows of the release", RESTORE)
+
+
+def _same(path: Path, told: pq.ParquetFile | None, rows: pa.Table | None) -> bool:
+    """Whether an embedded file holds these rows; one that says it holds more is not read."""
+    if told is None or rows is None or told.metadata.num_rows != rows.num_rows:
+        return False
+    refuse_absurd(path, told.metadata)
+    return bool(told.read().equals(rows))

@@ -1,0 +1,112 @@
+// The list of the pairs that were found, a page at a time; all of it comes from the shelf.
+
+const NARROW = 14; // letters of a name that is not broken in two
+const BINS = 24;
+
+/** How many were found, in words. */
+function countOf(shelf, found) {
+  const of = shelf.source.whole ? "the whole release" : "the sample";
+  const read = shelf.filled < shelf.rows ? `, ${number(shelf.filled)} of ${number(shelf.rows)} read so far` : "";
+  return `${number(found.rows.length)} of ${number(shelf.filled)} pairs of ${of}${read}`;
+}
+
+/** The table of a page. */
+function listPart(shelf, found, asks) {
+  const last = Math.max(1, Math.ceil(found.rows.length / LISTED));
+  const at = Math.min(Math.max(1, Math.trunc(Number(asks.page)) || 1), last);
+  const rows = found.rows.slice((at - 1) * LISTED, at * LISTED);
+  if (!rows.length) return [emptyPart(shelf, asks)];
+  const shown = shelf.scored ? shelf.metrics : [];
+  const heads = [
+    "pair",
+    "scenario, strategy",
+    "difficulty",
+    ...shown.map((one) => made("bdi", { class: one.name.length < NARROW ? "narrow" : null }, one.name)),
+  ];
+  const cells = rows.map((row) => rowCells(shelf, row, shown, asks));
+  const legend = shown.length
+    ? made(
+        "p",
+        { class: "quiet small legend" },
+        "Scores: ",
+        made("span", { class: "kind" }, "empathetic"),
+        " above ",
+        made("span", { class: "cold" }, "apathetic"),
+        "; the one that the metric rates better is bold.",
+      )
+    : null;
+  return [
+    table("Pairs", heads, cells, { class: "list" }),
+    legend,
+    pagesNav(at, last, (page) => linkTo(asks, { page: page > 1 ? page : undefined })),
+  ];
+}
+
+function rowCells(shelf, row, metrics, asks) {
+  const id = shelf.ids[row];
+  const crisis = shelf.value("flag", row) === NONE ? null : made("span", { class: "tag flagged" }, shelf.value("flag", row));
+  const hardest = Number.isNaN(shelf.difficulty[row]) ? "–" : figure(shelf.difficulty[row], 2);
+  return [
+    made("a", { href: linkTo(asks, { id }), "data-id": id }, word(id)),
+    [
+      made("span", { class: "first" }, word(shelf.value("scenario", row)), crisis ? [" ", crisis] : null),
+      made("span", { class: "second" }, word(shelf.value("phase", row)), " · ", word(shelf.value("strategy", row))),
+    ],
+    hardest,
+    ...metrics.map((metric) => scoreCell(shelf, metric, row)),
+  ];
+}
+
+/** The scores of both replies, the better one bold. */
+function scoreCell(shelf, metric, row) {
+  const better = preferred(shelf, metric, "released", row);
+  const one = (variant, sign, name) => {
+    const value = figure(shelf.scoreOf(metric.name, variant, row));
+    return made(
+      "span",
+      { class: `${name}${better === sign && metric["higher is better"] !== null ? " better" : ""}` },
+      made("span", { class: "vh" }, `${variant}: `),
+      value,
+    );
+  };
+  return [one("empathetic", 1, "kind"), one("apathetic", -1, "cold")];
+}
+
+function emptyPart(shelf, asks) {
+  if (!shelf.rows) return made("p", { class: "note" }, shelf.source.whole ? "This release has no pairs." : "This page holds no sample.");
+  const part = made(
+    "p",
+    { class: "note" },
+    "Nothing fits all of these filters. ",
+    made("a", { href: fragmentOf({}) }, "Take them all away"),
+  );
+  part.append(shelf.source.whole || !Object.keys(filtersOf(asks)).length ? "." : ", or load the whole release: this is a sample of it.");
+  return part;
+}
+
+/** How the difficulties of what was found are spread: bars, and in words. */
+function spreadPart(shelf, rows) {
+  const values = Float32Array.from(rows, (row) => shelf.difficulty[row])
+    .filter((value) => !Number.isNaN(value))
+    .sort();
+  if (!values.length) return [made("p", { class: "quiet small" }, "Nothing that was found has one.")];
+  const [least, middle, most] = [values[0], values[values.length >> 1], values.at(-1)];
+  const bins = new Uint32Array(BINS);
+  for (const value of values) bins[Math.min(BINS - 1, Math.floor((BINS * (value - least)) / (most - least || 1)))] += 1;
+  const highest = Math.max(...bins);
+  const chart = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  for (const [name, value] of Object.entries({
+    viewBox: `0 0 ${BINS} 10`,
+    preserveAspectRatio: "none",
+    class: "spread",
+    "aria-hidden": "true",
+  }))
+    chart.setAttribute(name, value);
+  for (const [at, count] of bins.entries()) {
+    const bar = document.createElementNS(chart.namespaceURI, "rect");
+    const height = (10 * count) / highest;
+    for (const [name, value] of Object.entries({ x: at + 0.1, y: 10 - height, width: 0.8, height })) bar.setAttribute(name, value);
+    chart.append(bar);
+  }
+  return [chart, made("p", { class: "quiet small" }, `Found: ${figure(least, 2)} to ${figure(most, 2)}, half below ${figure(middle, 2)}.`)];
+}

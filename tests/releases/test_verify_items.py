@@ -1,0 +1,111 @@
+"""The score of every text: whatever is changed in it, ``verify`` names it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.evaluation import text_scores
+from empathy_eval.evaluation.report import measure_release, metrics_of
+from empathy_eval.evaluation.text_scores import ITEMS, SCORE, TextScores
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.verify_items import item_faults
+
+from tests.releases.test_verify import change_rows, rehash
+
+Rows = list[dict[str, Any]]
+
+
+@pytest.fixture(scope="module")
+def scores(light: Path) -> TextScores:
+    manifest = read_manifest(light)
+    return measure_release(light, manifest, metrics_of(manifest)[0]).scores
+
+
+@pytest.fixture
+def told(light: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(light / "report" / ITEMS, tmp_path / ITEMS))
+
+
+def with_column(path: Path, name: str, kind: Any = SCORE) -> None:
+    table = pq.read_table(path)
+    pq.write_table(table.append_column(name, pa.array([1] * len(table), kind)), path)
+
+
+def test_scores_that_are_as_they_were_released_have_no_fault(told: Path, scores: TextScores) -> None:
+    assert list(item_faults(told, scores)) == []
+
+
+@pytest.mark.parametrize(
+    ("change", "what"),
+    [
+        (lambda rows: rows[7].update({"BLEU-4": 0.5}), 'row 7: "003-seed-t03", empathetic: BLEU-4 is 0.5, its texts give 0.'),
+        (lambda rows: rows[5].update({"BLEU-4": 0.5}), 'row 5: "003-seed-t03", reference: BLEU-4 is 0.5, its texts give None'),
+        (lambda rows: [row.update({"length": None}) for row in rows[3:6]], "length is None, its texts give "),
+        (lambda rows: rows[2].update(variant="apathetic"), "row 2: is of another text than the data has there"),
+        (lambda rows: rows.insert(4, rows.pop(5)), "row 4: is of another text than the data has there"),
+        (lambda rows: rows.pop(), "row 99: is of another text than the data has there"),
+        (lambda rows: rows.append(rows[0]), "row 100: is of another text than the data has there"),
+        (lambda rows: rows.clear(), "row 0: is of another text than the data has there"),
+        (lambda rows: rows[9].update(pair_id=None), "row 9: is of another text than the data has there"),
+    ],
+)
+def test_a_change_is_named_with_its_text(change: Callable[[Rows], object], what: str, told: Path, scores: TextScores) -> None:
+    change_rows(told, change)
+    (fault,) = item_faults(told, scores)
+    assert what in f"{fault.where.partition(': ')[2]}: {fault.what}" and fault.where.startswith(str(told))
+    assert ("and 2 more scores of this metric differ" in fault.what) == ("is None, its texts" in what)
+
+
+def test_columns_that_no_metric_gives_are_named_but_those_of_metrics_that_were_not_run(told: Path, scores: TextScores) -> None:
+    with_column(told, "mine")
+    assert [one.what for one in item_faults(told, scores)] == ['has other columns than the metrics give: "mine"']
+    assert list(item_faults(told, scores, ["mine"])) == []
+    table = pq.read_table(told)
+    pq.write_table(table.drop_columns(["length"]), told)
+    assert [one.what for one in item_faults(told, scores, ["mine"])] == ['has other columns than the metrics give: "length"']
+    pq.write_table(table.drop_columns(["length", "mine"]).append_column("length", table.column("length").cast(pa.float64())), told)
+    assert "their types or order" in next(item_faults(told, scores)).what
+
+
+def test_a_file_that_is_no_parquet_or_too_large_a_group_is_told(told: Path, scores: TextScores, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("empathy_eval.base.tabular.MOST_ROWS", 3)
+    assert "group 0 has 100 rows" in next(item_faults(told, scores)).what
+    told.write_bytes(b"PAR1")
+    assert "cannot be read" in next(item_faults(told, scores)).what
+    told.unlink()
+    assert "is not there" in next(item_faults(told, scores)).what
+
+
+def test_rows_of_later_groups_are_counted_on(told: Path, scores: TextScores, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(text_scores, "GROUP", 4)
+    text_scores.write_text_scores(told, scores)
+    assert list(item_faults(told, scores)) == [] and pq.read_metadata(told).num_row_groups == 5
+    rows = pq.read_table(told).to_pylist()
+    rows[45]["length"] += 1
+    pq.write_table(pa.Table.from_pylist(rows, schema=scores.schema), told, row_group_size=20)
+    assert [one.where.rpartition(": ")[2] for one in item_faults(told, scores)] == ["row 45"]
+
+
+def test_a_score_may_differ_as_far_as_its_table_may(told: Path, scores: TextScores) -> None:
+    change_rows(told, lambda rows: rows[1].update({"length": rows[1]["length"] + 1e-6}))
+    assert list(item_faults(told, scores)) == []
+    change_rows(told, lambda rows: rows[1].update({"BLEU-4": rows[1]["BLEU-4"] + 1e-5}))
+    assert len(list(item_faults(told, scores))) == 1
+
+
+def test_verify_recomputes_every_score_unless_fast(light: Path, tmp_path: Path) -> None:
+    copy = Path(shutil.copytree(light, tmp_path / "r"))
+    change_rows(copy / "report" / ITEMS, lambda rows: rows[0].update(length=5.0))
+    rehash(copy)
+    assert verify(copy, fast=True) == []
+    (fault,) = verify(copy)
+    assert fault.where == f"{copy}/report/{ITEMS}: row 0" and '"003-seed-t01", reference: length is 5.0, its texts give 30.0' in fault.what
+    (copy / "report" / ITEMS).unlink()
+    assert f"{ITEMS}: is missing" in str(verify(copy)[0])
