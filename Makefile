@@ -3,6 +3,8 @@
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
+# What Python compiled is kept, whatever the shell says: the tests start it some hundreds of times.
+export PYTHONDONTWRITEBYTECODE :=
 # Two at a time, each on one core; then those that measure time, alone.
 TESTS = OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not quiet" && \
 	$(BIN)/pytest -m quiet `grep -rl --include='test_*.py' 'mark\.quiet' tests`

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -37,9 +38,18 @@ def pytest_configure(config: pytest.Config) -> None:
     # Where a shell runs the tests in the background, it lets them ignore Ctrl-C, which some of them send.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HF_HUB_OFFLINE"] = "1"
+    # What is imported stays: to look again and again for what could be thrown away of it takes a seventh of all time.
+    gc.disable()
     cache = tempfile.TemporaryDirectory(prefix="empathy-eval-cache-")
     config.add_cleanup(cache.cleanup)
     os.environ["XDG_CACHE_HOME"] = cache.name
+
+
+def pytest_collection_finish() -> None:
+    """Only what tests make is looked through for what nobody holds any more."""
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+    gc.enable()
 
 
 def pytest_runtest_setup() -> None:
