@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from empathy_eval.base.files import data_folder
@@ -78,7 +78,17 @@ def load_taxonomy(folder: Path | None = None) -> Taxonomy:
     Raises:
         InputError: if the file is missing or not valid.
     """
-    content = read_yaml((folder or data_folder("scenarios")) / "taxonomy.yaml", "taxonomy")
+    return _read(folder) if folder else _own()
+
+
+@cache
+def _own() -> Taxonomy:
+    # Rows by the thousand ask for it.
+    return _read(data_folder("scenarios"))
+
+
+def _read(folder: Path) -> Taxonomy:
+    content = read_yaml(folder / "taxonomy.yaml", "taxonomy")
     strategies = tuple(Strategy(phase=phase["name"], **one) for phase in content["phases"] for one in phase["strategies"])
     manners, devices = (tuple(Way(**one) for one in content.get(name, ())) for name in ("manners", "devices"))
     return Taxonomy(tuple(phase["name"] for phase in content["phases"]), strategies, manners, devices)
