@@ -7,7 +7,7 @@ import os
 import shutil
 import signal
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -74,11 +74,11 @@ def drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(report, name, getattr(figures, name))
 
 
-def copy_world(folder: Path) -> Path:
-    """Three of the project's scenarios and the files that all share, in a folder of their own."""
+def copy_world(folder: Path, numbers: Collection[str] = WORLD) -> Path:
+    """Some of the project's scenarios and the files that all share, in a folder of their own."""
     folder.mkdir(parents=True)
     for path in data_folder("scenarios").glob("*.yaml"):
-        if path.name[:3] in WORLD or path.name in COMMON:
+        if path.name[:3] in numbers or path.name in COMMON:
             shutil.copy(path, folder / path.name)
     return folder
 
