@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import os
 from functools import reduce
 from operator import getitem
 from typing import Any
@@ -72,7 +73,7 @@ def fitting(part: dict[str, Any], whole: dict[str, Any]) -> st.SearchStrategy[An
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=100 if "LONG" in os.environ else 12)
 @given(st.data())
 def test_the_quick_answer_is_that_of_the_validator_that_names_what_is_wrong(name: str, data: st.DataObject) -> None:
     value = data.draw(near(schema(name), schema(name)))
