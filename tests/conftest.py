@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
 import tempfile
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,11 +18,12 @@ from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import COMMON, Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
+from empathy_eval.evaluation import figures, report
 from empathy_eval.generation.build import build
 from empathy_eval.releases.write import Released, release
 from hypothesis import settings
 
-from tests.doubles import encoded_once
+from tests.doubles import drawn_once, encoded_once, made_once
 from tests.doubles.browser import browser as browser
 from tests.doubles.browser import playwright as playwright
 from tests.doubles.browser import tab as tab
@@ -37,9 +40,18 @@ def pytest_configure(config: pytest.Config) -> None:
     # Where a shell runs the tests in the background, it lets them ignore Ctrl-C, which some of them send.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["HF_HUB_OFFLINE"] = "1"
+    # What is imported stays: to look again and again for what could be thrown away of it takes a seventh of all time.
+    gc.disable()
     cache = tempfile.TemporaryDirectory(prefix="empathy-eval-cache-")
     config.add_cleanup(cache.cleanup)
     os.environ["XDG_CACHE_HOME"] = cache.name
+
+
+def pytest_collection_finish() -> None:
+    """Only what tests make is looked through for what nobody holds any more."""
+    gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
+    gc.enable()
 
 
 def pytest_runtest_setup() -> None:
@@ -47,11 +59,26 @@ def pytest_runtest_setup() -> None:
     encoded_once.share()
 
 
-def copy_world(folder: Path) -> Path:
-    """Three of the project's scenarios and the files that all share, in a folder of their own."""
+@pytest.fixture(scope="session", autouse=True)
+def figures_shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A report whose figures another test has drawn takes those."""
+    with pytest.MonkeyPatch.context() as patch:
+        drawn_once.share(patch, made_once.of_all_workers(tmp_path_factory) / "figures")
+        yield
+
+
+@pytest.fixture
+def drawn_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every figure of every report is drawn."""
+    for name in drawn_once.NAMES:
+        monkeypatch.setattr(report, name, getattr(figures, name))
+
+
+def copy_world(folder: Path, numbers: Collection[str] = WORLD) -> Path:
+    """Some of the project's scenarios and the files that all share, in a folder of their own."""
     folder.mkdir(parents=True)
     for path in data_folder("scenarios").glob("*.yaml"):
-        if path.name[:3] in WORLD or path.name in COMMON:
+        if path.name[:3] in numbers or path.name in COMMON:
             shutil.copy(path, folder / path.name)
     return folder
 
@@ -90,37 +117,45 @@ def catalogue(tmp_path_factory: pytest.TempPathFactory) -> Catalogue:
     return load_catalogue(copy_world(tmp_path_factory.mktemp("world") / "scenarios"))
 
 
+def released_quickly(folder: Path, catalogue: Catalogue, prompts: Prompts, **of_report: object) -> None:
+    """A build and a release of it, whose report has fewer metrics and draws than the demo's: the data files are the same."""
+    config = load_configuration(demo_file(folder, report=of_report))
+    build(Recipe(config, catalogue, prompts), folder / "build")
+    release(folder / "build", folder / "release", "0.1.0")
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory: pytest.TempPathFactory, demo: Configuration, catalogue: Catalogue, prompts: Prompts) -> Path:
-    folder = tmp_path_factory.mktemp("built") / "build"
-    build(Recipe(demo, catalogue, prompts), folder)
-    return folder
+    def make(folder: Path) -> None:
+        build(Recipe(demo, catalogue, prompts), folder / "build")
+
+    return made_once.copied(tmp_path_factory, "built", make)[0] / "build"
 
 
 @pytest.fixture(scope="session")
 def released(built: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Released]:
-    folder = tmp_path_factory.mktemp("released") / "release"
-    return folder, release(built, folder, "0.1.0")
+    folder, made = made_once.copied(tmp_path_factory, "released", lambda folder: release(built, folder / "release", "0.1.0"))
+    return folder / "release", made
 
 
 @pytest.fixture(scope="session")
 def seeds(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
     """A release of all seeds whose report is quickly made: its data files are those of the demo's release."""
-    folder = tmp_path_factory.mktemp("seeds")
-    config = load_configuration(demo_file(folder, report={"metrics": ["bleu"], "bootstrap": 200}))
-    build(Recipe(config, load_catalogue(), prompts), folder / "build")
-    release(folder / "build", folder / "release", "0.1.0")
-    return folder / "release"
+
+    def make(folder: Path) -> None:
+        released_quickly(folder, load_catalogue(), prompts, metrics=["bleu"], bootstrap=200)
+
+    return made_once.copied(tmp_path_factory, "seeds", make)[0] / "release"
 
 
 @pytest.fixture(scope="session")
 def light(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts: Prompts) -> Path:
     """A release of the small world whose report is quickly made."""
-    folder = tmp_path_factory.mktemp("light")
-    config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "length"], "bootstrap": 10}))
-    build(Recipe(config, catalogue, prompts), folder / "build")
-    release(folder / "build", folder / "release", "0.1.0")
-    return folder / "release"
+
+    def make(folder: Path) -> None:
+        released_quickly(folder, catalogue, prompts, metrics=["bleu", "length"], bootstrap=10)
+
+    return made_once.copied(tmp_path_factory, "light", make)[0] / "release"
 
 
 @pytest.fixture(scope="session")

@@ -309,11 +309,14 @@ def audited(released: tuple[Path, Released], tmp_path_factory: pytest.TempPathFa
     return path
 
 
-# Every width in one colour at least; both of each where there is time.
-SCREENS = [(390, "light"), (390, "dark"), (1200, "light"), (1400, "dark"), (1200, "dark"), (1400, "light")]
+# Every width in one colour; both of each where there is time.
+SCREENS = [(390, "light"), (1200, "light"), (1400, "dark"), (390, "dark"), (1200, "dark"), (1400, "light")]
+# Whether all figures of a page have a name and a description: asked at once, for a question a figure takes seconds.
+TOLD = """[...document.querySelectorAll('svg[role=img]')].every(
+    one => [':scope > title', ':scope > desc'].every(part => one.querySelector(part)?.textContent))"""
 
 
-@pytest.mark.parametrize("width, scheme", SCREENS if "LONG" in os.environ else SCREENS[:4])
+@pytest.mark.parametrize("width, scheme", SCREENS if "LONG" in os.environ else SCREENS[:3])
 def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
     browser: Browser, audited: Path, tmp_path: Path, width: int, scheme: Any
 ) -> None:
@@ -327,17 +330,18 @@ def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
         ) as context:
             tab = context.new_page()
             tab.goto(path.as_uri())
-            for summary in tab.locator("summary").all():
-                summary.click()
+            first, *others = tab.locator("summary").all()
+            first.click()
+            tab.evaluate("[...document.querySelectorAll('details:not([open]) > summary')].forEach(one => one.click())")
+            assert tab.locator("details:not([open])").count() == 0 and others
             assert serious_findings(tab) == []
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
             assert tab.title() != "ran"
             # No table of the first screen is clipped.
-            first = tab.locator(".first .scroll")
-            assert first.count() == 1 and first.evaluate("one => one.scrollWidth <= one.clientWidth")
+            table = tab.locator(".first .scroll")
+            assert table.count() == 1 and table.evaluate("one => one.scrollWidth <= one.clientWidth")
             # All figures have a name and a description, and their letters keep a size that can be read.
-            for figure in tab.locator("svg[role=img]").all():
-                assert figure.locator(":scope > title").text_content() and figure.locator(":scope > desc").text_content()
+            assert tab.locator("svg[role=img]").count() and tab.evaluate(TOLD)
             assert (
                 tab.evaluate(
                     "Math.min(...[...document.querySelectorAll('svg text')].map(one => parseFloat(getComputedStyle(one).fontSize)))"

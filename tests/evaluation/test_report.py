@@ -94,6 +94,7 @@ def test_the_papers_figure_stands_only_beside_the_same_metric_and_model(released
     assert "BERTScore F1" in paper_figures({"report": {"bertscore": {"model": "roberta-large", "layer": 24}}})
 
 
+@pytest.mark.usefixtures("drawn_anew")
 def test_a_second_report_of_a_release_has_the_same_bytes(released: tuple[Path, Released], tmp_path: Path) -> None:
     report(released[0], tmp_path / "again")
     for path in (released[0] / "report").rglob("*"):

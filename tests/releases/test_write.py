@@ -152,6 +152,7 @@ def test_provenance_names_a_stored_answer_for_every_text(released: tuple[Path, R
                 assert json.loads(answer.text)["text"] == pairs[row["pair_id"]]["apathetic"]
 
 
+@pytest.mark.usefixtures("drawn_anew")
 def test_two_releases_of_a_build_have_the_same_bytes(released: tuple[Path, Released], built: Path, tmp_path: Path) -> None:
     release(built, tmp_path / "again", "0.1.0")
     for path in released[0].rglob("*"):

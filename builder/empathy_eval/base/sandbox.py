@@ -113,16 +113,19 @@ def size_of(value: Any) -> int:
     Raises:
         OverflowError: as soon as they are more than the bound, however often one list stands in another.
     """
-    size, left = 0, [iter((value,))]
+    # What stands in many places is counted once: by identity, and all of it is held by the value.
+    size, known, left = 0, dict[int, int](), [(0, 0, iter((value,)))]
     while left:
-        for one in left[-1]:
-            size += len(one) if isinstance(one, str) else 1
+        whole, before, parts = left[-1]
+        for one in parts:
+            size += len(one) if isinstance(one, str) else known.get(id(one), 1)
             no_more(size)
-            if isinstance(one, list | tuple | dict | set | frozenset):
-                left.append(_parts(one))
+            if isinstance(one, list | tuple | dict | set | frozenset) and id(one) not in known:
+                left.append((id(one), size - 1, _parts(one)))
                 break
         else:
             left.pop()
+            known[whole] = size - before
     return size
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
+from types import CodeType, TracebackType
 
 import jinja2
+from jinja2.bccache import Bucket
 from jinja2.exceptions import SecurityError
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error
@@ -44,10 +45,30 @@ class Within(jinja2.FileSystemLoader):
         return super().get_source(environment, template)
 
 
+class Compiled(jinja2.BytecodeCache):
+    """What this process has compiled of a file; a file that was changed since is another."""
+
+    def __init__(self) -> None:
+        self._kept: dict[tuple[str, str], CodeType] = {}
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        """Takes what is there."""
+        bucket.code = self._kept.get((bucket.key, bucket.checksum))
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        """Keeps what was compiled."""
+        if bucket.code:
+            self._kept[bucket.key, bucket.checksum] = bucket.code
+
+
+COMPILED = Compiled()
+
+
 def environment(folder: Path | None) -> jinja2.Environment:
     """A sandbox over a folder (none: a template stands alone). Only ``*.html.j2`` is escaped: prompts and cards are plain text."""
     return Sandbox(
         loader=Within(folder) if folder else None,
+        bytecode_cache=COMPILED,
         undefined=Missing,
         autoescape=jinja2.select_autoescape(["html.j2"], default_for_string=False, default=False),
         trim_blocks=True,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +81,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
         try:
             source = path.read_text(encoding="utf-8")
             parsed = compiler.parse(source)
-            template = compiler.from_string(source)
+            template = _template(source)
         except OSError as error:
             raise input_error(path, f"cannot be read: {error.strerror}", "restore the template") from error
         except UnicodeDecodeError as error:
@@ -98,8 +99,12 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
 
 
 def _compiled(sources: dict[str, str], hashes: dict[str, str]) -> Prompts:
-    compiler = environment(None)
-    return Prompts({kind: compiler.from_string(source) for kind, source in sources.items()}, hashes, sources)
+    return Prompts({kind: _template(source) for kind, source in sources.items()}, hashes, sources)
+
+
+@lru_cache(maxsize=100)
+def _template(source: str) -> jinja2.Template:
+    return environment(None).from_string(source)
 
 
 def _misused(path: Path, parsed: nodes.Template) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 from empathy_eval.base.errors import InputError, Problem
@@ -83,13 +83,20 @@ def load_taxonomy(folder: Path | None = None) -> Taxonomy:
     Raises:
         InputError: if the file is missing or not valid, if names repeat, or if a strategy is none that a release has in that phase.
     """
-    own = data_folder("scenarios")
-    path = (folder or own) / "taxonomy.yaml"
+    if folder is None:
+        return _own()
+    path = folder / "taxonomy.yaml"
     taxonomy = _read(path)
-    problems = [*_repeated(taxonomy, path), *(_unknown(taxonomy, _read(own / "taxonomy.yaml"), path) if path.parent != own else ())]
+    problems = [*_repeated(taxonomy, path), *(_unknown(taxonomy, _own(), path) if folder != data_folder("scenarios") else ())]
     if problems:
         raise InputError(problems)
     return taxonomy
+
+
+@cache
+def _own() -> Taxonomy:
+    # Rows by the thousand ask for it.
+    return _read(data_folder("scenarios") / "taxonomy.yaml")
 
 
 def _read(path: Path) -> Taxonomy:
