@@ -34,9 +34,9 @@ from empathy_eval.releases.verify_items import item_faults
 from empathy_eval.releases.verify_report import comparable, disagreements, unseen
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
 
-# What every release holds beside its data.
-REPORT = {f"report/{TABLES}", f"report/{ITEMS}", "report/index.html"}
-ALWAYS = {"README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", *REPORT, PAGE}
+# What every release holds beside its data. Those of before there was a page to browse them have none, and no scores of texts.
+REPORT = {f"report/{TABLES}", "report/index.html"}
+ALWAYS = {"README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", *REPORT}
 CARD_ROW = re.compile(r"^\| `(\w+)` \| .{0,200} \| (\d{1,12}) \| (\d{1,12}) \| (\d{1,12}) \|$", re.MULTILINE)
 BESIDE = {"provenance.parquet": PROVENANCE, "candidates.parquet": CANDIDATES}
 LINK = "put the file itself there, as `cp -rL` or `hf download --local-dir` do"
@@ -182,7 +182,8 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         told, anew, others = comparable(told, anew, {one.name for one in found.metrics} | {one.name for one in found.diversities})
     wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
     wrong += difficulty_faults(folder, report.measured.difficulty)
-    wrong += item_faults(path.with_name(ITEMS), report.scores, others)
+    if f"report/{ITEMS}" in manifest["files"]:
+        wrong += item_faults(path.with_name(ITEMS), report.scores, others)
     if len(others) > len(left):
         what = f"has rows of {_named(others)}; the manifest names {len(left)} metrics beside those that were measured"
         wrong.append(Problem(str(path), what, RESTORE))
@@ -190,7 +191,8 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     if not wrong:
         for where, number in unseen(told, shown):
             yield Problem(f"{page}: {where}", f"does not show {number}", RESTORE)
-        yield from page_faults(folder, manifest)
+        if PAGE in manifest["files"]:
+            yield from page_faults(folder, manifest)
     for one in left:
         yield replace(one, what=f"{one.what}; {NOT_COMPARED.format(_named(others) or 'such metrics')}")
 
