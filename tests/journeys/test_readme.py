@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
+import pytest
 import yaml
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
+from empathy_eval.commands.build import build
+from empathy_eval.commands.release import release
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -37,3 +41,17 @@ def test_the_readme_and_the_citation_file_name_the_papers_as_the_card_does() -> 
         assert paper.get("link", "").endswith(one.get("doi") or one.get("repository-code") or "")
         said = [", ".join(paper["authors"]), paper.get("said"), paper.get("year"), f"<{paper['link']}>" if "link" in paper else None]
         assert f"- *{paper['title']}*: {', '.join(str(part) for part in said if part)} ({paper['what']})" in readme
+
+
+@pytest.mark.skipif("LONG" not in os.environ, reason="make check-long measures all seeds with all metrics")
+def test_the_readme_shows_the_figure_and_the_numbers_of_the_demos_report(tmp_path: Path) -> None:
+    build("demo", tmp_path / "demo")
+    made = release(tmp_path / "demo", tmp_path / "release", version="0.1.0")
+    drawn = tmp_path / "release" / "report" / "figures" / "accuracies.svg"
+    assert drawn.read_bytes() == (ROOT / "docs" / "figures" / "demo_accuracies.svg").read_bytes()
+    measured = made.report.measured
+    shares = {metric: round(100 * one.accuracy.value) for metric, one in measured.equal_closeness.items()}
+    against = {metric: shares[metric] for metric in ("BLEU-4", "ROUGE-L", "METEOR", "chrF", "BERTScore F1")}
+    readme = (ROOT / "README.md").read_text()
+    assert f"of seven metrics on the curated seeds, from {min(shares.values())} % (VADER) to {max(shares.values())} % (BERTScore)" in readme
+    assert len(shares) == 7 and f"in {min(against.values())} to {max(against.values())} % of the comparisons" in readme
