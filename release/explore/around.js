@@ -127,12 +127,12 @@ function leftPart(candidates, asks) {
     listed(
       "Withdrawn",
       ["dialogue", "date", "reason"],
-      left.withdrawn.map((one) => [word(one.dialogue_id), one.date, text(one.reason)]),
+      left.withdrawn.map((one) => [word(one.dialogue_id), one.date, text(one.reason, OF_OTHERS)]),
     ),
     listed(
       "Removed by reviewers",
       ["dialogue", "reasons"],
-      (left.removed ?? []).map((one) => [word(one.dialogue_id), text((one.reasons ?? []).join("; "))]),
+      (left.removed ?? []).map((one) => [word(one.dialogue_id), text((one.reasons ?? []).join("; "), OF_OTHERS)]),
     ),
     listed(
       "Near-duplicates",

@@ -2,10 +2,24 @@
 
 const MOST_CELLS = 4e6; // of the table of common words: two texts of 2,000 words each
 
+const ENGLISH = about.language === "en";
+
+/** The words of a text, each with the space behind it, so that the lines of a text stay its lines. */
+function wordsOf(text) {
+  const whole = text.trim();
+  // Not every script puts spaces between words; a browser that cannot tell takes them by their spaces all the same.
+  if (ENGLISH || !Intl.Segmenter) return whole.match(/\S+\s*/gu) ?? [];
+  const words = [];
+  for (const { segment } of new Intl.Segmenter(about.language, { granularity: "word" }).segment(whole)) {
+    if (words.length && !segment.trim()) words[words.length - 1] += segment;
+    else words.push(segment);
+  }
+  return words;
+}
+
 /** How a text came from another, as [kind, words]: "same", "removed" or "added"; null where the texts are too long to tell. */
 function changes(before, after) {
-  // With each word comes the space behind it, so that the lines of a text stay its lines.
-  const [oldSpaced, nowSpaced] = [before, after].map((text) => text.trim().match(/\S+\s*/gu) ?? []);
+  const [oldSpaced, nowSpaced] = [before, after].map(wordsOf);
   const [old, now] = [oldSpaced, nowSpaced].map((words) => words.map((word) => word.trim()));
   let head = 0;
   while (head < old.length && head < now.length && old[head] === now[head]) head += 1;

@@ -46,9 +46,9 @@ function conditions(shelf, asks) {
   if (!shelf.scored) return tests;
   const named = (key) => shelf.metrics.find((one) => one.name === asks[key]);
   const metric = named("metric");
-  const scores = metric && shelf.scores[metric.name][asks.of ?? "empathetic"];
+  const scores = metric && shelf.scores[metric.name][VARIANTS.includes(asks.of) ? asks.of : "empathetic"];
   if (scores) within("score", (row) => scores[row], "least", "most");
-  const [up, down, at] = [named("up"), named("down"), asks.at in CONTRASTS ? asks.at : "released"];
+  const [up, down, at] = [named("up"), named("down"), Object.hasOwn(CONTRASTS, asks.at) ? asks.at : "released"];
   if (up) tests.push(["disagreement", (row) => preferred(shelf, up, at, row) > 0]);
   if (down) tests.push(["disagreement", (row) => preferred(shelf, down, at, row) < 0]);
   return tests;

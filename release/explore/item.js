@@ -15,6 +15,9 @@ const NAMES = {
   far_apathetic: "far apathetic",
 };
 
+/** The name of a variant as the page writes it; of what is none, what it calls itself. */
+const nameOf = (variant) => (Object.hasOwn(NAMES, variant) ? NAMES[variant] : variant);
+
 /** All rows about a pair; null where the source does not have it. */
 async function readPair(shelf, id) {
   const at = shelf.place(id);
@@ -194,8 +197,8 @@ function candidatesPart(candidates) {
 
 function candidatesTable(candidates, linked) {
   const rows = candidates.map((one) => [
-    linked ? made("a", { href: fragmentOf({ id: one.pair_id }) }, word(one.pair_id)) : word(NAMES[one.variant] ?? one.variant),
-    ...(linked ? [word(NAMES[one.variant] ?? one.variant)] : []),
+    linked ? made("a", { href: fragmentOf({ id: one.pair_id }) }, word(one.pair_id)) : word(nameOf(one.variant)),
+    ...(linked ? [word(nameOf(one.variant))] : []),
     String(one.attempt),
     made(
       "span",

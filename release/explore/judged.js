@@ -43,16 +43,16 @@ function annotationsPart(who, rows, variants) {
   ]);
   return [
     made("h3", {}, word(who)),
-    table(`Ratings of ${who}`, ["criterion", ...shown.map((name) => (name === null ? "whole dialogue" : NAMES[name]))], cells, {
+    table(`Ratings of ${who}`, ["criterion", ...shown.map((name) => (name === null ? "whole dialogue" : nameOf(name)))], cells, {
       class: "compact",
     }),
-    reasonsPart(rows.map((row) => [`${NAMES[row.variant] ?? "dialogue"}, ${row.criterion}: ${figure(row.value, 2)}`, row.reason])),
+    reasonsPart(rows.map((row) => [`${row.variant ? nameOf(row.variant) : "dialogue"}, ${row.criterion}: ${figure(row.value, 2)}`, row.reason])),
   ];
 }
 
 /** Which text a judge preferred where either was shown first. */
 function comparisonsPart(who, rows) {
-  const name = (variant) => (variant ? (NAMES[variant] ?? variant) : "tie");
+  const name = (variant) => (variant ? nameOf(variant) : "tie");
   const cells = rows.map((row) => [
     `${name(row.variant_1)} and ${name(row.variant_2)}`,
     word(name(row.winner_12)),
@@ -77,7 +77,7 @@ const STRATEGIES_SHOWN = 3; // of those that a judge thought right
 
 function strategiesPart(who, rows) {
   const names = about.strategies.flatMap((one) => one.names);
-  const cells = rows.map((row) => [NAMES[row.variant] ?? row.variant, word(row.named)]);
+  const cells = rows.map((row) => [nameOf(row.variant), word(row.named)]);
   const ideal = (rows[0].ideal ?? [])
     .map((chance, at) => [chance, names[at] ?? `strategy ${at + 1}`])
     .sort(([one], [other]) => other - one);
@@ -98,7 +98,7 @@ function reasonsPart(pairs) {
     made(
       "dl",
       {},
-      given.map(([about, reason]) => [made("dt", {}, word(about)), made("dd", {}, text(reason))]),
+      given.map(([about, reason]) => [made("dt", {}, word(about)), made("dd", {}, text(reason, OF_OTHERS))]),
     ),
   );
 }

@@ -27,17 +27,17 @@ function listPart(shelf, found, asks) {
   const legend = shown.length
     ? made(
         "p",
-        { class: "quiet small legend" },
-        "Scores: ",
-        made("span", { class: "kind" }, "empathetic"),
-        " above ",
-        made("span", { class: "cold" }, "apathetic"),
-        "; the one that the metric rates better is bold.",
+        { class: "small legend" },
+        "Scores: the ",
+        made("strong", { class: "kind" }, "empathetic"),
+        " reply above, the ",
+        made("strong", { class: "cold" }, "apathetic"),
+        " one below; what the metric rates better is bold and in its colour.",
       )
     : null;
   return [
-    table("Pairs", heads, cells, { class: "list" }),
     legend,
+    table("Pairs", heads, cells, { class: "list" }),
     pagesNav(at, last, (page) => linkTo(asks, { page: page > 1 ? page : undefined })),
   ];
 }
@@ -62,12 +62,9 @@ function scoreCell(shelf, metric, row) {
   const better = preferred(shelf, metric, "released", row);
   const one = (variant, sign, name) => {
     const value = figure(shelf.scoreOf(metric.name, variant, row));
-    return made(
-      "span",
-      { class: `${name}${better === sign && metric["higher is better"] !== null ? " better" : ""}` },
-      made("span", { class: "vh" }, `${variant}: `),
-      value,
-    );
+    const wins = better === sign && metric["higher is better"] !== null;
+    const told = made("span", { class: "vh" }, `${variant}${wins ? ", rated better" : ""}: `);
+    return made("span", { class: `${name}${wins ? " better" : ""}` }, told, value);
   };
   return [one("empathetic", 1, "kind"), one("apathetic", -1, "cold")];
 }

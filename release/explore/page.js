@@ -42,20 +42,31 @@ function refresh() {
   searched = key;
 }
 
-/** Shows what the address asks for. */
-async function show(focus = true) {
-  if (!shelf) return undefined;
-  asks = asksOf(location.hash);
+/** Brings what needs no reading to what the address asks for: the search, the form, and the list. */
+function look(screen, focus) {
   refresh();
   fillForm(form, shelf, asks, found.counts, !focus);
   place("spread").replaceChildren(...spreadPart(shelf, found.rows));
-  const here = (turn += 1);
-  const screen = asks.id ? "item" : asks.dialogue ? "dialogue" : asks.view === "left" ? "left" : "list";
   for (const one of document.querySelectorAll("header nav a")) {
     if (one.dataset.screen === (screen === "left" ? "left" : "list")) one.setAttribute("aria-current", "page");
     else one.removeAttribute("aria-current");
   }
-  if (screen === "list") return showList(focus);
+  if (screen === "list") showList(focus);
+}
+
+/** Shows what the address asks for. */
+async function show(focus = true) {
+  if (!shelf) return undefined;
+  asks = asksOf(location.hash);
+  const here = (turn += 1);
+  const screen = asks.id ? "item" : asks.dialogue ? "dialogue" : asks.view === "left" ? "left" : "list";
+  try {
+    look(screen, focus);
+    warn("search");
+  } catch (error) {
+    return warn("search", error, () => show()); // what was shown stays
+  }
+  if (screen === "list") return undefined;
   const before = setTimeout(() => say("Reading …"), 150);
   try {
     const [heading, parts] = await { item: itemScreen, dialogue: dialogueScreen, left: leftScreen }[screen]();

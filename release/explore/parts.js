@@ -21,8 +21,12 @@ function made(name, attributes = {}, ...children) {
 /** A word or a name from the data, kept to its own direction. */
 const word = (text) => made("bdi", {}, text ?? "–");
 
+// The page speaks English; what it quotes is of the release's language.
+const OF_RELEASE = ENGLISH ? {} : { lang: about.language };
+const OF_OTHERS = { lang: null }; // what judges, raters and publishers wrote
+
 /** A text of the data. */
-const text = (value, attributes = {}) => made("p", { class: "words", dir: "auto", ...attributes }, value ?? "");
+const text = (value, attributes = {}) => made("p", { class: "words", dir: "auto", ...OF_RELEASE, ...attributes }, value ?? "");
 
 /** A text with the words marked that the reference does not have, and, if asked for, those that it alone has. */
 function marked(before, after, removed) {
@@ -31,9 +35,9 @@ function marked(before, after, removed) {
   const pieces = found.flatMap(([kind, words]) => {
     if (kind === "same") return [words];
     if (kind === "removed" && !removed) return [];
-    return [made(kind === "removed" ? "del" : "ins", {}, words.trimEnd()), words.slice(words.trimEnd().length) || " "];
+    return [made(kind === "removed" ? "del" : "ins", {}, words.trimEnd()), words.slice(words.trimEnd().length) || (ENGLISH ? " " : "")];
   });
-  return [made("p", { class: "words", dir: "auto" }, pieces)];
+  return [made("p", { class: "words", dir: "auto", ...OF_RELEASE }, pieces)];
 }
 
 /** A number as tables show it, with a true minus sign. */

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable
@@ -16,6 +17,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.inline import csp
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, read_manifest
+from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases import explore
 from empathy_eval.releases.explore import HELD, PAGE, explore_page, hub_address, page_faults, write_page
 from empathy_eval.releases.verify import verify
@@ -159,6 +161,10 @@ def test_the_card_leads_to_the_page(light: Path) -> None:
         (lambda page: page.replace('"files": {"', '"files": {"x": "!", "'), "does not hold what a page of the explorer holds"),
         (lambda page: page.replace('{"files": {', '{"files": [{').replace("}}</script>", "}]}</script>"), "does not hold what a page"),
         (lambda page: "", "does not hold what a page of the explorer holds"),
+        # A browser takes the first element of an id, however it is written.
+        (lambda page: page.replace("<main", '<script id="sample" type="application/json">{"files": {}}</script><main'), "else of that id"),
+        (lambda page: page.replace("<main", "<script type=text/plain ID = ab&#111;ut>{}</script><main"), "else of that id"),
+        (lambda page: page.replace("<main", '<script type="application/json" id="about">{}</script><main'), "one script"),
     ],
 )
 def test_a_page_that_says_otherwise_is_told(change: Callable[[str], str], what: str, copy: Path) -> None:
@@ -166,6 +172,13 @@ def test_a_page_that_says_otherwise_is_told(change: Callable[[str], str], what: 
     assert changed != page_of(copy)
     (copy / PAGE).write_text(changed)
     assert what in "\n".join(f"{one.where}: {one.what}" for one in page_faults(copy, read_manifest(copy)))
+
+
+@pytest.mark.parametrize("other", ['"format": 2', '"other": 1'])
+def test_a_page_of_another_format_is_no_fault_and_is_told_as_not_compared(other: str, copy: Path) -> None:
+    (copy / PAGE).write_text(page_of(copy).replace('"format": 1', other).replace('"planned": 3', '"plans": 3'))
+    (told,) = page_faults(copy, read_manifest(copy))
+    assert isinstance(told, NotRecomputed) and "this program's is 1" in told.what and told.where == str(copy / PAGE)
 
 
 def test_other_rows_in_the_sample_are_told(copy: Path) -> None:
@@ -196,6 +209,8 @@ def test_a_page_beside_a_release_finds_it_and_is_written_anew_but_over_nothing_e
         ("mine.html", "holds something else"),
         ("pages", "holds something else"),
         ("a b#c/page.html", "lies in the release"),
+        ("mine.html/page.html", "is no folder"),
+        ("mine.html/pages/page.html", "is no folder"),
     ):
         with pytest.raises(InputError, match=what):
             write_page(folder, tmp_path / wrong)
@@ -210,6 +225,44 @@ def test_a_release_of_before_has_a_page_without_scores(copy: Path) -> None:
     about, files = held(explore_page(copy, read_manifest(copy)))
     assert about["metrics"] == [] and not {"report/items.parquet", "candidates.parquet"} & {one["path"] for one in about["files"]}
     assert "report/items.parquet" not in files
+
+
+def without_ids(table: pa.Table) -> pa.Table:
+    return table.drop_columns([name for name in ("pair_id", "dialogue_id") if name in table.column_names])
+
+
+@pytest.mark.parametrize("path", ["report/items.parquet", "data/controls/train.parquet"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        without_ids,
+        lambda table: table.set_column(0, "pair_id", pa.array(range(len(table)), pa.int64())),
+        lambda table: table.append_column("pair_id", table.column("pair_id")),
+    ],
+    ids=["none", "numbers", "twice"],
+)
+def test_a_file_without_ids_of_texts_is_told(change: Callable[[pa.Table], pa.Table], path: str, copy: Path) -> None:
+    pq.write_table(change(pq.read_table(copy / path)), copy / path)
+    with pytest.raises(InputError, match='no column "pair_id"'):
+        explore_page(copy, read_manifest(copy))
+
+
+def test_a_scenario_without_a_number_is_told_at_the_manifest(copy: Path) -> None:
+    facts = read_manifest(copy)
+    facts["scenarios"]["abc"] = {"name": "Loneliness", "quota": 1}
+    (copy / "manifest.json").write_text(json.dumps(facts))
+    with pytest.raises(InputError, match='scenarios: "abc" does not match'):
+        write_page(copy, copy.parent / "page.html")
+
+
+def test_a_release_whose_folder_is_not_named_in_utf8_has_a_page_from_within(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = copy.with_name(os.fsdecode(b"r\xff"))
+    copy.rename(folder)
+    with pytest.raises(InputError, match="needs a path in UTF-8"):
+        write_page(folder, folder.parent / "page.html")
+    monkeypatch.chdir(folder)
+    write_page(Path(), folder.parent / "page.html")
+    assert held((folder.parent / "page.html").read_text())[0]["base"] == "r%FF/"
 
 
 def test_a_damaged_file_is_told_in_words(copy: Path) -> None:

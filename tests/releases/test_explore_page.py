@@ -140,6 +140,31 @@ def test_the_sample_is_there_at_once_and_every_filter_finds_what_fits(explored: 
         until(tab, lambda: count(tab).startswith(f"{len(right)} of "), f"{fragment}: {len(right)}, {count(tab)}")  # noqa: B023
         assert ids(tab) == right[:20], fragment
     assert "Nothing fits all of these filters" in tab.locator("#rows").inner_text()
+    # What an object of JavaScript has by itself is no contrast and no variant.
+    for fragment in ("up=VADER&down=distance&at=toString", "metric=VADER&of=constructor&least=0"):
+        go(tab, f"#{fragment}")
+        until(tab, lambda: len(ids(tab)) > 0, fragment)
+        assert not tab.locator("#alarm").inner_text()
+
+
+def test_what_fails_in_a_search_is_told_and_what_was_shown_stays(explored: Path, tab: Page) -> None:
+    tab.add_init_script("Math.fround = () => { throw new Error('no such thing') }")
+    opened(tab, explored)
+    shown = ids(tab)
+    go(tab, "#harder=0.1")
+    assert "This page has failed: no such thing" in alarm(tab) and ids(tab) == shown
+    go(tab, "#")
+    until(tab, lambda: not tab.locator("#alarm").inner_text())
+
+
+def test_above_the_list_stands_which_score_is_whose(explored: Path, tab: Page) -> None:
+    opened(tab, explored)
+    tab.wait_for_selector("#rows .legend")
+    assert tab.locator("#rows > *").first.inner_text().startswith("Scores: the empathetic reply above, the apathetic one below")
+    colour = "one => getComputedStyle(one).color"
+    for name in ("kind", "cold"):
+        assert tab.locator(f".legend .{name}").evaluate(colour) == tab.locator(f".list .{name}.better").first.evaluate(colour)
+    assert "rated better: " in (tab.locator(".list .better").first.text_content() or "")
 
 
 def test_what_is_chosen_in_the_form_is_the_address_and_the_way_back_takes_it_away(explored: Path, tab: Page) -> None:
@@ -429,6 +454,21 @@ def test_as_few_words_as_can_be_are_marked_and_none_in_a_very_long_text(tab: Pag
     opened(tab, folder, "#id=004-00004-t01")
     tab.wait_for_selector(".variant")
     assert "Too long to mark what differs" in tab.locator("[data-variant=apathetic]").inner_text()
+
+
+def test_what_differs_in_a_language_without_spaces_is_marked_by_its_words(tab: Page, tmp_path: Path) -> None:
+    texts = {"reference": "我知道这个星期对你来说很漫长。", "apathetic": "我知道这个星期对你来说很普通。"}
+    folder = tmp_path / "release"
+    facts = write_explored(folder, 5, texts)
+    facts["configuration"]["language"] = "zh"
+    write_explorer(folder, facts)
+    opened(tab, folder, "#id=004-00004-t01")
+    near = tab.locator("[data-variant=apathetic]")
+    assert (near.locator("del").all_inner_texts(), near.locator("ins").all_inner_texts()) == (["漫长"], ["普通"])
+    assert {one.get_attribute("lang") for one in tab.locator(".variant .words, .transcript .words").all()} == {"zh"}
+    assert tab.locator("dd .words").first.get_attribute("lang") is None, "what a judge wrote is of no known language"
+    tab.get_by_label("show words taken out").uncheck()
+    until(tab, lambda: near.locator(".words").inner_text() == texts["apathetic"])
 
 
 def test_a_release_without_scores_controls_or_judges_and_one_without_pairs_are_shown(tab: Page, tmp_path: Path) -> None:

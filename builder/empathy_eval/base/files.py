@@ -47,9 +47,13 @@ def room_for(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a temporary path in the same folder; its file takes the final name only when all went well."""
+    """Yields a temporary path in the same folder; its file takes the final name only when all went well.
+
+    Raises:
+        InputError: if the folder is to lie in what is a file.
+    """
     with room_for(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         # A fixed name: what a killed process left is overwritten by the next.
         partial = path.with_name(f".{path.name}.partial")
         try:
@@ -59,10 +63,18 @@ def whole_file(path: Path) -> Iterator[Path]:
             partial.unlink(missing_ok=True)
 
 
+def _make_folder(path: Path) -> None:
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise input_error(path, "is no folder, or lies in what is none", "name another place") from error
+
+
 def write_whole(path: Path, text: str) -> None:
     """Writes a UTF-8 text file, whole or not at all.
 
     Raises:
+        InputError: if the folder is to lie in what is a file.
         JobError: if the disk is full or the folder may not be written to.
     """
     with whole_file(path) as partial:
@@ -82,7 +94,7 @@ def whole_folder(path: Path, made_by: str) -> Iterator[Path]:
     if path.exists() and not (path.is_dir() and ((path / made_by).is_file() or not any(path.iterdir()))):
         raise input_error(path, f'holds something else (no "{made_by}" in it)', "name another folder with --out")
     with room_for(path):
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         partial, replaced = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.replaced")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()

@@ -139,6 +139,8 @@ def readable(path: Path) -> Iterator[None]:
         yield
     except (OSError, pa.ArrowException) as error:
         raise input_error(path, f"cannot be read: {error}", WHOLE) from error
+    except UnicodeEncodeError as error:
+        raise input_error(path, "cannot be read: parquet needs a path in UTF-8", "rename the folder, or run this within it") from error
 
 
 # Rows are written in groups of this many: memory does not grow with the release, and who reads a row from afar fetches no more than these.

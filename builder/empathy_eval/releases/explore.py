@@ -7,6 +7,7 @@ and the rows that it embeds against the release.
 from __future__ import annotations
 
 import base64
+import html
 import io
 import os
 import re
@@ -25,16 +26,20 @@ from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.inline import csp, embedded_json
 from empathy_eval.base.parsing import json_value, text_of
-from empathy_eval.base.tabular import readable, refuse_absurd, schema_of, table_batches
+from empathy_eval.base.tabular import WHOLE, readable, refuse_absurd, schema_of, table_batches
 from empathy_eval.base.templates import environment
-from empathy_eval.design.dataset import SPLITS, column, configs_of, file_of, read_manifest, read_tables
+from empathy_eval.design.configuration import language_of
+from empathy_eval.design.dataset import SPLITS, TEXT, column, configs_of, file_of, read_manifest, read_tables
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.text_scores import ITEMS, NAMED
+from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.verify_rows import RESTORE
 
 # Where a release carries its own, and how that one finds the release.
 PAGE, HOME = "explore/index.html", "../"
 SAMPLED = 200
+# Of what a page says of its release, and of what it embeds: another one where its keys, or what they mean, are others.
+FORMAT = 1
 FOLDER = "explore"
 SCRIPTS = (
     "source.js", "table.js", "shelf.js", "diff.js", "filters.js", "parts.js", "list.js", "item.js", "judged.js", "around.js", "page.js",
@@ -44,6 +49,9 @@ SCRIPTS = (
 SHOWN = ("pairs", "dialogues", "controls", "annotations", "comparisons", "strategies")
 BESIDE = {"candidates": "candidates.parquet", "items": f"report/{ITEMS}"}
 HELD = re.compile(r'<script type="application/json" id="(about|sample)">([^<]*)</script>')
+# However an element says that it has such an id; of several a browser takes the first.
+NAMES_ONE = re.compile(r"\bid\s*=\s*[\"']?(about|sample)\b", re.IGNORECASE)
+IDS = ("pair_id", "dialogue_id")
 
 
 @dataclass(frozen=True)
@@ -103,13 +111,16 @@ def write_page(folder: Path, out: Path, base: str | None = None) -> None:
     if out.exists() and not (out.is_file() and HELD.search(out.read_text(encoding="utf-8", errors="replace"))):
         raise input_error(out, "holds something else than a page of the explorer", "name another file with --out")
     here = Path(os.path.relpath(folder.resolve(), target.parent)).as_posix()
-    write_whole(out, explore_page(folder, facts, base or f"{quote(here)}/"))
+    # A name need not be UTF-8: its bytes are the address.
+    write_whole(out, explore_page(folder, facts, base or f"{quote(os.fsencode(here))}/"))
 
 
 def about_of(folder: Path, facts: dict[str, Any], sample: Sample, base: str) -> dict[str, Any]:
     """What a page knows of its release before it reads a file of it."""
     summary, taxonomy = facts["summary"], load_taxonomy()
     return {
+        "format": FORMAT,
+        "language": language_of(facts["configuration"]),
         "name": facts["name"],
         "version": facts["version"],
         "date": facts["date"],
@@ -165,6 +176,9 @@ def sample_of(folder: Path, facts: dict[str, Any]) -> Sample:
 def _chosen(path: Path, pairs: Collection[str], dialogues: Collection[str]) -> pa.Table:
     """The rows of a file that are of these pairs, or of their dialogues as a whole."""
     schema = schema_of(path)
+    ids = [one for one in schema if one.name in IDS]
+    if not ids or len({one.name for one in ids}) < len(ids) or any(one.type != TEXT for one in ids):
+        raise input_error(path, f'has no column "{IDS[0]}" or "{IDS[1]}" of texts, or two of one name', WHOLE)
     chosen, whole = (pa.array(sorted(some), pa.string()) for some in (pairs, dialogues))
 
     def of_them(batch: pa.RecordBatch) -> Any:
@@ -176,7 +190,8 @@ def _chosen(path: Path, pairs: Collection[str], dialogues: Collection[str]) -> p
         alone = pc.is_null(batch.column("pair_id"))
         return pc.or_(mine, pc.and_(alone, pc.is_in(batch.column("dialogue_id"), whole)))
 
-    return pa.Table.from_batches((batch.filter(of_them(batch)) for batch in table_batches(path)), schema)
+    with readable(path):
+        return pa.Table.from_batches((batch.filter(of_them(batch)) for batch in table_batches(path)), schema)
 
 
 def _parquet(table: pa.Table) -> bytes:
@@ -186,10 +201,17 @@ def _parquet(table: pa.Table) -> bytes:
 
 
 def page_faults(folder: Path, facts: dict[str, Any]) -> Iterator[Problem]:
-    """What the page of a release says otherwise than the release does, of it and of its texts. Its scripts are not looked at."""
+    """What the page of a release says otherwise than the release does, of it and of its texts. Its scripts are not looked at.
+
+    A page of another format is no fault, and is not compared: a :class:`~empathy_eval.metrics.trust.NotRecomputed` says so.
+    """
     path = folder / PAGE
     try:
-        held = {name: json_value(text) for name, text in HELD.findall(text_of(path))}
+        held = _held(text_of(path))
+        if (its := held["about"].get("format")) != FORMAT:
+            what = f"is of the format {str(its)[:40]!r}, this program's is {FORMAT}: what it says and embeds is not compared"
+            yield NotRecomputed(str(path), what, "verify it with the program that made it, or make a page anew with explore", "explorer")
+            return
         told = {name: pq.ParquetFile(pa.BufferReader(base64.b64decode(one))) for name, one in held["sample"]["files"].items()}
         sample = sample_of(folder, facts)
         about = about_of(folder, facts, sample, HOME)
@@ -205,6 +227,14 @@ def page_faults(folder: Path, facts: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(f"{path}: about: {name}", "is not what the release says", RESTORE)
     for name in sorted(other):
         yield Problem(f"{path}: sample: {name}", "does not hold the rows of the release", RESTORE)
+
+
+def _held(page: str) -> dict[str, Any]:
+    """What a page says and embeds; a ValueError if a browser could take something else for it."""
+    held, around = HELD.findall(page), html.unescape(HELD.sub("", page))
+    if sorted(name for name, _ in held) != ["about", "sample"] or NAMES_ONE.search(around):
+        raise ValueError('it must have one script "about", one "sample", and nothing else of that id')
+    return {name: json_value(text) for name, text in held}
 
 
 def _same(path: Path, told: pq.ParquetFile | None, rows: pa.Table | None) -> bool:
