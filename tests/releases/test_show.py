@@ -165,6 +165,8 @@ def test_a_text_by_rules_that_are_not_here_is_said_to_be_so(light: Path, tmp_pat
     made = pa.array(["rules"] * len(table))
     pq.write_table(table.set_column(table.schema.get_field_index("method"), table.schema.field("method"), made), path)
     rules = shutil.copytree(data_folder("rules"), tmp_path / "rules", ignore=shutil.ignore_patterns("apathetic.yaml"))
+    said = [{"name": name, "patterns": [[{"LOWER": "who"}]]} for name in ("opening", "first_person")]
+    (rules / "description.yaml").write_text(json.dumps(said))
     shown = show(folder, "017-seed-t05/apathetic", Beside(rules=rules))
     assert "made by rules" in shown.texts[-1].made and not any("nothing is checked" in one for one in shown.notes)
     # Without them the folder that has them is asked for.
@@ -188,7 +190,9 @@ def test_what_was_withdrawn_rejected_or_never_planned_is_told(build: Path, relea
         assert shown.status == "left out" and shown.why[0] == f"withdrawn on 2026-02-28: {REASON}"
         assert show(folder, f"{WITHDRAWN}-t01", beside).status == "left out"
         lost = show(folder, REJECTED, beside)
-        assert [one for one in lost.why if "refused" in one] == ["all samples were refused: turn_count"] and [one.verdict for one in lost.asked] == ["refused"] * 4
+        assert [one for one in lost.why if "refused" in one] == ["all samples were refused: turn_count"] and [
+            one.verdict for one in lost.asked
+        ] == ["refused"] * 4
         with pytest.raises(InputError, match=r"017-00042.* is not in .*\n.*017-seed"):
             show(folder, "017-00042", beside)
         with pytest.raises(InputError, match="017-seed has 14 turns"):

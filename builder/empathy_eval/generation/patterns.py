@@ -183,9 +183,13 @@ def _vain_word(attribute: str, word: str | None, code: str, *, whole: bool) -> I
     elif attribute in ("LOWER", "NORM") and word != word.lower() and not (attribute == "NORM" and word in _norms(code)):
         yield f'{attribute} "{word}" is not in lower case, and finds nothing', f'write "{word.lower()}"'
     # What stands before or behind an apostrophe may be a token in its place and none alone.
-    elif whole and attribute != "NORM" and not {"'", "’"}.intersection(word):
-        if len(parts := [one.text for one in tokens(code).make_doc(word)]) > 1:
-            yield f'{attribute} "{word}" is {len(parts)} tokens, and finds nothing', f"write a token each: {', '.join(parts)}"
+    elif (
+        whole
+        and attribute != "NORM"
+        and not {"'", "’"}.intersection(word)
+        and len(parts := [one.text for one in tokens(code).make_doc(word)]) > 1
+    ):
+        yield f'{attribute} "{word}" is {len(parts)} tokens, and finds nothing', f"write a token each: {', '.join(parts)}"
 
 
 @cache

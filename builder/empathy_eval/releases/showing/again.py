@@ -86,9 +86,11 @@ def recipe_again(header: Mapping[str, Any], scenarios: Path | None, templates: P
     return Again(recipe, tuple(_changed(header, recipe, scenarios)), tuple(_not_run(config)))
 
 
-def _of_bytes(path: Path) -> set[str]:
+def _of_bytes(path: Path | None) -> set[str]:
     """The hashes that a build of before may have of a file: of its bytes, and of those without a first line that names its schema."""
-    said = path.read_bytes() if path.is_file() else b""
+    if path is None or not path.is_file():
+        return set()
+    said = path.read_bytes()
     first, _, rest = said.partition(b"\n")
     return {digest_bytes(said), digest_bytes(rest if first.startswith(b"# yaml-language-server:") else said)}
 
@@ -102,14 +104,14 @@ def _changed(header: Mapping[str, Any], recipe: Recipe, scenarios: Path | None) 
         "rules": recipe.language.hashes,
         "scenario_files": dict(recipe.catalogue.files),
     }
-    files = {"scenario_files": scenarios or data_folder("scenarios")}
-    files |= {"rules": Path(one.where).parent for one in recipe.language.rules.values()}
+    files = {("scenario_files", name): (scenarios or data_folder("scenarios")) / name for name in recipe.catalogue.files}
+    files |= {("rules", f"{name}.yaml"): Path(one.where) for name, one in recipe.language.rules.items()}
     for name, hashes in here.items():
         there = header.get(name)
         if there is None:
             continue
         others = sorted(one for one in hashes.keys() | there.keys() if hashes.get(one) != there.get(one))
-        if others := [one for one in others if not (one in hashes and there.get(one) in _of_bytes(files.get(name, Path()) / one))]:
+        if others := [one for one in others if there.get(one) not in _of_bytes(files.get((name, one)))]:
             yield f"{name.replace('_', ' ')}: {', '.join(others)}"
     if header.get("seeds", recipe.catalogue.seed_hash) != recipe.catalogue.seed_hash:
         yield "the seed dialogues of the scenarios"
