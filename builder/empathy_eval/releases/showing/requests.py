@@ -107,7 +107,7 @@ def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], aga
     return _answered(asked, step.completion)
 
 
-def _beside(row: Row, taken: set[str | None], noted: Mapping[str | None, tuple[str, ...]]) -> Asked:
+def _beside(row: Row, taken: set[str | None], noted: Mapping[str, tuple[str, ...]]) -> Asked:
     """An answer that the replay does not come to: what it was refused for is read from itself, or was noted."""
     flaws = [] if row.about.kind in JUDGED else flaws_of(row)
     reasons = tuple((one.reason, one.detail) for one in flaws) or tuple((one, "") for one in noted.get(row.key, ()))
