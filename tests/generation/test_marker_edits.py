@@ -1,5 +1,6 @@
 """De-empathising by rules."""
 
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -72,3 +73,23 @@ def test_in_another_language_an_edit_changes_its_own_place_alone(text: str, cold
     for name, said in rules.items():
         (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump(said))
     assert de_empathised(text, 0.9, load_language("de", tmp_path)) == cold
+
+
+@pytest.mark.parametrize(
+    ("code", "marker", "text", "cold"),
+    [
+        ("tr", "tabii", "Tabii istersen gel.", "İstersen gel."),
+        ("az", "bəli", "Bəli ilk gün gəl.", "İlk gün gəl."),
+        # Georgian has no capitals at the beginning of a sentence, and what began without one does not get it.
+        ("ka", "ვწუხვარ", "ვწუხვარ რომ ასეა.", "რომ ასეა."),
+        ("de", "ach", "ach das ist gut.", "das ist gut."),
+        ("de", "schön", unicodedata.normalize("NFD", "Schön dass es übt."), "Dass es übt."),
+    ],
+)
+def test_a_sentence_opens_with_a_capital_where_it_did(code: str, marker: str, text: str, cold: str, tmp_path: Path) -> None:
+    for name, rule in {"apathetic": {"name": "odd", "replace": "", "patterns": [[{"LOWER": marker}]]}, "pointers": POINTERS}.items():
+        (tmp_path / f"{name}.yaml").write_text(yaml.safe_dump([rule]))
+    assert de_empathised(text, 0.9, load_language(code, tmp_path)) == cold
+
+
+POINTERS = {"name": "help", "patterns": [[{"LOWER": "notruf"}]]}

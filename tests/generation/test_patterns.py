@@ -1,8 +1,11 @@
 """Phrases as data."""
 
+import itertools
 import subprocess
 import sys
+import unicodedata
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import yaml
@@ -15,6 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from spacy.util import filter_spans
 
+Form = Literal["NFC", "NFD"]
 PIECES = ["I", "can't", "cannot", "go", "on", "want", "to", "die", "you", "should", "take", "some", "antidepressants", "20mg", "he", "hit",
           "me", ".", "end", "it", "all", "helpline", "kill", "myself", "better", "off", "without", "so", "hard"]  # fmt: skip
 
@@ -102,3 +106,26 @@ def test_a_description_is_held_against_the_rules_of_its_language(tmp_path: Path)
     assert [one.reason for one in description("Ein Mann sagt: Mein Hund ist tot. Die Person weint.", language)] == [
         "description_opening", "description_person",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "token",
+    [
+        {"lower": "DIE"}, {"ENT_TYPE": "X"}, {"IS_SENT_START": True}, {"LOWER": {"IN": []}}, {"LOWER": ""}, {"NORM": "DIE"},
+        {"LOWER": {"FUZZY": {"IN": ["ABC"]}}}, {"LOWER": {"FUZZY2": "ABC"}}, {"orth": {"IN": ["nicht mehr"]}},
+    ],
+)  # fmt: skip
+def test_a_token_that_nothing_can_be_is_refused(token: dict[str, object], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"crisis\.yaml: danger: .* finds nothing"):
+        load_patterns("crisis", language_of(tmp_path, "de", crisis=[{"name": "danger", "patterns": [[token]]}]))
+
+
+@pytest.mark.parametrize("token", [{"lower": "die"}, {"NORM": "Abbildung"}, {"LOWER": {"NOT_IN": []}}, {"LOWER": {"REGEX": "[A-Z]|d"}}])
+def test_a_token_that_something_can_be_is_taken(token: dict[str, object], tmp_path: Path) -> None:
+    assert load_patterns("crisis", language_of(tmp_path, "de", crisis=[{"name": "danger", "patterns": [[token]]}])).find("die Abb.")
+
+
+@pytest.mark.parametrize(("typed", "form"), itertools.product(("NFC", "NFD"), repeat=2))
+def test_a_word_is_found_however_its_marks_were_typed(typed: Form, form: Form, tmp_path: Path) -> None:
+    language = language_of(tmp_path, "de", crisis=rule(unicodedata.normalize(typed, "schönes")))
+    assert safety.in_crisis(unicodedata.normalize(form, "Ein schönes Ende."), language)

@@ -10,7 +10,8 @@ import pytest
 import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.hashing import digest
+from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import edit_ratio, overlap
 from empathy_eval.cli import main
 from empathy_eval.design.recipe import load_recipe
@@ -94,7 +95,7 @@ def test_a_german_build_with_english_rules_is_refused_in_words(tmp_path: Path, c
 def test_with_its_own_rules_it_builds_by_them(german: Path, brought: dict[str, Any]) -> None:
     header = json.loads((german / "b" / "build.json").read_text())
     assert header["configuration"]["language"] == "de" and header["toxicity_weights"] == "none"
-    assert header["rules"] == {path.name: digest_file(path) for path in sorted(brought["rules"].iterdir())}
+    assert header["rules"] == {path.name: digest(read_yaml(path, "rules")) for path in sorted(brought["rules"].iterdir())}
     outcomes = [json.loads(line) for line in (german / "b" / "outcomes.jsonl").read_text().splitlines()]
     assert [one["status"] for one in outcomes] == ["accepted"] * 3
     flagged = {one["dialogue_id"]: one["dialogue"]["flags"] for one in outcomes}

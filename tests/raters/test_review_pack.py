@@ -16,9 +16,9 @@ from empathy_eval.commands.review import review_export
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import parts_of
 from empathy_eval.raters.review.export import export_review
-from empathy_eval.raters.review.pack import PAPERS, SECONDS, SIZES, WORDS_A_MINUTE, design_of
+from empathy_eval.raters.review.pack import PAPERS, SECONDS, SIZES, WORDS_A_MINUTE, design_of, write_papers
 from empathy_eval.raters.review.sample import Design, sample
-from empathy_eval.raters.review.spreadsheets import read_rows
+from empathy_eval.raters.review.spreadsheets import COLUMNS, read_rows
 from empathy_eval.raters.review.take_back import import_reviews
 from empathy_eval.releases.write import Released
 
@@ -135,6 +135,19 @@ def test_minutes_are_reckoned_from_the_words_of_the_files(packed: tuple[Path, Pa
     assert longest <= papers.minutes < longest + 5 and papers.minutes % 5 == 0
     assert papers.before.words > 3000 and papers.before.items == 15
     assert f"{papers.minutes} minutes" in (tmp_path / "pack" / "papers" / "payment.md").read_text()
+
+
+def test_in_a_script_without_spaces_each_character_is_read_and_the_pace_is_said_to_be_english(tmp_path: Path) -> None:
+    folder = tmp_path / "raters" / "R01"
+    folder.mkdir(parents=True)
+    said = {"kind": "variant", "situation": "我很难过。", "context": "我想他。", "text": "我在这里听你说。"}
+    row = dict.fromkeys((*COLUMNS, "warning"), "") | said
+    (folder / "review.csv").write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
+    (folder / "guidance.md").write_text("Read.")
+    key = {"release": {"name": "r", "version": "1.0.0"}, "settings": Design(pack=True).settings}
+    papers = write_papers(tmp_path, tmp_path / "raters", key, "zh")
+    assert papers.loads["R01"].words == 4 + 3 + 7
+    assert all("the pace" in (tmp_path / name).read_text() for name in ("papers/payment.md", "CHECKLIST.md"))
 
 
 def test_a_pack_is_the_same_again_and_papers_that_were_filled_in_are_kept(packed: tuple[Path, Path], tmp_path: Path) -> None:

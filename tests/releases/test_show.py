@@ -6,8 +6,8 @@ import json
 import random
 import shutil
 from collections import Counter
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +16,28 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.hashing import digest
+from empathy_eval.base.hashing import digest, digest_bytes
 from empathy_eval.base.tabular import Writer
+from empathy_eval.commands.build import build as build_with_checks
 from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.requests import Completion, Flaw, Request
+from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.dataset import OPTIONAL, file_of, split_of
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.generation.checks.own import Check
+from empathy_eval.generation.outcomes import Scene, Turn
 from empathy_eval.releases.show import Beside, rejected, show
 from empathy_eval.releases.showing import again
+from empathy_eval.releases.showing.again import recipe_again
+from empathy_eval.releases.showing.names import unknown
 from empathy_eval.releases.showing.shown import Refused, Shown
+from empathy_eval.releases.write import release as write
 
+from tests.conftest import demo_file
 from tests.doubles.marred import NO_JSON, ODD, OFF_SCHEMA, REASON, REFUSAL, REFUSED, REJECTED, REPAIRED, WITHDRAWN
+from tests.doubles.models import Recorder
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -133,7 +146,42 @@ def test_a_text_by_rules_names_them_and_asked_nobody(build: Path, release: Path,
 
 def test_a_seed_is_told_as_what_it_is(light: Path, catalogue: object) -> None:
     shown = show(light, "017-seed-t05")
-    assert all("a curated seed" in text.made for text in shown.texts)
+    assert all("a seed" in text.made and "nobody was asked" in text.made for text in shown.texts)
+
+
+def test_a_variant_is_named_as_in_the_data_and_a_seeker_has_none(light: Path) -> None:
+    assert show(light, "017-seed-t05/apathetic").name == "017-seed-t05/apathetic"
+    assert show(light, "017-seed-t04/empathetic").why == ("a seeker speaks there: only the turns of the helper have variants",)
+
+
+def test_a_text_by_rules_that_are_not_here_is_said_to_be_so(light: Path, tmp_path: Path) -> None:
+    manifest = json.loads((light / "manifest.json").read_text())
+    said = manifest["configuration"]
+    checks, report = {**said["checks"], "toxicity": "none"}, {name: one for name, one in said["report"].items() if name != "shortcuts"}
+    configuration = {**said, "language": "de", "near_apathetic": "model", "checks": checks, "report": report}
+    folder = altered(light, tmp_path, configuration=configuration)
+    path = folder / "provenance.parquet"
+    table = pq.read_table(path)
+    made = pa.array(["rules"] * len(table))
+    pq.write_table(table.set_column(table.schema.get_field_index("method"), table.schema.field("method"), made), path)
+    rules = shutil.copytree(data_folder("rules"), tmp_path / "rules", ignore=shutil.ignore_patterns("apathetic.yaml"))
+    said = [{"name": name, "patterns": [[{"LOWER": "who"}]]} for name in ("opening", "first_person")]
+    (rules / "description.yaml").write_text(json.dumps(said))
+    shown = show(folder, "017-seed-t05/apathetic", Beside(rules=rules))
+    assert "made by rules" in shown.texts[-1].made and not any("nothing is checked" in one for one in shown.notes)
+    # Without them the folder that has them is asked for.
+    assert any("give its folder of rules with --rules" in one for one in show(folder, "017-seed-t05").notes)
+
+
+def test_hostile_ids_and_columns_are_refused_in_words(light: Path, tmp_path: Path) -> None:
+    for odd in ("017-²", "017-", f"017-{'9' * 5000}"):
+        assert "017-seed" in str(unknown("017-00042", "it", [odd, "017-seed"]))
+    folder = altered(light, tmp_path)
+    path = folder / "provenance.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.append_column(table.schema.field("pair_id"), table["pair_id"]), path)
+    with pytest.raises(InputError, match=r'provenance\.parquet: has the column "pair_id" twice'):
+        show(folder, "017-seed-t05")
 
 
 def test_what_was_withdrawn_rejected_or_never_planned_is_told(build: Path, release: Path, beside: Beside) -> None:
@@ -142,7 +190,9 @@ def test_what_was_withdrawn_rejected_or_never_planned_is_told(build: Path, relea
         assert shown.status == "left out" and shown.why[0] == f"withdrawn on 2026-02-28: {REASON}"
         assert show(folder, f"{WITHDRAWN}-t01", beside).status == "left out"
         lost = show(folder, REJECTED, beside)
-        assert "all samples were refused: turn_count" in lost.why and [one.verdict for one in lost.asked] == ["refused"] * 4
+        assert [one for one in lost.why if "refused" in one] == ["all samples were refused: turn_count"] and [
+            one.verdict for one in lost.asked
+        ] == ["refused"] * 4
         with pytest.raises(InputError, match=r"017-00042.* is not in .*\n.*017-seed"):
             show(folder, "017-00042", beside)
         with pytest.raises(InputError, match="017-seed has 14 turns"):
@@ -196,6 +246,13 @@ def test_where_the_key_does_not_fit_any_more_it_says_what_is_another_and_shows_w
         assert [one.key for one in after.asked if one.kind == "near_empathetic"] == [
             one.key for one in before.asked if one.kind == "near_empathetic"
         ]
+
+
+def test_hashes_of_files_as_builds_of_before_have_them_are_no_change(light: Path, tmp_path: Path) -> None:
+    header = json.loads((light / "manifest.json").read_text())
+    old = {name: digest_bytes((data_folder("rules") / name).read_bytes().partition(b"\n")[2]) for name in header["rules"]}
+    assert recipe_again({**header, "rules": old}, None, None, None).changed == recipe_again(header, None, None, None).changed
+    assert "rules: safety.yaml" in recipe_again({**header, "rules": old | {"safety.yaml": "0" * 64}}, None, None, None).changed
 
 
 def test_without_a_ledger_requests_are_proven_by_their_keys_and_the_rest_is_said_to_be_missing(release: Path, beside: Beside) -> None:
@@ -326,3 +383,56 @@ def test_two_hundred_ids_are_shown_or_refused_in_words(build: Path, release: Pat
             assert error.exit_code == 2 and "Fix: " in str(error), number
             said["refused"] += 1
     assert min(said["shown"], said["refused"]) > 50
+
+
+class Plain(Check):
+    """Takes no dialogue that begins with a word, and no reply that asks twice."""
+
+    name = "plain"
+
+    def dialogue(self, description: str, turns: Sequence[Turn]) -> Iterable[Flaw]:
+        return [Flaw("odd_opening", "begin in another way")] if turns[0].text.startswith("Um") else []
+
+    def variant(self, variant: str, text: str, scene: Scene) -> Iterable[Flaw]:
+        return [Flaw("asks_twice", "ask once")] if "??" in text else []
+
+
+def with_question(catalogue: Catalogue, request: Request, answer: Completion) -> Completion:
+    """The first sample of two dialogues' openings and of one turn, and all samples of another turn, are refused by :class:`Plain`."""
+    value, about = json.loads(answer.text), request.about
+    if about.kind == "self_chat" and request.sample == 0 and about.dialogue_id == "003-seed":
+        value["turns"][0]["text"] = f"Um, {value['turns'][0]['text']}"
+    place = about.dialogue_id, about.kind, about.turn
+    if place == ("017-seed", "far_empathetic", 3) or (place == ("017-seed", "far_empathetic", 1) and request.sample == 0):
+        value["text"] += f" Really{request.sample}??"
+    return Completion(json.dumps(value), "stop", answer.model)
+
+
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts: Prompts) -> Path:
+    """A build with a check of one's own, and its release."""
+    folder = tmp_path_factory.mktemp("own")
+    config = load_configuration(demo_file(folder, samples=2, report={"metrics": ["bleu"], "bootstrap": 10}))
+    model = Recorder(catalogue, partial(with_question, catalogue))
+    recipe = Recipe(config, catalogue, prompts).with_own(dict.fromkeys(("self_chat", "near", "far"), model))
+    build_with_checks(recipe, folder / "build", checks=[Plain()])
+    write(folder / "build", folder / "release", "0.1.0")
+    return folder
+
+
+def test_of_a_release_too_what_checks_of_ones_own_refused_is_told(own: Path, beside: Beside) -> None:
+    look = Beside(own / "build" / "ledger.sqlite", scenarios=beside.scenarios)
+    found = [one for one in rejected(own / "build", beside=look) if one.reasons != ("odd_opening",)]
+    through = list(rejected(own / "release", beside=look))
+    assert Counter(map(as_it_was, through)) == Counter(map(as_it_was, found))
+    assert Counter(one.reasons[0] for one in found)["asks_twice"] == 3
+    bad, good = show(own / "release", "017-seed-t01/empathetic", look).asked
+    assert (bad.sample, bad.verdict, [name for name, _ in bad.reasons]) == (0, "refused", ["asks_twice"])
+    assert (good.sample, good.verdict, good.note) == (1, "taken", "") and good.body
+
+
+def test_nothing_is_called_taken_that_a_check_of_ones_own_may_have_refused(own: Path, beside: Beside) -> None:
+    shown = show(own / "release", "003-seed", Beside(own / "build" / "ledger.sqlite", scenarios=beside.scenarios))
+    bad, good = shown.asked
+    assert (bad.sample, bad.verdict, good.sample, good.verdict) == (0, "unknown", 1, "taken") and "may have refused" in bad.note
+    assert good.body and good.key == shown.texts[0].request_key

@@ -100,11 +100,15 @@ def table_batches(path: Path, columns: list[str] | None = None) -> Iterator[pa.R
     """The record batches of a parquet file of a release, all columns or the named ones.
 
     Raises:
-        InputError: if it is not there, is damaged, or lacks a column.
+        InputError: if it is not there, is damaged, lacks a column, or has two of one name.
     """
     with readable(path), pq.ParquetFile(path) as table:
-        if missing := [name for name in columns or () if name not in table.schema_arrow.names]:
+        names = table.schema_arrow.names
+        if missing := [name for name in columns or () if name not in names]:
             raise input_error(path, f'misses the column "{missing[0]}"', WHOLE)
+        if len(set(names)) < len(names):
+            twice = next(name for place, name in enumerate(names) if name in names[:place])
+            raise input_error(path, f'has the column "{twice[:80]}" twice', WHOLE)
         refuse_absurd(path, table.metadata)
         for batch in table.iter_batches(1000, columns=columns):
             batch.validate(full=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from empathy_eval.base.text import ENGLISH, edit_ratio
 from empathy_eval.design.language import Language
-from empathy_eval.generation.patterns import load_patterns, tokens
+from empathy_eval.generation.patterns import composed, load_patterns, tokens
 
 if TYPE_CHECKING:
     from spacy.tokens import Span
+
+DOTTED = ("tr", "az")
 
 
 def de_empathised(text: str, edit_ratio_below: float, language: Language) -> str:
@@ -30,13 +33,14 @@ def rules_applied(text: str, edit_ratio_below: float, language: Language) -> lis
 def _de_empathised(text: str, edit_ratio_below: float, language: Language) -> tuple[str, list[Span]]:
     """The changed text, and the markers that were replaced."""
     markers, pointers = load_patterns("apathetic", language), load_patterns("pointers", language)
-    doc = tokens(language.code)(text)
+    whole = composed(text, language.code)
+    doc = tokens(language.code)(whole)
     kept = {token.i for sentence in doc.sents if pointers.find(sentence.text) for token in sentence}
     spans = [span for span in markers.spans(doc) if span.start not in kept]
-    replaced = _replaced if language.code == ENGLISH else _replaced_plainly
+    replaced = _replaced if language.code == ENGLISH else partial(_replaced_plainly, code=language.code)
     changed, made = text, 0
     for count in range(1, len(spans) + 1):
-        candidate = replaced(text, [(span.start_char, span.end_char, markers.replacements[span.label_]) for span in spans[:count]])
+        candidate = replaced(whole, [(span.start_char, span.end_char, markers.replacements[span.label_]) for span in spans[:count]])
         if edit_ratio(text, candidate, language.code) >= edit_ratio_below:
             break
         changed, made = candidate, count
@@ -52,10 +56,10 @@ def _replaced(text: str, edits: list[tuple[int, int, str]]) -> str:
     return re.sub(r"(^|[.!?]\s+)([a-z])", lambda match: match[1] + match[2].upper(), text)
 
 
-def _replaced_plainly(text: str, edits: list[tuple[int, int, str]]) -> str:
+def _replaced_plainly(text: str, edits: list[tuple[int, int, str]], code: str) -> str:
     """The text with the edits as their rules write them: where another language has capitals and spaces is not known here.
 
-    Only what a deletion leaves is put right, a space and a comma too many, and a sentence opens with a capital.
+    Only what an edit leaves is put right, a space and a comma too many, and a sentence that opened with a capital opens with one.
     """
     for start, end, new in reversed(edits):
         before, after, opens = text[:start], text[end:], _opens(text, start, ".!?。！？")
@@ -66,8 +70,14 @@ def _replaced_plainly(text: str, edits: list[tuple[int, int, str]]) -> str:
         if not new and after[:1] in ("", *".!?…。！？"):
             before = before.rstrip(" ,;:，；：、")
         changed = new + after
-        text = before + (changed[:1].upper() + changed[1:] if opens else changed)
+        capital = opens and text[start] != text[start].lower()
+        text = before + (_capital(changed[:1], code) + changed[1:] if capital else changed)
     return text.strip()
+
+
+def _capital(letter: str, code: str) -> str:
+    """A letter as it begins a sentence; the i of Turkish and Azerbaijani keeps its dot."""
+    return "İ" if letter == "i" and code in DOTTED else letter.title()
 
 
 def _opens(text: str, start: int, ends: str = ".!?") -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.imports import without
-from empathy_eval.base.text import unspaced
+from empathy_eval.base.text import ENGLISH, unspaced
 from empathy_eval.design import language as languages
 
 if TYPE_CHECKING:
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
 
 # What spaCy's tokens of a language need beside spaCy.
 PACKAGES = {"ja": "spacy[ja]", "ko": "spacy[ko]", "th": "spacy[th]", "vi": "pyvi"}
+
+
+# Attributes of words, and those that nothing sets where tokens are made by rule and looked at before sentences are.
+WORDS = ("LOWER", "ORTH", "TEXT", "NORM")
+NEVER_SET = ("ENT_TYPE", "ENT_IOB", "ENT_ID", "ENT_KB_ID", "IS_SENT_START", "SENT_START")
 
 
 @cache
@@ -46,6 +52,19 @@ def tokens(code: str) -> Language:
     return blank
 
 
+def composed(text: str, code: str) -> str:
+    """A text as patterns look at it: in another language than English a letter and its mark are one sign, however they were typed."""
+    return text if code == ENGLISH else unicodedata.normalize("NFC", text)
+
+
+def _composed(value: Any, code: str) -> Any:
+    if isinstance(value, dict):
+        return {name: _composed(one, code) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_composed(one, code) for one in value]
+    return composed(value, code) if isinstance(value, str) else value
+
+
 @lru_cache(maxsize=256)
 def _words(text: str, code: str) -> frozenset[int]:
     """The lower-cased tokens of a text, as spaCy's hashes of them."""
@@ -70,6 +89,7 @@ class Patterns:
     @lru_cache(maxsize=1024)  # noqa: B019  (the few objects of this class live as long as the process)
     def find(self, text: str) -> tuple[tuple[str, str], ...]:
         """(name, phrase) of each match, in the order of the text; of overlapping matches the longest."""
+        text = composed(text, self.code)
         present = _words(text, self.code)
         if self.telling and present.isdisjoint(self.telling):
             return ()
@@ -113,7 +133,8 @@ def _loaded(rules: languages.Rules, code: str) -> Patterns:
 
     matcher, problems = Matcher(vocabulary, validate=True), list[Problem]()
     trial = tokens(code).make_doc("a text")
-    for rule in rules.said:
+    said = _composed(rules.said, code)
+    for rule in said:
         where = f"{rules.where}: {rule['name']}"
         try:
             matcher.add(rule["name"], rule["patterns"])
@@ -125,8 +146,8 @@ def _loaded(rules: languages.Rules, code: str) -> Patterns:
         problems += [Problem(where, what, fix) for what, fix in _vain(rule["patterns"], code)]
     if problems:
         raise InputError(problems)
-    replacements = {rule["name"]: rule["replace"] for rule in rules.said if "replace" in rule}
-    needed = tuple(_needed(pattern, code) for rule in rules.said for pattern in rule["patterns"])
+    replacements = {rule["name"]: rule["replace"] for rule in said if "replace" in rule}
+    needed = tuple(_needed(pattern, code) for rule in said for pattern in rule["patterns"])
     # Long words are rarer than short ones: of each pattern the set whose shortest word is longest.
     strings, telling = vocabulary.strings, frozenset[int]()
     if all(needed):
@@ -135,13 +156,44 @@ def _loaded(rules: languages.Rules, code: str) -> Patterns:
 
 
 def _vain(patterns: list[list[dict[str, Any]]], code: str) -> Iterator[tuple[str, str]]:
-    """(what, fix) of words that no token of a text can be: a rule with one would be off without a word."""
-    for token in (token for pattern in patterns for token in pattern):
-        for attribute in ("LOWER", "ORTH", "TEXT"):
-            value = token.get(attribute)
-            for word in value.get("IN", []) if isinstance(value, dict) else [value] if value else []:
-                if attribute == "LOWER" and word != word.lower():
-                    yield f'LOWER "{word}" is not in lower case, and finds nothing', f'write "{word.lower()}"'
-                # What stands before or behind an apostrophe may be a token in its place and none alone.
-                elif not {"'", "’"}.intersection(word) and len(parts := [one.text for one in tokens(code).make_doc(word)]) > 1:
-                    yield f'{attribute} "{word}" is {len(parts)} tokens, and finds nothing', f"write a token each: {', '.join(parts)}"
+    """(what, fix) of tokens of a pattern that no token of a text can be: a rule with one would be off without a word."""
+    for attribute, value in ((name.upper(), value) for pattern in patterns for token in pattern for name, value in token.items()):
+        if attribute in NEVER_SET:
+            yield f"{attribute} is set by no rules of tokens, and finds nothing", "go by LOWER, the word in lower case"
+        elif attribute in WORDS:
+            for word, whole in _said(value):
+                yield from _vain_word(attribute, word, code, whole=whole)
+
+
+def _said(value: Any) -> Iterator[tuple[str | None, bool]]:
+    """The words that a token may be, each with whether it is to be the whole token; None where there is none."""
+    if not isinstance(value, dict):
+        yield value or None, True
+        return
+    for name, among in ((name.upper(), among) for name, among in value.items()):
+        if name.startswith("FUZZY"):
+            yield from ((word, False) for word, _ in _said(among))
+        elif name in ("IN", "INTERSECTS"):
+            yield from ((word or None, True) for word in among or [None])
+
+
+def _vain_word(attribute: str, word: str | None, code: str, *, whole: bool) -> Iterator[tuple[str, str]]:
+    if word is None:
+        yield f"{attribute} says no word, and finds nothing", "write the word, or leave it out"
+    elif attribute in ("LOWER", "NORM") and word != word.lower() and not (attribute == "NORM" and word in _norms(code)):
+        yield f'{attribute} "{word}" is not in lower case, and finds nothing', f'write "{word.lower()}"'
+    # What stands before or behind an apostrophe may be a token in its place and none alone.
+    elif (
+        whole
+        and attribute != "NORM"
+        and not {"'", "’"}.intersection(word)
+        and len(parts := [one.text for one in tokens(code).make_doc(word)]) > 1
+    ):
+        yield f'{attribute} "{word}" is {len(parts)} tokens, and finds nothing', f"write a token each: {', '.join(parts)}"
+
+
+@cache
+def _norms(code: str) -> frozenset[str]:
+    """What a language writes out for its abbreviations, in capitals too."""
+    rules = getattr(tokens(code).tokenizer, "rules", None) or {}
+    return frozenset(str(value) for parts in rules.values() for part in parts for value in part.values())

@@ -52,10 +52,10 @@ class Step:
     repair: bool = False
 
     def keyed(self, key: str, samples: int) -> Request | None:
-        """The same request as the sample that has this key: where a ledger lacks the first, the others are not come to."""
+        """The same request as the sample that has this key: a replay does not come to it where the first has no answer, or is taken."""
         if self.request.key == key:
             return self.request
-        if self.verdict != "unanswered" or self.repair:
+        if self.repair:
             return None
         others = (replace(self.request, sample=sample) for sample in range(min(samples, MOST_SAMPLES)))
         return next((one for one in others if one.key == key), None)

@@ -12,6 +12,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.templates import environment
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.label_studio import write_projects
 from empathy_eval.raters.review.pack import Papers, write_papers
@@ -69,7 +70,7 @@ def export_review(
         write_whole(folder / KEY, json.dumps(review.key, indent=1, ensure_ascii=False) + "\n")
         readme = environment(data_folder("review")).get_template("export.md.j2")
         write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")
-        papers = write_papers(folder, folder / RATERS, review.key) if design.pack else None
+        papers = write_papers(folder, folder / RATERS, review.key, language_of(manifest["configuration"])) if design.pack else None
         _nothing_lost(out, folder)
     return Exported(review.key, drawn, loads, papers)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.templates import environment
-from empathy_eval.base.text import WORD
+from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.raters.review.sample import Design
 from empathy_eval.raters.review.spreadsheets import read_rows
 from empathy_eval.raters.review.told import FOLDER, told
@@ -55,13 +55,19 @@ def design_of(settings: Mapping[str, Any]) -> Design:
     return Design(**chosen)
 
 
-def write_papers(out: Path, raters: Path, key: Mapping[str, Any]) -> Papers:
-    """Writes the papers and the checklist into ``out``, beside ``raters``, whose files are what the words are counted in."""
-    loads = {folder.name: _load(folder / "review.csv") for folder in sorted(raters.iterdir())}
+def write_papers(out: Path, raters: Path, key: Mapping[str, Any], language: str = ENGLISH) -> Papers:
+    """Writes the papers and the checklist into ``out``, beside ``raters``, whose files are what the words are counted in.
+
+    ``language`` is that of the texts; guidance and practice are English.
+    """
+    loads = {folder.name: _load(folder / "review.csv", language) for folder in sorted(raters.iterdir())}
     before = _before(next(raters.iterdir()) / "guidance.md")
     papers = Papers(loads, before, ())
     templates = environment(data_folder(FOLDER) / "pack")
-    about = {"key": key, "loads": loads, "before": before, "minutes": papers.minutes, "words_a_minute": WORDS_A_MINUTE, "seconds": SECONDS}
+    about = {
+        "key": key, "loads": loads, "before": before, "minutes": papers.minutes, "words_a_minute": WORDS_A_MINUTE, "seconds": SECONDS,
+        "language": None if language == ENGLISH else language,
+    }  # fmt: skip
     found: list[tuple[str, str]] = []
     (out / "papers").mkdir()
     for name in PAPERS:
@@ -72,22 +78,22 @@ def write_papers(out: Path, raters: Path, key: Mapping[str, Any]) -> Papers:
     return Papers(loads, before, tuple(found))
 
 
-def _load(sheet: Path) -> Load:
+def _load(sheet: Path, language: str) -> Load:
     """Counted in the rater's CSV, which has the same texts as the other forms."""
-    items = warned = words = 0
+    items = warned = count = 0
     seconds = 0.0
     for _, row in read_rows(sheet):
         items += row["kind"] != "turn"
         warned += row["kind"] != "turn" and bool(row["warning"])
-        words += sum(len(WORD.findall(row[name])) for name in ("situation", "context", "text"))
+        count += sum(len(words(row[name], language)) for name in ("situation", "context", "text"))
         seconds += SECONDS[row["kind"]] if row["kind"] != "turn" or row["strategy"] else 0
-    return Load(items, warned, words, words / WORDS_A_MINUTE + seconds / 60)
+    return Load(items, warned, count, count / WORDS_A_MINUTE + seconds / 60)
 
 
 def _before(guidance: Path) -> Load:
     """The guidance with its replies to practise on, and the test, which is on the page alone."""
     training = told()["training"]
     test = [text for one in training["test"] for text in (one["situation"], *(turn["text"] for turn in one["context"]), one["text"])]
-    words = sum(len(WORD.findall(text)) for text in (guidance.read_text(encoding="utf-8"), *test))
+    count = sum(len(words(text)) for text in (guidance.read_text(encoding="utf-8"), *test))
     replies = len(training["training"]) + len(training["test"])
-    return Load(replies, 0, words, words / WORDS_A_MINUTE + replies * SECONDS["variant"] / 60)
+    return Load(replies, 0, count, count / WORDS_A_MINUTE + replies * SECONDS["variant"] / 60)

@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import EmpathyEvalError
-from empathy_eval.base.hashing import digest
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest, digest_bytes
 from empathy_eval.base.schemas import schema
+from empathy_eval.base.text import ENGLISH
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration, checked
@@ -35,6 +37,11 @@ class Again:
     recipe: Recipe | None
     changed: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def unrun(self) -> bool:
+        """Whether checks of one's own looked at answers, which may have refused what passes here."""
+        return self.recipe is not None and bool(self.recipe.config.own_checks)
 
     @cached_property
     def _places(self) -> dict[int, list[int]] | None:
@@ -75,11 +82,20 @@ def recipe_again(header: Mapping[str, Any], scenarios: Path | None, templates: P
     try:
         recipe = Recipe(config, catalogue, prompts, language=load_language(config.language, rules))
     except EmpathyEvalError as error:
-        return Again(None, notes=(f"nothing is checked or rendered again: {error.problems[0].where}: {error.problems[0].what}",))
-    return Again(recipe, tuple(_changed(header, recipe)), tuple(_not_run(config)))
+        return Again(None, notes=("nothing is checked or rendered again: " + _without(config, rules, error),))
+    return Again(recipe, tuple(_changed(header, recipe, scenarios)), tuple(_not_run(config)))
 
 
-def _changed(header: Mapping[str, Any], recipe: Recipe) -> Iterator[str]:
+def _of_bytes(path: Path | None) -> set[str]:
+    """The hashes that a build of before may have of a file: of its bytes, and of those without a first line that names its schema."""
+    if path is None or not path.is_file():
+        return set()
+    said = path.read_bytes()
+    first, _, rest = said.partition(b"\n")
+    return {digest_bytes(said), digest_bytes(rest if first.startswith(b"# yaml-language-server:") else said)}
+
+
+def _changed(header: Mapping[str, Any], recipe: Recipe, scenarios: Path | None) -> Iterator[str]:
     """What hashes tell to be another here."""
     schemas = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in KINDS.values())}
     here = {
@@ -88,9 +104,14 @@ def _changed(header: Mapping[str, Any], recipe: Recipe) -> Iterator[str]:
         "rules": recipe.language.hashes,
         "scenario_files": dict(recipe.catalogue.files),
     }
+    files = {("scenario_files", name): (scenarios or data_folder("scenarios")) / name for name in recipe.catalogue.files}
+    files |= {("rules", f"{name}.yaml"): Path(one.where) for name, one in recipe.language.rules.items()}
     for name, hashes in here.items():
         there = header.get(name)
-        if there is not None and (others := sorted(one for one in hashes.keys() | there.keys() if hashes.get(one) != there.get(one))):
+        if there is None:
+            continue
+        others = sorted(one for one in hashes.keys() | there.keys() if hashes.get(one) != there.get(one))
+        if others := [one for one in others if there.get(one) not in _of_bytes(files.get((name, one)))]:
             yield f"{name.replace('_', ' ')}: {', '.join(others)}"
     if header.get("seeds", recipe.catalogue.seed_hash) != recipe.catalogue.seed_hash:
         yield "the seed dialogues of the scenarios"
@@ -100,6 +121,14 @@ def _changed(header: Mapping[str, Any], recipe: Recipe) -> Iterator[str]:
         yield f"scenarios: {', '.join(others[:5])}" + (f" and {len(others) - 5} more" if len(others) > 5 else "")
     if header.get("builder", __version__) != __version__:
         yield f"the version: {header['builder']} built it, this is {__version__}"
+
+
+def _without(config: Configuration, rules: Path | None, error: EmpathyEvalError) -> str:
+    """Why there is no recipe, and what would give one."""
+    if rules is None and config.language != ENGLISH:
+        return f'it is in the language "{config.language}", whose rules are not here: give its folder of rules with --rules'
+    said = [f"{one.where}: {one.what}; {one.fix}" for one in error.problems[:3]]
+    return "; ".join(said) + (f"; and {len(error.problems) - 3} more" if len(error.problems) > 3 else "")
 
 
 def _not_run(config: Configuration) -> Iterator[str]:

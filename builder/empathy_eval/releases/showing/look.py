@@ -16,7 +16,7 @@ from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.retrace import Known, Trace
 from empathy_eval.releases.showing.again import Again
 from empathy_eval.releases.showing.names import VARIANTS, Place, place_of, unknown
-from empathy_eval.releases.showing.requests import Row, asked_of, rows_about
+from empathy_eval.releases.showing.requests import Row, asked_of, refused_texts, rows_about
 from empathy_eval.releases.showing.shown import Asked, Shown, Text
 from empathy_eval.releases.showing.sources import Source
 from empathy_eval.releases.showing.texts import Texts
@@ -66,15 +66,17 @@ class Look:
         plan = self.again.plan(place.dialogue_id)
         if not (outcome or left or rows or plan):
             raise unknown(place.dialogue_id, self.source.named, self.source.dialogue_ids())
-        trace = self.trace(outcome, plan)
+        refused = refused_texts(rows, outcome.candidates) if outcome else {}
+        refused |= {one.request_key: one.reasons for one in outcome.failures if one.request_key} if outcome else {}
+        trace = self.trace(outcome, plan, refused)
         told = outcome or (trace.outcome if trace else None)
         dialogue = (outcome and outcome.dialogue) or (trace.dialogue if trace else None)
         if place.turn is not None:
             self._turn(place, len(dialogue.turns) if dialogue else len(plan.turns) if plan else None)
-        asked = asked_of(trace, rows, told, self.again.recipe, self.again.changed)
+        asked = asked_of(trace, rows, told, refused, self.again)
         texts = Texts(told, dialogue, self.again.recipe, plan, trace) if told and dialogue else None
         return Shown(
-            place.key or place.name + (f"/{place.kind}" if place.kind else ""),
+            place.key or place.name + (f"/{KINDS[place.kind].variant}" if place.kind else ""),
             self.source.named,
             self._status(outcome, told, left),
             tuple(self._why(place, outcome, told, left)),
@@ -86,7 +88,7 @@ class Look:
             tuple(self._notes(place, outcome, rows)),
         )
 
-    def trace(self, outcome: Outcome | None, plan: Plan | None) -> Trace | None:
+    def trace(self, outcome: Outcome | None, plan: Plan | None, refused: Mapping[str, tuple[str, ...]]) -> Trace | None:
         """The replay of a planned item over the ledger; of a folder's outcome it goes on with the dialogue that is there."""
         names = dict[str, str]()
         if outcome and outcome.dialogue:
@@ -94,7 +96,6 @@ class Look:
             for pair in outcome.pairs:
                 names |= {"far": pair.empathetic.model} | ({} if pair.apathetic.method == "rules" else {"near": pair.apathetic.model})
         retracer = self.again.retracer(self.ledger, self.source.header.get("toxicity_weights"), names)
-        refused = {one.request_key: one.reasons for one in outcome.failures if one.request_key} if outcome else {}
         return retracer.trace(plan, Known(outcome.dialogue if outcome else None, refused)) if retracer and plan else None
 
     def _turn(self, place: Place, turns: int | None) -> None:
@@ -116,14 +117,16 @@ class Look:
             yield f"all samples were refused: {', '.join(told.reasons)}"
         if told and told.status == "missing" and not self.source.released:
             yield f"not all of it is answered yet: {told.reasons[0]}"
-        if self.source.released and not left and outcome is None:
+        if self.source.released and not left and outcome is None and not (told and told.status == "rejected"):
             spares = self.source.header["spares_left_out"]
             yield (
                 f"accepted, and more than its scenario is to have: one of {spares} spares that are left out"
-                if told and told.status == "accepted"
+                if told and told.status == "accepted" and not self.again.unrun
                 else "it is none of its dialogues: refused, missing, or one of the spares; the build and its ledger tell which"
             )
         if told and told.dialogue and place.turn is not None and place.turn < len(told.dialogue.turns):
+            if place.kind and not place.key and told.dialogue.turns[place.turn].role != "helper":
+                yield "a seeker speaks there: only the turns of the helper have variants"
             yield from _left_out_pair(told, place.turn)
 
     def _said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
@@ -138,7 +141,7 @@ class Look:
         yield from self.again.notes
         if self.again.changed:
             changed = "; ".join(self.again.changed)
-            yield f"requests are rendered from what is not as it was: {changed}; --scenarios and --templates name other folders"
+            yield f"requests are rendered from what is not as it was: {changed}; --scenarios, --templates and --rules name other folders"
         if not self.answered:
             yield NO_LEDGER
         elif not rows:

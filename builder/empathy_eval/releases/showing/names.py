@@ -62,8 +62,9 @@ def unknown(name: str, source: str, there: Iterable[str]) -> InputError:
 
 
 def _index(name: str) -> int:
-    digits = name[4:].partition("-")[0]
-    return int(digits) if digits.isdigit() else -1
+    # Names of a stranger's release are no more than text.
+    digits = re.match(r"[0-9]{1,12}(?=-|$)", name[4:])
+    return int(digits[0]) if digits else -1
 
 
 def _some(shown: Sequence[str], of: int) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.requests import About
+from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.generation.outcomes import Candidate, Outcome
-from empathy_eval.generation.retrace import Retracer, Trace
+from empathy_eval.generation.retrace import NOT_KEPT, Known, Retracer, Trace
 from empathy_eval.releases.showing.again import Again
-from empathy_eval.releases.showing.requests import Row, flaws_of, keys_about
+from empathy_eval.releases.showing.requests import Row, flaws_of, keys_about, refused_texts, text_of
 from empathy_eval.releases.showing.shown import Refused
 from empathy_eval.releases.showing.sources import Source
 
@@ -64,24 +65,35 @@ def _gone_through(source: Source, ledger: Ledger, again: Again, retracer: Retrac
         if released and all(key in taken for key, _ in keys):
             yield from refused_of(told, ledger, {}) if told else ()
             continue
-        plan = again.plan(dialogue_id)
-        trace = retracer.trace(plan) if retracer and plan else None
+        plan, rows = again.plan(dialogue_id), list(_rows(ledger, keys))
+        noted = refused_texts((one for one in rows if one.key not in taken), told.candidates) if told else {}
+        trace = retracer.trace(plan, Known(refused=noted)) if retracer and plan else None
         if trace and trace.outcome.status != "missing":
-            yield from refused_of(trace.outcome, ledger, _details(trace))
-            if released and trace.outcome.status == "accepted" and dialogue_id not in released | left:
+            yield from _beside(told, refused_of(trace.outcome, ledger, _details(trace)), rows)
+            if released and trace.outcome.status == "accepted" and dialogue_id not in released | left and not again.unrun:
                 yield Refused((SPARE,), dialogue_id, detail="accepted, and more than its scenario is to have")
             continue
-        unread = list(_unread(_rows(ledger, keys), trace, taken))
-        yield from unread
-        yield from _others(told, unread) if told else ()
+        yield from _beside(told, _unread(rows, trace, taken, noted), rows)
     for outcome in judged.values():
         yield from refused_of(outcome, ledger, {})
 
 
-def _others(told: Outcome, unread: list[Refused]) -> Iterator[Refused]:
-    """The texts of a release's candidates that no answer which is told already has."""
-    known = {(one.kind, one.turn, one.reasons) for one in unread}
-    return (_candidate(told.dialogue_id, one) for one in told.candidates if (one.kind, one.turn, one.reasons) not in known)
+def _beside(told: Outcome | None, found: Iterable[Refused], rows: Iterable[Row]) -> Iterator[Refused]:
+    """What is found, and after it the texts of a release's candidates that are not among it; of a text itself the release knows better."""
+    candidates = told.candidates if told else ()
+    noted = {(one.kind, one.turn, one.text): one.reasons or (LEFT_OUT,) for one in candidates}
+    left, answers = Counter((one.kind, one.turn, one.text) for one in candidates), {one.key: one for one in rows}
+    for one in found:
+        row = answers.get(one.request_key or "")
+        place = one.kind or "", -1 if one.turn is None else one.turn, (text_of(row.about.kind, row.completion) if row else one.text) or ""
+        if one.request_key or noted.get(place, one.reasons) == one.reasons:
+            yield one
+            left[place] -= 1
+    for candidate in candidates:
+        place = candidate.kind, candidate.turn, candidate.text
+        if left[place] > 0:
+            yield _candidate(told.dialogue_id if told else "", candidate)
+        left[place] -= 1
 
 
 def _details(trace: Trace) -> dict[str, str]:
@@ -93,12 +105,12 @@ def _rows(ledger: Ledger, keys: list[tuple[str, About]]) -> Iterator[Row]:
     return (Row(key, about, completion) for key, about, completion in found if completion)
 
 
-def _unread(rows: Iterable[Row], trace: Trace | None, taken: set[str]) -> Iterator[Refused]:
-    """What the beginning of a replay refused, then of answers that it does not come to those that no check could look at."""
+def _unread(rows: Iterable[Row], trace: Trace | None, taken: set[str], noted: Mapping[str, tuple[str, ...]]) -> Iterator[Refused]:
+    """What the beginning of a replay refused, then of answers that it does not come to what was noted or no check could look at."""
     steps = {one.request.key: one for one in trace.steps} if trace else {}
     for row in rows:
         step = steps.get(row.key)
-        flaws = list(step.flaws) if step and step.flaws else flaws_of(row)
+        flaws = list(step.flaws if step else ()) or flaws_of(row) or [Flaw(one, NOT_KEPT) for one in noted.get(row.key, ())]
         if flaws and row.key not in taken:
-            reasons, detail = tuple(sorted({one.reason for one in flaws})), "; ".join(one.detail for one in flaws)
+            reasons, detail = tuple(sorted({one.reason for one in flaws})), "; ".join(dict.fromkeys(one.detail for one in flaws))
             yield Refused(reasons, row.about.dialogue_id, row.about.kind, row.about.turn, row.key, row.completion.text, detail)

@@ -8,11 +8,12 @@ from dataclasses import asdict, dataclass, replace
 from empathy_eval.base.schemas import violations
 from empathy_eval.completions.answer_text import value_of
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.requests import About, Completion, Flaw
+from empathy_eval.completions.requests import About, Completion, Flaw, Request
 from empathy_eval.design.kinds import ALL_KINDS, JUDGING, KINDS, SCORE
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.outcomes import Outcome
+from empathy_eval.generation.outcomes import Candidate, Outcome
 from empathy_eval.generation.retrace import Step, Trace
+from empathy_eval.releases.showing.again import Again
 from empathy_eval.releases.showing.figures import flags_at, variant_figures
 from empathy_eval.releases.showing.shown import Asked, Figure
 from empathy_eval.releases.showing.sources import keys_of
@@ -21,6 +22,7 @@ JUDGED = {one.name for one in JUDGING}
 NOT_THE_SAME = "the request is not what it was: its key was {}, and is {} as it is rendered here"
 NOT_RENDERED = "what was sent is not rendered again: this key is of no request of the recipe as it is here"
 PROVEN = "this is what was sent, as its key proves; its answer is in the ledger of the build"
+NOT_KNOWN = "it passes the checks that are run here, and another answer was taken: a check of one's own may have refused it"
 
 
 # What is no text in a stranger's ledger is damage, which is told where the row itself is read.
@@ -62,22 +64,38 @@ def keys_about(ledger: Ledger) -> dict[str, list[tuple[str, About]]]:
 
 
 def asked_of(
-    trace: Trace | None, rows: Iterable[Row], outcome: Outcome | None, recipe: Recipe | None, changed: Iterable[str]
+    trace: Trace | None, rows: Iterable[Row], outcome: Outcome | None, refused: Mapping[str, tuple[str, ...]], again: Again
 ) -> list[Asked]:  # fmt: skip
-    """All requests about a dialogue, each with what became of it: those of its replay, then what a ledger has beside them."""
-    taken = keys_of(outcome) if outcome else {}
-    found = [_stepped(step, taken, recipe, list(changed)) for step in (trace.steps if trace else ())]
-    known, noted = {one.key for one in found}, {one.request_key: one.reasons for one in outcome.failures} if outcome else {}
-    found += [_beside(one, set(taken.values()), noted) for one in rows if one.key not in known]
-    return [_with_figures(one, trace, recipe) for one in found]
+    """All requests about a dialogue, each with what became of it: those of its replay, then what a ledger has beside them.
+
+    ``refused`` are by key the reasons against answers, as far as they were noted.
+    """
+    taken, steps = keys_of(outcome) if outcome else {}, trace.steps if trace else ()
+    found = [_stepped(step, taken, again) for step in steps]
+    known, beside = {one.key for one in found}, list[Asked]()
+    for row in (one for one in rows if one.key not in known):
+        asked = _beside(row, set(taken.values()), refused)
+        same = _sample_of(row, steps, again.recipe)
+        beside.append(replace(asked, body=same.body, endpoint=same.endpoint, sample=same.sample, repair=False, note="") if same else asked)
+    return [_with_figures(one, trace, again.recipe) for one in found + beside]
 
 
-def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], recipe: Recipe | None, changed: list[str]) -> Asked:
-    about, request = step.request.about, step.request
+def _sample_of(row: Row, steps: Iterable[Step], recipe: Recipe | None) -> Request | None:
+    """The request of an answer that is a later sample of one that the replay comes to, as its key proves."""
+    samples = recipe.config.samples if recipe else 1
+    found = (step.keyed(row.key, samples) for step in steps if step.request.about == row.about and not step.repair)
+    return next(filter(None, found), None)
+
+
+def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], again: Again) -> Asked:
+    about, request, recipe, changed = step.request.about, step.request, again.recipe, again.changed
     key = taken.get((about.kind, about.turn))
-    verdict, note = step.verdict, ""
-    if key and step.verdict == "unanswered" and (same := step.keyed(key, recipe.config.samples if recipe else 1)):
+    verdict, note = str(step.verdict), ""
+    same = step.keyed(key, recipe.config.samples) if key and recipe else None
+    if same and step.verdict == "unanswered":
         request, verdict, note = same, "taken", PROVEN
+    elif key and key != request.key and step.verdict == "taken" and again.unrun and (same or not changed):
+        verdict, note = "unknown", NOT_KNOWN
     elif key and key != request.key and (step.verdict == "taken" or (step.verdict == "unanswered" and not step.repair and changed)):
         note = NOT_THE_SAME.format(key, request.key) + (f"; other than there: {'; '.join(changed)}" if changed else "")
     elif step.verdict == "unanswered":
@@ -89,13 +107,28 @@ def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], rec
     return _answered(asked, step.completion)
 
 
-def _beside(row: Row, taken: set[str | None], noted: Mapping[str | None, tuple[str, ...]]) -> Asked:
+def _beside(row: Row, taken: set[str | None], noted: Mapping[str, tuple[str, ...]]) -> Asked:
     """An answer that the replay does not come to: what it was refused for is read from itself, or was noted."""
     flaws = [] if row.about.kind in JUDGED else flaws_of(row)
     reasons = tuple((one.reason, one.detail) for one in flaws) or tuple((one, "") for one in noted.get(row.key, ()))
     verdict = "taken" if row.key in taken else "refused" if reasons else "unknown"
     note = "what a judge was asked is shown by annotate --preview" if row.about.kind in JUDGED else NOT_RENDERED
     return _answered(Asked(row.key, row.about.kind, row.about.turn, verdict, reasons=reasons, note=note), row.completion)
+
+
+def refused_texts(rows: Iterable[Row], candidates: Iterable[Candidate]) -> dict[str, tuple[str, ...]]:
+    """By key the reasons against answers, as a release notes them: it has the texts that reached the checks, and not their requests."""
+    noted = {(one.kind, one.turn, one.text): one.reasons for one in candidates if one.reasons}
+    found = ((row.key, noted.get((row.about.kind, row.about.turn or 0, text_of(row.about.kind, row.completion) or ""))) for row in rows)
+    return {key: reasons for key, reasons in found if reasons}
+
+
+def text_of(kind: str, completion: Completion) -> str | None:
+    """The text of a variant that an answer gives, if it gives one."""
+    value, flaws = value_of(completion)
+    if kind not in KINDS or not KINDS[kind].variant or flaws or any(violations(value, KINDS[kind].answer)):
+        return None
+    return str(value["text"]).strip()
 
 
 def flaws_of(row: Row) -> list[Flaw]:
@@ -124,8 +157,8 @@ def _figures(asked: Asked, trace: Trace | None, recipe: Recipe | None) -> Iterat
         return
     if not 0 <= asked.turn < len(dialogue.turns):
         return
-    value, flaws = value_of(Completion(asked.text, asked.finish or "", asked.model or ""))
-    if not flaws and not any(violations(value, kind.answer)):
-        text, reference = value["text"].strip(), dialogue.turns[asked.turn].text
+    text = text_of(asked.kind, Completion(asked.text, asked.finish or "", asked.model or ""))
+    if text is not None:
+        reference = dialogue.turns[asked.turn].text
         flags = flags_at(dialogue, asked.turn, recipe.language)
         yield from variant_figures(kind, reference, text, trace.scores.get(text), recipe, flags)
