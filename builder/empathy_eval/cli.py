@@ -103,6 +103,6 @@ def entry() -> None:
     finally:
         try:
             sys.stderr.flush()
-        except (OSError, ValueError):  # or the end of the process fails with what nobody reads
+        except (OSError, ValueError):  # what nobody reads is let go, or the end of the process fails
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     sys.exit(status)

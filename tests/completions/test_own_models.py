@@ -164,10 +164,14 @@ def test_a_model_is_named_in_a_configuration_with_its_settings(
 
 def test_a_model_is_made_once_by_a_run_that_goes_on_and_closed_once(tmp_path: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     counts = "MADE = []\nclass Large(Mine):\n    def __init__(self, **of):\n        super().__init__(**of)\n        MADE.append(self)\n"
-    (tmp_path / "large_models.py").write_text(f"{MINE}\n{counts}        self.closed = 0\n    async def close(self):\n        self.closed += 1\n")
+    (tmp_path / "large_models.py").write_text(
+        f"{MINE}\n{counts}        self.closed = 0\n    async def close(self):\n        self.closed += 1\n"
+    )
     monkeypatch.syspath_prepend(tmp_path)
     bank = {"kind": "seed-bank"}
-    config = demo_file(tmp_path, models={"self_chat": bank, "near": bank, "far": {"kind": "large_models:Large", "parameters": {"reply": REPLY}}})
+    config = demo_file(
+        tmp_path, models={"self_chat": bank, "near": bank, "far": {"kind": "large_models:Large", "parameters": {"reply": REPLY}}}
+    )
     build(load_recipe(config, scenarios=world), tmp_path / "b")
     build(load_recipe(config, scenarios=world), tmp_path / "b")
     preview(load_recipe(config, scenarios=world), ledger=tmp_path / "b" / "ledger.sqlite")

@@ -49,7 +49,7 @@ LEAVES = {
 # Another value where the type does not tell one. What scores toxicity answers here and costs nothing: it need not be installed.
 OTHER: dict[tuple[str, ...], Any] = {
     ("name",): "other",
-    ("language",): "zh",
+    ("language",): "de",
     ("plan",): "seeds",
     ("withdrawn",): [{"dialogue_id": "003-00000", "reason": "a test", "date": "2026-01-31"}],
     ("turns", "max"): 16,
@@ -67,7 +67,7 @@ UNTRIED = {
 NEEDED: dict[str, dict[str, Any]] = {
     "prices": {"input": 1, "output": 1}, "meteor": {"synonyms": "none"}, "bertscore": {"model": "m", "layer": 1},
 }  # fmt: skip
-DESCRIPTION = Rules("", "here", [{"rule": OPENING}, {"rule": FIRST_PERSON}])
+DESCRIPTION = Rules("", "here", [{"name": OPENING}, {"name": FIRST_PERSON}])
 MODEL = {"kind": "openai", "model": "m", "max_tokens": 100, "base_url": "http://localhost:9/v1"}
 NEAR = {kind.name for kind in rewritings(controls=True) if kind.role == "near"}
 ASKED = {"no": set[str](), "the near variants": NEAR, "what this model is asked": NEAR}
