@@ -97,13 +97,19 @@ def test_a_limit_that_stands_in_a_prompt_asks_again_for_what_it_is_a_part_of(pai
 
 
 def test_another_scorer_of_toxicity_is_not_asked_for_all_its_scores(paid: Paid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(toxicity_scorer, "load_scorer", lambda config: pytest.fail("texts are scored"))
+    scored = list[int]()
+
+    def score(texts: list[str]) -> list[float]:
+        scored.append(len(texts))
+        return [0.0] * len(texts)
+
+    monkeypatch.setattr(toxicity_scorer, "load_scorer", lambda config: score)
     ledger = Path(shutil.copy(paid.ledger, tmp_path / "ledger.sqlite"))
     with sqlite3.connect(ledger) as opened:
         opened.execute("DELETE FROM completions WHERE kind = 'score'")
     opened.close()
     again = paid.again(paid.recipe(checks={**LIMITS, "edit_ratio_below": 0.2}), ledger)
-    assert again is not None and set(again.kinds) == {"near_apathetic", "near_empathetic"}
+    assert again is not None and set(again.kinds) == {"near_apathetic", "near_empathetic"} and not scored
 
 
 def test_another_template_asks_again_for_all_that_is_made_of_it(paid: Paid, tmp_path: Path) -> None:
