@@ -65,11 +65,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return int(options.run(options))
     except EmpathyEvalError as error:
-        print(error, file=sys.stderr)
+        _tell(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        print("stopped; every answer so far is in the ledger, run the same command to go on", file=sys.stderr)
+        _tell("stopped; every answer so far is in the ledger, run the same command to go on")
         return 1
+
+
+def _tell(words: str) -> None:
+    """Prints on standard error; where nobody reads it any more the exit status still tells."""
+    with contextlib.suppress(OSError, ValueError):
+        print(words, file=sys.stderr)
+
+
+def _unread() -> bool:
+    """Whether nobody reads standard output any more."""
+    try:
+        print(flush=True)
+    except BrokenPipeError:
+        return True
+    return False
 
 
 def entry() -> None:
@@ -77,10 +92,17 @@ def entry() -> None:
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
             signal.signal(getattr(signal, name), signal.default_int_handler)
+    status = 0
     try:
         status = main()
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe has had enough, as in ``… | head``
+        if not _unread():  # it was another pipe, and the work may be cut off in the middle
+            raise
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        status = 0
+    finally:
+        try:
+            sys.stderr.flush()
+        except (OSError, ValueError):  # what nobody reads is let go, or the end of the process fails
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
     sys.exit(status)

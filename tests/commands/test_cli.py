@@ -1,6 +1,7 @@
 """The command line: exit codes, what is printed, and that bad input writes nothing."""
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -49,6 +50,33 @@ def test_bad_input_exits_with_2_names_the_place_and_writes_nothing(
 def test_an_offline_build_without_a_ledger_exits_with_2_and_writes_nothing(arguments: list[str], tmp_path: Path) -> None:
     assert main([*arguments, "--offline"]) == 2
     assert not (tmp_path / "b").exists()
+
+
+@pytest.mark.parametrize(
+    ("work", "gone", "status"),
+    [
+        ("raise input_error('x', 'is wrong', 'mend it')", "stderr", 2),
+        ("raise BrokenPipeError", "stderr", 120),  # so Python ends that cannot tell why
+        ("print('x' * 100_000)", "stdout", 0),
+        ("return 1", "stdout", 1),
+    ],
+)
+def test_only_a_reader_of_standard_output_who_has_enough_ends_a_command_well(work: str, gone: str, status: int) -> None:
+    script = (
+        "from empathy_eval import cli; from empathy_eval.base.errors import input_error\n"
+        f"def run(options):\n    print('done')\n    {work}\n    return 0\n"
+        "cli.verify.run = run\n"
+        "import sys; sys.argv[1:] = ['verify', 'x']; cli.entry()\n"
+    )
+    reader, writer = os.pipe()
+    os.close(reader)
+    streams = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, gone: writer}
+    env = {**os.environ, "PYTHONUNBUFFERED": ""}
+    try:
+        done = subprocess.run([sys.executable, "-c", script], **streams, env=env, timeout=60, check=False)  # type: ignore[call-overload]
+        assert done.returncode == status
+    finally:
+        os.close(writer)
 
 
 def test_help_teaches_and_is_quick() -> None:

@@ -22,12 +22,14 @@ import aiohttp
 import httpx2
 import pytest
 from empathy_eval.base.clock import now
-from empathy_eval.base.errors import EmpathyEvalError, JobError, job_error
+from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, job_error
+from empathy_eval.base.stopping import Stopped
 from empathy_eval.cli import main
-from empathy_eval.commands.progress import Display, shown
+from empathy_eval.commands.progress import Display, shortened, shown
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.models.openai_endpoint import Line
+from empathy_eval.completions.models.reception import Reception
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
@@ -46,6 +48,8 @@ FAR = {
     "kind": "openai", "model": "m", "endpoint": "home", "max_tokens": 500, "base_url": "http://llm.example/v1", "in_flight": 4,
     "timeout_seconds": 30, "patience_seconds": 100, "prices": {"input": 100, "output": 1000},
 }  # fmt: skip
+
+BY_HAND = Stopped([Problem("build", "stopped by Ctrl-C", "run it again")])
 
 
 class Client:
@@ -92,7 +96,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
     # The waits between attempts, without chance: the longest there are.
     monkeypatch.setattr(random, "uniform", lambda least, most: most)
 
-    def gone(client: Client, stop_at: float = float("inf"), **changes: Any) -> Any:
+    def gone(client: Client, stop_at: float = float("inf"), stop: JobError = BY_HAND, **changes: Any) -> Any:
         models = {"self_chat": SEEDED, "near": SEEDED, "far": {**FAR, **changes}}
         job = Dialogues(Recipe(load_configuration(demo_file(tmp_path, models=models)), catalogue, prompts)).found()
         monkeypatch.setattr(Line, "client", client)
@@ -100,7 +104,6 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
 
         @contextlib.contextmanager
         def stopping(asker: Asker) -> Iterator[None]:
-            stop = job_error("build", "stopped by Ctrl-C", "run it again")
             handle = asyncio.get_running_loop().call_at(stop_at, setattr, asker, "stopped", stop) if stop_at < float("inf") else None
             yield
             if handle:
@@ -204,8 +207,13 @@ def test_one_stop_ends_what_waits_at_once_and_says_what_it_waits_for(up: float, 
     if up:
         assert ended <= 10.5 and not waits, "nothing is under way"
     else:
-        assert waits == [(10.0, "build: stopped by Ctrl-C: waiting for 4 answers under way; Ctrl-C again ends at once")]
+        assert waits == [(10.0, "build: stopped by Ctrl-C: waiting for 4 answers under way; the next Ctrl-C ends at once")]
         assert ended == pytest.approx(30, abs=0.5)
+
+
+def test_a_stop_by_an_error_says_nothing_of_ctrl_c_which_is_but_heard_then(go: Go) -> None:
+    seen, _, _ = go(Client(0, 30), stop_at=10, stop=job_error("models: m", "the key is refused", "mend it"), timeout_seconds=60)
+    assert [line for _, line in seen if "waiting" in line] == ["build: the key is refused: waiting for 4 answers under way"]
 
 
 def test_a_stop_by_a_signal_ends_a_run_that_only_waits_within_two_seconds(tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
@@ -286,6 +294,8 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
     wide = Terminal()
     Display("b", Course(notices=(Notice("a", "x" * 200),)), wide, terminal=True, clock=lambda: at).look()
     assert wide.screen() == ["b: getting ready", "b: " + "x" * 75 + "…"]
+    assert shortened("中" * 40, 81) == "中" * 40 and shortened("中" * 40, 80) == "中" * 39 + "…"
+    assert shortened("a中中中", 7) == "a中中…" and shortened("", 80) == ""
 
 
 def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
@@ -299,6 +309,17 @@ def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
     assert stream.getvalue().splitlines() == [
         "build: getting ready", "build: 0 of 5 dialogues", "build: 0 of 5 dialogues", "build: stopped", "build: 0 of 5 dialogues",
     ]  # fmt: skip
+
+
+def test_an_outage_whose_words_are_never_the_same_is_told_once_a_minute() -> None:
+    at, stream, reception = 0.0, io.StringIO(), Reception(load_configuration(Path("release/full.yaml")).models["far"])
+    display = Display("build", Course(desks=(reception,)), stream, terminal=False, clock=lambda: at)
+    reception.again[0] = 1e9
+    for second in range(200):
+        at = float(second)
+        reception.silent(f"refused with 503: request {second}, try again in {second / 7} s")
+        display.look()
+    assert stream.getvalue().count("refused with 503") == 4
 
 
 def test_a_batch_that_is_waited_for_a_budget_and_refusals_have_their_words() -> None:
@@ -318,7 +339,9 @@ def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: py
 
     monkeypatch.setattr("sys.stderr", Closed())
     with shown("build", course(0, 1)):
-        time.sleep(0.4)
+        for _ in range(2):
+            logging.getLogger("empathy_eval.x").warning("it is slower")
+            time.sleep(0.2)
     assert threading.active_count() < 50 and not [one for one in threading.enumerate() if one.name == "empathy-eval progress"]
 
 
@@ -340,5 +363,5 @@ def test_a_run_says_what_it_waits_for_after_a_signal(tmp_path: Path, catalogue: 
         threading.Thread(target=stop, daemon=True).start()
         with pytest.raises(JobError, match="stopped by Ctrl-C"):
             build(Recipe(config, catalogue, prompts), tmp_path / "b", run)
-        assert said == ["stopped by Ctrl-C: waiting for 3 answers under way; Ctrl-C again ends at once"]
+        assert said == ["stopped by Ctrl-C: waiting for 3 answers under way; the next Ctrl-C ends at once"]
         assert server.answered.total() == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import json
 import threading
 import time
@@ -159,6 +160,23 @@ def test_a_model_is_named_in_a_configuration_with_its_settings(
     assert {one["model"] for one in far_variants(tmp_path / "b")} == {"small"}
     estimates = preview(load_recipe(config, scenarios=world)).estimates
     assert {one.kind: one.model for one in estimates}["far_empathetic"] == "my_models:Mine", "an estimate calls it by its kind"
+
+
+def test_a_model_is_made_once_by_a_run_that_goes_on_and_closed_once(tmp_path: Path, world: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    counts = "MADE = []\nclass Large(Mine):\n    def __init__(self, **of):\n        super().__init__(**of)\n        MADE.append(self)\n"
+    (tmp_path / "large_models.py").write_text(
+        f"{MINE}\n{counts}        self.closed = 0\n    async def close(self):\n        self.closed += 1\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    bank = {"kind": "seed-bank"}
+    config = demo_file(
+        tmp_path, models={"self_chat": bank, "near": bank, "far": {"kind": "large_models:Large", "parameters": {"reply": REPLY}}}
+    )
+    build(load_recipe(config, scenarios=world), tmp_path / "b")
+    build(load_recipe(config, scenarios=world), tmp_path / "b")
+    preview(load_recipe(config, scenarios=world), ledger=tmp_path / "b" / "ledger.sqlite")
+    *made, of_preview, looked_at = importlib.import_module("large_models").MADE
+    assert [one.closed for one in made] == [1, 1] and (of_preview.closed, looked_at.closed) == (0, 1), "what was never asked holds nothing"
 
 
 @pytest.mark.parametrize(

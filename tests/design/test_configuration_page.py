@@ -6,7 +6,7 @@ import copy
 import runpy
 import ssl
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +16,11 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import checked
 from empathy_eval.design.endpoints import ModelConfig, Prices
 from empathy_eval.design.kinds import rewritings
+from empathy_eval.design.language import FIRST_PERSON, OPENING, Language, Rules, english
 from empathy_eval.design.planning import plans
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.scenarios import Catalogue, Scenario
 from empathy_eval.generation.preview import Items
 
 from tests.conftest import demo_file
@@ -48,6 +49,7 @@ LEAVES = {
 # Another value where the type does not tell one. What scores toxicity answers here and costs nothing: it need not be installed.
 OTHER: dict[tuple[str, ...], Any] = {
     ("name",): "other",
+    ("language",): "de",
     ("plan",): "seeds",
     ("withdrawn",): [{"dialogue_id": "003-00000", "reason": "a test", "date": "2026-01-31"}],
     ("turns", "max"): 16,
@@ -56,7 +58,6 @@ OTHER: dict[tuple[str, ...], Any] = {
     ("report", "shortcuts", "embedding"): "all-MiniLM-L6-v2",
 }
 UNTRIED = {
-    ("language",),
     ("checks", "toxicity", "scorer"),
     ("checks", "toxicity", "checkpoint"),
     ("checks", "toxicity", "config"),
@@ -66,6 +67,7 @@ UNTRIED = {
 NEEDED: dict[str, dict[str, Any]] = {
     "prices": {"input": 1, "output": 1}, "meteor": {"synonyms": "none"}, "bertscore": {"model": "m", "layer": 1},
 }  # fmt: skip
+DESCRIPTION = Rules("", "here", [{"name": OPENING}, {"name": FIRST_PERSON}])
 MODEL = {"kind": "openai", "model": "m", "max_tokens": 100, "base_url": "http://localhost:9/v1"}
 NEAR = {kind.name for kind in rewritings(controls=True) if kind.role == "near"}
 ASKED = {"no": set[str](), "the near variants": NEAR, "what this model is asked": NEAR}
@@ -128,10 +130,18 @@ def changed(raw: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str
     for step in place[:-1]:
         inside = inside.setdefault(step, {**NEEDED.get(step, {})})
     inside[place[-1]] = value
+    if place == ("language",):  # what knows English alone cannot stay
+        made["checks"]["toxicity"], made["report"] = "none", {"metrics": ["length"], "bootstrap": 10}
     if value == "seeds":
         for name in ("dialogues", "surplus", "controls"):
             del made[name]
     return made
+
+
+def half_chinese(one: Scenario) -> Scenario:
+    """A scenario in whose seed each turn has words that another language counts otherwise."""
+    assert one.seed
+    return replace(one, seed=replace(one.seed, turns=tuple(replace(turn, text=f"{turn.text} 我在这里陪着你") for turn in one.seed.turns)))
 
 
 class Asked:
@@ -141,7 +151,9 @@ class Asked:
         self._catalogue, self._prompts = catalogue, prompts
 
     def of(self, raw: dict[str, Any]) -> dict[Any, str]:
-        recipe = Recipe(checked(raw, "here"), self._catalogue, self._prompts)
+        config = checked(raw, "here")
+        language = english() if config.language == "en" else Language(config.language, {**english().rules, "description": DESCRIPTION})
+        recipe = Recipe(config, self._catalogue, self._prompts, language=language)
         with Ledger(Path(":memory:")) as ledger:
             items = Items(recipe, ledger)
             found = [request for plan in list(plans(recipe.config, recipe.catalogue))[:3] for request in items.requests(plan)]
@@ -161,7 +173,7 @@ def asked(catalogue: Catalogue, prompts: Prompts) -> Iterator[Asked]:
     with pytest.MonkeyPatch.context() as patch:  # nothing is sent, and certificates take most of the time
         once = ssl.create_default_context()
         patch.setattr(ssl, "create_default_context", lambda *_, **__: once)
-        yield Asked(catalogue, prompts)
+        yield Asked(replace(catalogue, scenarios=tuple(map(half_chinese, catalogue.scenarios))), prompts)
 
 
 @pytest.fixture(scope="module")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
@@ -47,6 +49,16 @@ def test_a_judge_that_leaves_pairs_out_has_items_without_scores(released: tuple[
     items = pd.read_parquet(tmp_path / "items.parquet").set_index("pair_id")
     assert items["score_empathetic"].notna().sum() == items["verdict_released"].notna().sum() == 1
     assert items["verdict_released"][corpus.pair_ids[2]] == 1 and items["verdict_near"].isna().all()
+
+
+def test_a_release_without_controls_has_no_score_of_one(light: Path, tmp_path: Path) -> None:
+    bare = Path(shutil.copytree(light, tmp_path / "release"))
+    for path in (bare / "data").glob("controls*/*.parquet"):
+        pq.write_table(pq.read_table(path).slice(0, 0), path)
+    measured = score(bare, ["rouge-l", "length"], items=tmp_path / "items.parquet")
+    items = pd.read_parquet(tmp_path / "items.parquet")
+    assert not measured.controls and len(measured.inversion) == 2 and items["verdict_released"].notna().all()
+    assert items[["score_near_empathetic", "score_far_apathetic", "verdict_near", "verdict_far"]].isna().all(axis=None)
 
 
 def test_items_of_another_form_are_refused_before_anything_is_scored(

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from empathy_eval.base.files import data_folder
 from empathy_eval.cli import main
+from empathy_eval.completions.models import toxicity_scorer
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
@@ -93,6 +94,22 @@ def test_a_limit_that_stands_in_a_prompt_asks_again_for_what_it_is_a_part_of(pai
     assert again.changed == ("checks: edit_ratio_below (0.2, was 0.3)",)
     assert again.dollars == pytest.approx(again.tokens / 1000) and again.tokens > 1000
     assert "checks: edit_ratio_below (0.2, was 0.3)" in str(again) and f"of {paid.answers():,} answers in the ledger" in str(again)
+
+
+def test_another_scorer_of_toxicity_is_not_asked_for_all_its_scores(paid: Paid, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scored = list[int]()
+
+    def score(texts: list[str]) -> list[float]:
+        scored.append(len(texts))
+        return [0.0] * len(texts)
+
+    monkeypatch.setattr(toxicity_scorer, "load_scorer", lambda config: score)
+    ledger = Path(shutil.copy(paid.ledger, tmp_path / "ledger.sqlite"))
+    with sqlite3.connect(ledger) as opened:
+        opened.execute("DELETE FROM completions WHERE kind = 'score'")
+    opened.close()
+    again = paid.again(paid.recipe(checks={**LIMITS, "edit_ratio_below": 0.2}), ledger)
+    assert again is not None and set(again.kinds) == {"near_apathetic", "near_empathetic"} and not scored
 
 
 def test_another_template_asks_again_for_all_that_is_made_of_it(paid: Paid, tmp_path: Path) -> None:

@@ -105,6 +105,14 @@ def test_a_build_in_batches_has_the_bytes_of_the_plain_one_and_asks_nothing_twic
     assert len(office.server.batches) == made, "a build that is done submits nothing"
 
 
+def test_what_is_watched_of_batches_is_over_once_their_answers_are_in(office: Office) -> None:
+    watched, at_work = [(0, 0)], set[tuple[int, int]]()
+    run = Run(progress=lambda summary: at_work.add(watched[-1]))
+    recipe = Recipe(office.config(), office.catalogue, office.prompts)
+    build_by_batch(recipe, office.folder / "b", run, poll=POLL, watch=lambda done, total: watched.append((done, total)))
+    assert max(watched) > (19, 19) and at_work == {(0, 0)}
+
+
 @pytest.mark.parametrize("fate", [*FATES, "all"])
 def test_what_a_batch_leaves_unanswered_goes_into_the_next_round(fate: str, office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
     office.server.fates = deque(

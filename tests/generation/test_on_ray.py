@@ -286,8 +286,19 @@ def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
     assert bytes_of(tmp_path / "b") == plain and max(server.answered.values()) == 1
 
 
-def test_slices_that_only_wait_hear_of_a_stop(cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
-    stopped: list[float] = []
+class Reticent(Keeper):
+    """A keeper that takes its time to tell how the slices are going."""
+
+    async def told(self) -> tuple[Counter[str], Spent, tuple[Notice, ...]]:
+        await asyncio.sleep(2)
+        return await super().told()
+
+
+def test_slices_that_only_wait_hear_of_a_stop_and_it_is_told(
+    cluster: Any, tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "Keeper", Reticent)
+    stopped, run = list[float](), Run()
 
     def stop() -> None:
         stopped.append(time.monotonic())
@@ -295,7 +306,8 @@ def test_slices_that_only_wait_hear_of_a_stop(cluster: Any, tmp_path: Path, cata
 
     with running(Behaviour(faults={"429": 1}, retry_after=0.5)) as server, after(server, 40, stop):
         with pytest.raises(JobError, match="stopped by Ctrl-C"):
-            build_on_ray(Recipe(load_configuration(config(tmp_path, server)), catalogue, prompts), tmp_path / "b")
+            build_on_ray(Recipe(load_configuration(config(tmp_path, server)), catalogue, prompts), tmp_path / "b", run)
+        assert [one.words.partition(":")[0] for one in run.course.notices] == ["stopped by Ctrl-C"]
         # Their patience is 60 seconds.
         assert time.monotonic() - stopped[0] < 20 and not server.answered
 

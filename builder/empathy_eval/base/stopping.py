@@ -12,11 +12,19 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
-from empathy_eval.base.errors import JobError, job_error
+from empathy_eval.base.errors import JobError, Problem
 
 T = TypeVar("T")
 # By what a stop is called. A terminal that is closed and a batch system say theirs twice or more, so only Ctrl-C again is impatience.
 SIGNALS = {"SIGINT": "Ctrl-C", "SIGTERM": "SIGTERM", "SIGHUP": "SIGHUP"}
+
+
+# What is true once a signal has stopped a run, whichever it was.
+AT_ONCE = "the next Ctrl-C ends at once"
+
+
+class Stopped(JobError):
+    """A signal has stopped the run."""
 
 
 @contextlib.contextmanager
@@ -34,7 +42,7 @@ def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
         heard.append(name)
         if len(heard) == 1:
             fix = "run the same command to go on; every answer so far is in the ledger"
-            stop(job_error("build", f"stopped by {SIGNALS[name]}", fix))
+            stop(Stopped([Problem("build", f"stopped by {SIGNALS[name]}", fix)]))
         elif name == "SIGINT":
             raise KeyboardInterrupt
 

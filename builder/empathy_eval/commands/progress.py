@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import contextlib
+import itertools
 import logging
 import os
 import sys
 import threading
+import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, TextIO
@@ -40,9 +43,10 @@ class Display(logging.Handler):
         self._rows = 0
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Writes a warning; the lines that are kept current go on below it."""
-        self._draw([plain(record.getMessage())])
-        self._stream.write("\n")
+        """Writes a warning; the lines that are kept current go on below it. Who warns goes on where nobody reads it any more."""
+        with contextlib.suppress(OSError, ValueError):
+            self._draw([plain(record.getMessage())])
+            self._stream.write("\n")
         self._rows, self._told = 0, {} if self._terminal else self._told
 
     def look(self) -> None:
@@ -74,7 +78,7 @@ class Display(logging.Handler):
         with contextlib.suppress(OSError, ValueError):
             width = os.get_terminal_size(self._stream.fileno()).columns
         rows = [plain(f"{self._verb}: {words}") for words in (self.state(at), *(words for _, words in notices))]
-        self._draw([row if len(row) < width else row[: width - 2] + "…" for row in rows])
+        self._draw([shortened(row, width) for row in rows])
 
     def _draw(self, rows: list[str]) -> None:
         if not self._terminal:
@@ -135,6 +139,12 @@ class Display(logging.Handler):
         if not cost.tokens:
             return []
         return [f"{cost.tokens:,} of {budget.tokens:,} tokens" if budget and budget.tokens is not None else f"{cost.tokens:,} tokens"]
+
+
+def shortened(row: str, width: int) -> str:
+    """A row that leaves the last of so many cells of a terminal free; a wide letter has two."""
+    ends = list(itertools.accumulate(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in row))
+    return row if not ends or ends[-1] < width else row[: bisect.bisect_right(ends, width - 2)] + "…"
 
 
 @contextlib.contextmanager

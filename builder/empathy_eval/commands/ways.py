@@ -71,19 +71,29 @@ def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
 
     ledger = Path(ways.ledger) if ways.ledger else None
     run = Run(ledger, ways.offline, ways.budget_usd, ways.budget_tokens, ways.part, progress=ways.progress, course=ways.course or Course())
-    if not ways.offline:
-        _warn(what, folder, ledger or folder / LEDGER)
     way = _over_ray if ways.engine == "ray" else _here
-    return beside_loops(lambda: way(what, folder, run, ways))
+
+    def work() -> Handed:
+        return way(what if ways.offline else _warned(what, folder, ledger or folder / LEDGER, ways), folder, run, ways)
+
+    return beside_loops(work)
 
 
-def _warn(what: Recipe | Job, folder: Path, ledger: Path) -> None:
-    """Says what a change asks again of answers that are there, before anything is sent."""
+def _warned(what: Recipe | Job, folder: Path, ledger: Path, ways: Ways) -> Recipe | Job:
+    """What is to be done, after it is said what a change asks again of answers that are there: before anything is sent.
+
+    What that made of models of one's own is handed on with it, but not over Ray, where each task makes its own.
+    """
     from empathy_eval.design.recipe import Recipe
     from empathy_eval.generation.asked_before import asked_again
+    from empathy_eval.generation.job import Dialogues
 
-    if isinstance(what, Recipe) and (again := asked_again(what, ledger, [folder, ledger.parent])):
+    if not isinstance(what, Recipe) or not ledger.is_file():
+        return what
+    found = what if ways.engine == "ray" else Dialogues(what).found().recipe
+    if again := asked_again(found, ledger, [folder, ledger.parent]):
         LOG.warning("%s", plain(f"{ledger}: {again}"))
+    return found
 
 
 def _over_ray(what: Recipe | Job, folder: Path, run: Run, ways: Ways) -> Handed:

@@ -48,6 +48,24 @@ def plans(config: Configuration, catalogue: Catalogue, only: Collection[str] | N
             yield seed_plan(scenario.number, scenario.seed, catalogue, config.language)
 
 
+def some_plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
+    """The first, the middle and the last plan of a build, without drawing the others.
+
+    Raises:
+        InputError: as :func:`plans`.
+    """
+    if config.plan == "drawn":
+        ids = [f"{number:03d}-{index:05d}" for number, found in places(config, catalogue).items() for index in range(len(found))]
+    else:
+        ids = [f"{number:03d}-seed" for number in quotas(config, catalogue)]
+    yield from plans(config, catalogue, set(ends(ids)))
+
+
+def ends(found: Sequence[T]) -> tuple[T, ...]:
+    """The first, the middle and the last of a sequence; none of an empty one."""
+    return (found[0], found[len(found) // 2], found[-1]) if found else ()
+
+
 def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn: Mapping[int, list[int]] | None = None) -> Plan | None:
     """The plan of that id alone; None if the build plans none. ``drawn`` are the places of all, where they are known already."""
     scenario_id, _, index = dialogue_id.partition("-")

@@ -99,7 +99,9 @@ class Stand:
         )
 
     def _cells(self, pairs: Mapping[str, Statistics], scored: Mapping[str, Scored]) -> dict[str, Statistics]:
-        """The statistics of all four cells of the pairs with controls, of the metrics that have them."""
+        """The statistics of all four cells of the pairs with controls, of the metrics that have them; none where there are no controls."""
+        if not len(self.controls):  # of no texts nobody knows how wide a metric's rows are
+            return {}
         place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
         at = np.array([place[pair] for pair in self.controls.pair_ids], dtype=np.int64)
         found = {name: ({key: one[at] for key, one in rows.items()}, scored[name].rows) for name, rows in pairs.items()}

@@ -38,6 +38,8 @@ ROWS = f"SELECT dialogue_id, kind, turn, count(*) {PAID} AND dialogue_id IN (SEL
 TOTALS = f"""
 SELECT substr(dialogue_id, 1, 3), kind, count(*), sum(input_tokens), sum(cached_tokens), sum(output_tokens) {PAID} GROUP BY 1, 2
 """  # noqa: S608
+# A score that every limit takes.
+PASSED = Completion('{"score": 0}', "stop", SCORE.name)
 # A scenario and a kind of request.
 Group = tuple[str, str]
 
@@ -51,7 +53,7 @@ class _Looking(Asker):
     async def complete(self, model: Model, request: Request) -> Completion:
         found = self.ledger.get(request.key)
         if found is None and KINDS[request.about.kind].delivery == SCORE.delivery:
-            return await model.complete(request)  # computed here
+            return PASSED  # it would be computed here, for every text, and kept nowhere
         (self.unanswered if found is None else self.answered).add(request.about)
         if found is None:
             raise NoAnswer(str(request.about))
@@ -117,8 +119,8 @@ async def _lacking(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
         for plan in plans(config, job.recipe.catalogue, ids):
             await workshop.item(plan)
     finally:
-        # Those of one's own were not asked, and are not to be closed before they are.
-        for model in {models[role] for role, one in config.models.items() if one.remote}:
+        # What was handed in was not asked, and is not to be closed before it is.
+        for model in {models[role] for role in config.models if role not in recipe.models}:
             await model.close()
     return asker.unanswered - asker.answered
 

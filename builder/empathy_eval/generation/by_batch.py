@@ -74,6 +74,8 @@ class Rounds:
             broken = [one for batch, state in states.items() if state.ended for one in self._take_in(ledger, batch, state)]
         if broken:
             raise JobError(broken)
+        if not open_ones:  # what is told from now on is the round that comes next
+            self.watch(0, 0)
         return open_ones
 
     def _named(self, ledger: Ledger, batch: Batch) -> Iterator[Batch]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeVar
 
+from empathy_eval.base.stopping import AT_ONCE, Stopped
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.models.own import OwnModel
@@ -98,7 +99,8 @@ class Course:
         """What is to be told at a time of the clock: a stop that waits for answers, and endpoints that nothing comes back from."""
         found = [Notice("stop", self._stopping())] if self._stopping() else []
         troubles = (one.trouble(at) for one in self._receptions())
-        found += [Notice(f"{one.endpoint}: {one.reason}", f"{one.endpoint}: {one.words}") for one in troubles if one]
+        # Not all the words of a reason: servers put numbers of requests and times into them.
+        found += [Notice(f"{one.endpoint}: {one.reason.partition(':')[0]}", f"{one.endpoint}: {one.words}") for one in troubles if one]
         return [*found, *self.notices]
 
     def _stopping(self) -> str:
@@ -109,7 +111,9 @@ class Course:
         own = {id(one): one.sending for one in self.asker.models.values() if isinstance(one, OwnModel)}
         waits = sum(own.values()) + sum(one.sending for one in self._receptions())
         why = error.problems[0].what.partition("\n")[0]
-        return f"{why}: waiting for {waits:,} {'answers' if waits > 1 else 'answer'} under way; Ctrl-C again ends at once" if waits else ""
+        # After another error the first Ctrl-C is but heard.
+        hint = f"; {AT_ONCE}" if isinstance(error, Stopped) else ""
+        return f"{why}: waiting for {waits:,} {'answers' if waits > 1 else 'answer'} under way{hint}" if waits else ""
 
     def _receptions(self) -> list[Reception]:
         models = self.asker.models.values() if self.asker else ()

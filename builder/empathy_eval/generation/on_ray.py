@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from empathy_eval.base.errors import InputError, JobError, Problem, input_error
 from empathy_eval.base.ray_cluster import AGAIN, heard, joined, plain_errors, workers_of
-from empathy_eval.base.stopping import stopped_by_signals
+from empathy_eval.base.stopping import AT_ONCE, stopped_by_signals
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import Completion, Request
 from empathy_eval.design.endpoints import Asks
@@ -107,7 +107,7 @@ async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, run: Run) -
 
     def stop(error: JobError) -> None:
         signalled.set_result(error)
-        course.notices = (Notice("stop", f"{error.problems[0].what}: waiting for the answers under way; Ctrl-C again ends at once"),)
+        course.notices = (Notice("stop", f"{error.problems[0].what}: what is under way is waited for, if anything is; {AT_ONCE}"),)
 
     with stopped_by_signals(stop):
         try:
@@ -120,7 +120,8 @@ async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, run: Run) -
                     del running[one]
                     left |= one.result()
                 if not signalled.done():
-                    course.told, course.spent, course.notices = await heard(ray, keeper.told.remote())
+                    course.told, course.spent, notices = await heard(ray, keeper.told.remote())
+                    course.notices = course.notices if signalled.done() else notices  # a signal may have come meanwhile
                     course.summary = replace(course.summary, status=Counter({name: course.told[name] for name in STATUSES}))
                     run.progress(course.summary)
         finally:

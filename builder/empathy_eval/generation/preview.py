@@ -17,7 +17,7 @@ from empathy_eval.completions.requests import About, Request, Usage
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
-from empathy_eval.design.planning import Plan, PlannedTurn, plans, seed_plan
+from empathy_eval.design.planning import Plan, PlannedTurn, ends, plans, seed_plan, some_plans
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation import rewriting, self_chat
@@ -183,16 +183,21 @@ def stand_in(plan: Plan, recipe: Recipe) -> tuple[Dialogue, tuple[PlannedTurn, .
 
 
 def try_templates(recipe: Recipe) -> None:
-    """Renders a request of each kind, so that a template that cannot be rendered is known before anything is paid for.
+    """Renders requests of each kind, so that a template that cannot be rendered is known before anything is paid for.
+
+    They are of the first, the middle and the last dialogue, and in each of the first, the middle and the last scene, with controls and
+    without: what a template says only of others is not tried.
 
     Raises:
         InputError: for such a template, and for a plan that cannot be drawn.
     """
-    plan = next(plans(recipe.config, recipe.catalogue))
-    self_chat.messages(recipe, plan)
-    scene, *_ = rewriting.scenes(*stand_in(plan, recipe), recipe.language)
-    for kind in rewritings(controls=True):
-        rewriting.messages(recipe, kind, scene)
+    for plan in some_plans(recipe.config, recipe.catalogue):
+        self_chat.messages(recipe, plan)
+        found = rewriting.scenes(*stand_in(plan, recipe), recipe.language)
+        controlled = [scene for scene in found if scene.planned.controls] or found
+        for scene in {one.place: one for one in (*ends(found), *ends(controlled))}.values():
+            for kind in rewritings(controls=scene in controlled):
+                rewriting.messages(recipe, kind, scene)
     recipe.prompts.render("repair", violations=["what is wrong"])
 
 
