@@ -68,7 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _tell(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        _tell("stopped; every answer so far is in the ledger, run the same command to go on")
+        kept = "; every answer so far is in the ledger, run the same command to go on" if hasattr(options, "budget_usd") else ""
+        _tell(f"stopped{kept}")
         return 1
 
 

@@ -89,7 +89,7 @@ function pairPart(found, asks, removed) {
       made(
         "p",
         { class: "quiet" },
-        "Dialogue by ",
+        row.source === "seed" ? "A seed dialogue of the scenario's file, told by " : "Dialogue by ",
         word(row.model ?? row.source),
         ", near variants by ",
         word(row.near_model),

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
+from empathy_eval.commands.show import _asked
 
 from tests.doubles.marred import OFF_SCHEMA, WITHDRAWN
 
@@ -34,7 +36,7 @@ def test_a_pair_is_told_in_the_order_of_a_readers_questions(say: Say) -> None:
     places = [out.index(f"\n# {title}\n") for title in ("before it", "the texts", "texts that were not taken", "requests")]
     assert places == sorted(places)
     assert "--- far_empathetic turn 1, sample 0: refused" in out and "--- far_empathetic turn 1, sample 0, a repair: taken" in out
-    assert "FAILS  overlap: 1.0 (at most 0.35)" in out and "finish stop" in out and "[system]" in out
+    assert "FAILS  overlap: 1.0 (at most 0.35)" in out and "finish stop" in out and "no model read" in out
     assert max(map(len, out.splitlines())) < 200
 
 
@@ -82,3 +84,10 @@ def test_what_is_not_there_is_refused_with_what_is(say: Say, tmp_path: Path, cap
         assert status == 2 and said in err and "Fix: " in err, arguments
     assert main(["show", str(tmp_path), "017-seed"]) == 2
     assert "is no release" in capsys.readouterr().err
+
+
+def test_a_request_is_printed_whole_where_a_model_read_it(marred: Path) -> None:
+    shown = ee.show(marred / "build", "017-seed-t01", scenarios=marred / "scenarios")
+    one = next(one for one in shown.asked if one.body)
+    assert "[system]" not in "\n".join(_asked(one)) and "no model read the request" in "\n".join(_asked(one))
+    assert "    [system]" in [*_asked(replace(one, body={**(one.body or {}), "model": "m"}))]

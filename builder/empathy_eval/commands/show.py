@@ -188,7 +188,9 @@ def _asked(one: Asked) -> Iterator[str]:
     yield from _wrapped(one.note, "  ") if one.note else ()
     for name, detail in one.reasons:
         yield from _wrapped(f"{name}: {detail}" if detail else name, "  ")
-    if one.body is not None:
+    if one.body is not None and str(one.body.get("model")).startswith("seed-bank@"):
+        yield "  answered out of the scenario's file: no model read the request, which --json shows whole"
+    elif one.body is not None:
         yield "  sent"
         yield from _body(one.body)
     if one.text is not None:
