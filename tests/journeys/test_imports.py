@@ -103,7 +103,7 @@ def test_a_build_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
 def test_importing_every_module_changes_nothing_in_the_process() -> None:
     """What the libraries themselves do when they are imported is theirs: they are there before."""
     theirs = [
-        "aiohttp",
+        "aiohttp.web",
         "huggingface_hub",
         "jinja2",
         "joblib",
