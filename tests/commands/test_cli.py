@@ -84,3 +84,21 @@ def test_help_teaches_and_is_quick() -> None:
     assert "empathy-eval build demo --out build/demo" in said
     heavy = "import sys, empathy_eval.cli; sys.exit(any(name in sys.modules for name in ('torch', 'spacy', 'matplotlib')))"
     assert subprocess.run([sys.executable, "-c", heavy], check=False).returncode == 0
+
+
+@pytest.mark.parametrize(("verb", "kept"), [("build", True), ("annotate", True), ("verify", False), ("publish", False)])
+def test_a_stop_speaks_of_the_ledger_where_answers_are_kept(
+    verb: str, kept: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def stopped(options: object) -> int:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"empathy_eval.commands.{verb}.run", stopped)
+    more = {
+        "verify": [],
+        "publish": ["--repo", "a/b"],
+        "annotate": ["--out", "b", "--rubric", "teacher", "--model", "m"],
+        "build": ["--out", "b"],
+    }
+    assert main([verb, "a", *more[verb]]) == 1
+    assert ("in the ledger" in capsys.readouterr().err) == kept

@@ -129,6 +129,14 @@ def test_a_scenario_in_other_words_asks_again_for_its_dialogues_alone(paid: Paid
     assert again.changed == () and "no folder of a build says what they were" in str(again)
 
 
+@pytest.mark.parametrize("text", ["[]", "3", "no JSON", '{"templates": []}'])
+def test_a_damaged_header_only_leaves_out_what_was_changed(text: str, paid: Paid, tmp_path: Path) -> None:
+    (tmp_path / "build.json").write_text(text)
+    changed = paid.recipe(checks={**LIMITS, "edit_ratio_below": 0.25})
+    told, whole = asked_again(changed, paid.ledger, [tmp_path]), paid.again(changed)
+    assert told and whole and (told.kinds, told.changed) == (whole.kinds, ())
+
+
 def test_a_ledger_that_is_no_ledger_is_left_to_the_build_to_tell(paid: Paid, tmp_path: Path) -> None:
     (tmp_path / "ledger.sqlite").write_text("nothing of the kind")
     assert paid.again(paid.recipe(), tmp_path / "ledger.sqlite") is None

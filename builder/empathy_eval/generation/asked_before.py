@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import EmpathyEvalError
+from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.stopping import beside_loops
 from empathy_eval.completions.asker import Asker
@@ -141,8 +142,8 @@ def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
                 for name in now.keys() | before.keys()
                 if now.get(name) != before.get(name)
             }
-        if (folder / BUILD).is_file():
-            header = read_json(folder / BUILD, None, "")
+        with contextlib.suppress(InputError):  # a folder without a finished build, or with what is none, says nothing of it
+            header = read_json(folder / BUILD, "build", "")
             then = (header.get("templates", {}), header.get("scenario_files", {}), {"seed dialogues": header.get("seeds")})
             for (what, hashes), others in zip(made.items(), then, strict=True):
                 told |= {f"{what} {name}" for name, value in hashes.items() if others.get(name) not in (None, value)}
