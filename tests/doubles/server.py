@@ -223,26 +223,31 @@ def running(behaviour: Behaviour | None = None, server: Server | None = None) ->
     server, loop = server or Server(behaviour or Behaviour()), asyncio.new_event_loop()
     started = threading.Event()
 
-    async def start() -> None:
-        await serve(server)
+    async def serving() -> None:
+        runner, ended = await serve(server), asyncio.Event()
+        stop.append(ended)
         started.set()
+        await ended.wait()
+        # Who is gone refuses connections; a socket that waits for the garbage collector would still take them.
+        for site in list(runner.sites):
+            await site.stop()
 
     def run() -> None:
         asyncio.set_event_loop(loop)
-        loop.create_task(start())
-        loop.run_forever()
+        loop.run_until_complete(serving())
 
+    stop = list[asyncio.Event]()
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    started.wait(10)
+    assert started.wait(60), "the server has not started"
     try:
         yield server
     finally:
-        loop.call_soon_threadsafe(loop.stop)
+        loop.call_soon_threadsafe(stop[0].set)
         thread.join(10)
 
 
-async def serve(server: Server) -> None:
+async def serve(server: Server) -> web.AppRunner:
     """Listens on a free port and writes its address into the server."""
     app = web.Application(client_max_size=2**28)
     app.add_routes([web.post("/v1/chat/completions", server.handle), web.get("/v1/counts", server.counts), *server.routes()])
@@ -251,6 +256,7 @@ async def serve(server: Server) -> None:
     site = web.TCPSite(runner, "127.0.0.1", 0, backlog=1024)
     await site.start()
     server.url = f"http://127.0.0.1:{runner.addresses[0][1]}/v1"
+    return runner
 
 
 async def _alone(server: Server) -> None:
