@@ -25,7 +25,7 @@ RULES = {
 }
 OPENING, FIRST_PERSON = "opening", "first_person"
 # Metrics that know English alone: by their lexicon, their stemmer, their word lists. And what a report can be of without them.
-ENGLISH_METRICS = ("meteor", "vader", "empathyscore", "empathyscore-content", "empathyscore-flow")
+ENGLISH_METRICS = ("meteor", "vader", "sentlink", "empathyscore", "empathyscore-content", "empathyscore-flow")
 OF_ANY = ("bleu", "rouge-l", "chrf", "length", "dist-1", "dist-2", "dist-4")
 ENGLISH_MODEL = "all-MiniLM-L6-v2"
 BRING = "write it, let somebody who speaks the language review it, and bring its folder with --rules DIR; none is shipped unreviewed"

@@ -27,6 +27,7 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
     "chrf": ("empathy_eval.metrics.chrf:ChrF", {}),
     "bertscore": ("empathy_eval.metrics.bertscore:BertScore", {}),
     "vader": ("empathy_eval.metrics.vader:Vader", {}),
+    "sentlink": ("empathy_eval.metrics.sentlink:Sentlink", {}),
     "length": ("empathy_eval.metrics.length:Length", {}),
     "empathyscore": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {}),
     "empathyscore-content": ("empathy_eval.metrics.empathy_score.scores:EmpathyScore", {"part": "content"}),
@@ -37,6 +38,8 @@ BUILT_IN: dict[str, tuple[str, dict[str, Any]]] = {
 }
 # What is in a report only where its model is named: a release of before has no row of it.
 OF_A_MODEL = ("bertscore", "empathyscore", "empathyscore-content", "empathyscore-flow")
+# What is in a report only where it is named.
+BY_NAME = ("sentlink",)
 # Metrics that count tokens, which are those of the texts' language.
 OF_TOKENS = ("bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4")
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
@@ -59,8 +62,8 @@ class Found:
 
 
 def default_names(settings: Mapping[str, Any]) -> list[str]:
-    """The metrics of a report whose settings name none: all built-in ones, those of a model only where it is configured."""
-    return [name for name in BUILT_IN if name not in OF_A_MODEL or name in settings]
+    """The metrics of a report whose settings name none: all built-in ones but ``BY_NAME``, those of a model only where it is configured."""
+    return [name for name in BUILT_IN if name not in BY_NAME and (name not in OF_A_MODEL or name in settings)]
 
 
 def names_of(settings: Mapping[str, Any], without: Collection[str] = (), where: str = "manifest.json: without") -> list[str]:

@@ -1,0 +1,58 @@
+"""Sentlink: whether the sentiment of a reply answers that of the seeker, by VADER alone."""
+
+from __future__ import annotations
+
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.metrics.protocol import Context, MeanMetric
+from empathy_eval.metrics.vader import Vader
+
+NEGATIVE, NEUTRAL, POSITIVE = "negative", "neutral", "positive"
+# Compound scores beyond these are negative or positive; these themselves are neutral.
+BOUND = 0.1
+# What VADER alone leaves open.
+OPEN = 0.5
+# (query, reply): the score.
+CELLS = {
+    (NEGATIVE, NEGATIVE): OPEN, (NEGATIVE, NEUTRAL): OPEN, (NEGATIVE, POSITIVE): 1.0,
+    (NEUTRAL, NEGATIVE): 0.0, (NEUTRAL, NEUTRAL): OPEN, (NEUTRAL, POSITIVE): 1.0,
+    (POSITIVE, NEGATIVE): 0.0, (POSITIVE, NEUTRAL): OPEN, (POSITIVE, POSITIVE): 1.0,
+}  # fmt: skip
+
+
+class Sentlink(MeanMetric):
+    """The sentiment part of "Performance Evaluation Metrics for Empathetic LLMs" (Hong, Ku and Ko 2025), in {0, 0.5, 1}; English alone.
+
+    A query and its reply are each negative, neutral or positive by VADER's compound score, cut at -0.1 and 0.1: nine cells. The paper gives
+    a positive reply 1. It has a neutral reply decided by a classifier of emotions, and a negative reply to a negative query by a BART
+    model; whether that model also decides on other negative replies, and on others to a negative query, its sections say differently. Here
+    VADER alone decides: what is another model's in that reading is 0.5, and a negative reply to a query that is not negative is 0. Nor does
+    the paper say what the query is where there are several turns: here all that the seeker said since the helper spoke, as one text.
+    """
+
+    name = "Sentlink"
+    reads = ("context",)
+    share = True
+    signature = signature_line(query="seeker-since-helper", bound=BOUND, open=OPEN, vader=Vader.signature.rpartition(":")[2], version=1)
+
+    def score(self, text: str, context: Context) -> float:
+        """The score of the cell."""
+        compound = Vader().score
+        return CELLS[sentiment(compound(query(context))), sentiment(compound(text))]
+
+
+def query(context: Context) -> str:
+    """What the seeker said last, after a helper or from the beginning on; empty if no seeker spoke."""
+    said: list[str] = []
+    for turn in reversed(context):
+        if turn["role"] == "seeker":
+            said.append(turn["text"])
+        elif said:
+            break
+    return " ".join(reversed(said))
+
+
+def sentiment(compound: float) -> str:
+    """The class of a compound score."""
+    if compound < -BOUND:
+        return NEGATIVE
+    return POSITIVE if compound > BOUND else NEUTRAL
