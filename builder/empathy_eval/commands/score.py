@@ -21,6 +21,7 @@ examples:
   empathy-eval score replies.jsonl --metric vader
   empathy-eval score replies.jsonl --metric vader --ratings ratings.csv
   empathy-eval score build/demo/release --metric rouge-l --ratings reviews.ratings.csv
+  empathy-eval score replies.jsonl --metric vader --metric length --ratings ratings.csv --ensemble huffman:vader,length
 
 judge.csv has the columns pair_id, variant, score, and its row the name "judge". Pairs that it leaves out are counted, and with --strict
 they are wrong. docs/metrics.md shows a metric of your own in 15 lines, docs/judges.md how a model comes to judge. score asks none.
@@ -29,10 +30,16 @@ replies.jsonl has a line {"context": …, "reply": …} a text, and may have ite
 RATINGS = "put all beside what people rated: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
 # What belongs to a release alone.
 STAND = ("split", "strict", "judges", "annotations")
+# What belongs to ratings alone.
+BESIDE_PEOPLE = ("ratings", "ensembles")
 SOURCE = f"the release, {A_RELEASE}; or texts of your own, a .jsonl file"
 METRIC = "a metric by name, or module:name, either with settings behind it, as in bertscore:layer=5; repeatable"
 FILE = "scores from elsewhere as .csv, .tsv or .jsonl: pair_id, variant, score, or a column a variant; repeatable, a row a file"
 JUDGE = "a model that annotated the release by a rubric: each criterion is a row, or the one that is named; repeatable"
+ENSEMBLE = (
+    "with --ratings: a row made of others, huffman:NAME,NAME,… (each averaged with what came before it, in the order of their correlation "
+    "with people on the validation split) or mean:NAME,NAME,…; all is measured on the test split then; repeatable"
+)
 ANNOTATIONS = "take judges from this folder of annotate, and not from the release; without --judge all of them; repeatable"
 
 
@@ -41,7 +48,7 @@ def score(
     lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",
     ray_address: str | None = None, items: str | Path | None = None, shortcuts: bool = True,
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
-    ratings: str | Path | None = None,
+    ratings: str | Path | None = None, ensembles: Sequence[str] = (),
 ) -> Any:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
@@ -56,14 +63,17 @@ def score(
     What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
     are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or for a release what
-    ``review import`` wrote.
+    ``review import`` wrote. ``ensembles`` are rows made of others, ``huffman:name,name`` or ``mean:name,name``, fitted to the ratings of
+    the validation split; then all is measured on the test split.
 
     Raises:
-        InputError: if it is no release or cannot be had, a metric or a judge is unknown, or a file of texts, scores or ratings is faulty.
+        InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file of texts, scores or ratings is faulty,
+            or an ensemble cannot be fitted.
     """
     asked = {
         "split": split, "strict": strict, "judges": judges, "annotations": annotations, "lower_is_better": lower_is_better,
         "items": Path(items) if items else None, "shortcuts": shortcuts, "ratings": Path(ratings) if ratings else None,
+        "ensembles": ensembles,
     }  # fmt: skip
     if not (metrics or scores or judges or annotations or (ratings and shortcuts)):
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
@@ -85,7 +95,7 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     asked = {**asked, "annotations": annotations_in(folders, folder) if folders else None}
     if asked["ratings"]:
         return score_rated(folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name != "strict"})
-    return score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name != "ratings"})
+    return score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name not in BESIDE_PEOPLE})
 
 
 def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
@@ -96,6 +106,11 @@ def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
     if unfit:
         what = f"{' and '.join(unfit)} cannot be had {'of texts of your own' if own else 'beside people'}"
         raise input_error("score", what, f"leave {'them' if len(unfit) > 1 else 'it'} out")
+    if asked["ensembles"] and not asked["ratings"]:
+        raise input_error("score: ensembles", "there are no ratings to fit an ensemble to", "give --ratings TABLE, or leave ensembles out")
+    if asked["ensembles"] and asked["split"]:
+        fix = "leave the split out: ensembles are fitted on validation, and all is measured on test"
+        raise input_error("score: split", f'"{asked["split"]}" cannot be had beside ensembles', fix)
     if asked["split"] not in (None, *SPLITS):
         raise input_error("score: split", f'there is no "{asked["split"]}"', f"name one of {', '.join(SPLITS)}")
 
@@ -117,6 +132,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--judge", action="append", default=[], metavar="TEACHER/RUBRIC[:CRITERION]", help=JUDGE)
     verb.add_argument("--annotations", type=Path, action="append", default=[], metavar="DIR", help=ANNOTATIONS)
     verb.add_argument("--ratings", type=Path, metavar="TABLE", help=RATINGS)
+    verb.add_argument("--ensemble", action="append", default=[], metavar="KIND:NAMES", help=ENSEMBLE)
     verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
     verb.add_argument("--strict", action="store_true", help="in accuracy a pair that a file or a judge leaves out counts as wrong")
     verb.add_argument("--split", choices=("train", "validation", "test"), help="measure this split alone (default: all)")
@@ -137,7 +153,7 @@ def run(options: argparse.Namespace) -> int:
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
             strict=options.strict, items=options.items, shortcuts=not options.no_shortcuts, cache=cache_of(options),
             engine=options.engine, ray_address=options.ray_address, progress=progress, judges=options.judge,
-            annotations=options.annotations, ratings=options.ratings,
+            annotations=options.annotations, ratings=options.ratings, ensembles=options.ensemble,
         )  # fmt: skip
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))

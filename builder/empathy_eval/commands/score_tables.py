@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.own_means import OwnMeasured
     from empathy_eval.evaluation.resampling import Estimate
     from empathy_eval.evaluation.results import Difference, Measured
+    from empathy_eval.raters.people.ensembles import Ensemble
+    from empathy_eval.raters.people.on_pairs import OnPairs
     from empathy_eval.raters.people.results import AgainstPeople, Criterion
 
 
@@ -119,9 +121,32 @@ def people_table(found: AgainstPeople) -> str:
             f"{found.left_out} of {found.left_out + found.ratings} ratings are of texts without a score by every row, and left out"
         )
     lines += found.told
+    for ensemble in found.ensembles:
+        lines += ["", *_ensemble(ensemble)]
     for one in found.criteria:
         lines += ["", *_criterion(one)]
+    lines += ["", *_on_pairs(found.on_pairs)] if found.on_pairs else []
     return "\n".join([*lines, *_warned(found.outside)]).strip()
+
+
+def _ensemble(one: Ensemble) -> Iterator[str]:
+    """How an ensemble was fitted: its rows in their order, the least worth first."""
+    yield f"{one.name} on {one.criterion}: fitted on {one.ratings} ratings of {one.texts} texts of validation"
+    ways = {True: "", False: ", turned round", None: ", no direction, as it is"}
+    names = [f"{member.row}{ways[member.higher_is_better]}" for member in one.members]
+    wide = max([24, *(len(name) + 1 for name in names)])
+    yield f"{'least worth first':<{wide}}{'r, validation':>14}{'weight':>9}{'0 at':>12}{'1 at':>12}{'beyond, test':>14}"
+    for name, member in zip(names, one.members, strict=True):
+        yield f"{name:<{wide}}{member.r:>14.3f}{member.weight:>9.4f}{member.low:>12.4f}{member.high:>12.4f}{member.clipped:>14.3f}"
+
+
+def _on_pairs(rows: Sequence[OnPairs]) -> Iterator[str]:
+    """What ensembles and their rows reach on the pairs of test."""
+    wide = max([24, *(len(one.row) + 1 for one in rows)])
+    for contrast in dict.fromkeys(one.contrast for one in rows):
+        yield f"{f'pairs of test, {contrast}':<{wide}} {'pairs':>6} {'accuracy':>8}  95 % interval"
+        for one in (one for one in rows if one.contrast == contrast):
+            yield f"{one.row:<{wide}} {one.pairs:>6}{_estimate(one.accuracy)}"
 
 
 def _criterion(one: Criterion) -> Iterator[str]:

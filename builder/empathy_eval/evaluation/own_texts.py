@@ -29,8 +29,8 @@ class Texts:
     """Texts column by column, all of one length.
 
     ``keys`` say what a text is of: an item and ``reply``, or a pair and its variant. Texts of one name in ``contexts_of`` answer the same
-    turns; those of one name in ``units`` are drawn together. A text without a system has "", one without a reference None; all are of one
-    ``language``.
+    turns; those of one name in ``units`` are drawn together. A text without a system or a split has "", one without a reference None; all
+    are of one ``language``. ``splits`` may be left out where nobody asks for them.
     """
 
     where: str
@@ -43,13 +43,24 @@ class Texts:
     references: Sequence[str | None]
     replies: Sequence[str]
     language: str = ENGLISH
+    splits: Sequence[str] = ()
 
     def __len__(self) -> int:
         return len(self.items)
 
     def take(self, rows: Sequence[int]) -> Texts:
         """The texts of those rows."""
-        names = ("items", "keys", "systems", "contexts_of", "units", "contexts", "references", "replies")
+        names = [
+            "items",
+            "keys",
+            "systems",
+            "contexts_of",
+            "units",
+            "contexts",
+            "references",
+            "replies",
+            *(["splits"] if self.splits else []),
+        ]
         some: dict[str, Any] = {name: [getattr(self, name)[row] for row in rows] for name in names}
         return replace(self, **some)
 
@@ -108,7 +119,7 @@ def _texts(path: Path, rows: Sequence[dict[str, Any]]) -> Texts:
     items = [row["item"] for row in rows]
     return Texts(
         str(path), items, [(item, REPLY) for item in items], [row.get("system", "") for row in rows], names, names, contexts,
-        [row.get("reference") for row in rows], [row["reply"] for row in rows],
+        [row.get("reference") for row in rows], [row["reply"] for row in rows], splits=[row.get("split", "") for row in rows],
     )  # fmt: skip
 
 

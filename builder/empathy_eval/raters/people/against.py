@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from itertools import combinations
+from types import MappingProxyType
 
 import numpy as np
 
@@ -40,11 +41,13 @@ def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:
         raise InputError([*(Problem(where, f'"{item}" is rated, and no item of the texts', fix) for item in stray[:MOST_PROBLEMS]), *more])
 
 
-def against_people(scores: Scores, table: Table, chance: Chance, unit: str = "context") -> AgainstPeople:
+def against_people(
+    scores: Scores, table: Table, chance: Chance, unit: str = "context", beside: Mapping[str, Sequence[Column]] = MappingProxyType({})
+) -> AgainstPeople:
     """How far every column of scores goes with the ratings of the same texts, on each criterion.
 
     All rows are over the same ratings: those of texts that every column has a score of. Scores of which lower is better are turned round.
-    ``unit`` is what texts are drawn by, said in the settings.
+    ``unit`` is what texts are drawn by, said in the settings; ``beside`` has columns more for a criterion, made of the others.
 
     Raises:
         InputError: for a rated item that is none of the texts, columns of one name, and if no rated text has a score by all.
@@ -60,12 +63,18 @@ def against_people(scores: Scores, table: Table, chance: Chance, unit: str = "co
     if not kept.any():
         raise input_error("scores", "no rated text has a score by every row", "leave out the metric or the file that lacks scores")
     criteria = tuple(
-        _criterion(name, scores, _rated(scores.texts, table, text, kept & (table.criterion == number)), chance, unit)
+        _criterion(
+            name, _with(scores, beside.get(name, ())), _rated(scores.texts, table, text, kept & (table.criterion == number)), chance, unit
+        )
         for number, name in enumerate(table.criteria)
         if (kept & (table.criterion == number)).any()
     )
     lacking = {one.metric.name: int((~one.there[text]).sum()) for one in scores.columns if not one.there[text].all()}
     return AgainstPeople(criteria, int(kept.sum()), int((~kept).sum()), lacking, scores.outside, scores.faults)
+
+
+def _with(scores: Scores, columns: Sequence[Column]) -> Scores:
+    return replace(scores, columns=(*scores.columns, *columns))
 
 
 def _rated(texts: Texts, table: Table, text: Places, kept: Array) -> Rated:

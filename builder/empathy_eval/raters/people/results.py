@@ -11,11 +11,15 @@ from empathy_eval.evaluation.own_scores import Outside
 from empathy_eval.evaluation.results import Tested
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.raters.agreement.bootstrap import Measure
+from empathy_eval.raters.people.ensembles import Ensemble
+from empathy_eval.raters.people.on_pairs import OnPairs
 
 if TYPE_CHECKING:
     import pandas as pd
 
 NUMBERS = ("value", "low", "high", "p", "holm", "items")
+# What is told of a row in an ensemble, a record each.
+MEMBER = ("r", "weight", "low", "high", "clipped")
 RECORD = ("table", "criterion", "form", "metric", "other", "figure", *NUMBERS, "why", "signature", "told")
 
 
@@ -71,7 +75,10 @@ class Criterion:
 
 @dataclass(frozen=True)
 class AgainstPeople:
-    """Scores against people; ``left_out`` ratings are of texts that some row has no score of: how many, by row, says ``lacking``."""
+    """Scores against people; ``left_out`` ratings are of texts that some row has no score of: how many, by row, says ``lacking``.
+
+    With ``ensembles`` all else is of the test split, and ``on_pairs`` is what they and their rows reach on the pairs of a release.
+    """
 
     columns: ClassVar[tuple[str, ...]] = RECORD
     criteria: tuple[Criterion, ...]
@@ -81,6 +88,8 @@ class AgainstPeople:
     outside: tuple[Outside, ...]
     faults: tuple[MetricFault, ...]
     told: tuple[str, ...] = ()
+    ensembles: tuple[Ensemble, ...] = ()
+    on_pairs: tuple[OnPairs, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values; what is not defined is null, with its reason in ``why``."""
@@ -103,6 +112,14 @@ class AgainstPeople:
                 for figure, measure in figures.items():
                     told = one.systems.told if one.systems else ""
                     yield _record("systems", one, measure, metric=name, figure=figure, told=told)
+        for ensemble in self.ensembles:
+            for member in ensemble.members:
+                about = {"criterion": ensemble.criterion, "metric": ensemble.name, "other": member.row, "signature": ensemble.signature}
+                for figure in MEMBER:
+                    yield _empty("ensembles") | about | {"figure": figure, "value": getattr(member, figure), "items": ensemble.texts}
+        for one in self.on_pairs:
+            about = {"metric": one.row, "form": one.contrast, "figure": "accuracy", "items": one.pairs, "signature": one.signature}
+            yield _empty("on pairs") | about | asdict(one.accuracy)
         more = [("lacking", f"{name} has no score of the texts of {count} ratings") for name, count in self.lacking.items()]
         more += [("told", one) for one in self.told] + [("outside", str(one)) for one in self.outside]
         yield from (_empty(table) | {"told": what} for table, what in (*more, *(("faults", str(one)) for one in self.faults)))

@@ -27,7 +27,10 @@ from empathy_eval.metrics.vader import PositiveShare, Vader
 from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.against import against_people, rated_items
+from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, fitted, wanted
+from empathy_eval.raters.people.fitting import measured_with, splits_of, typed_names, with_ensembles
 from empathy_eval.raters.people.of_release import ratings_of_release
+from empathy_eval.raters.people.on_pairs import on_pairs
 from empathy_eval.raters.people.results import AgainstPeople
 
 
@@ -42,12 +45,15 @@ def shortcuts_of(language: str) -> tuple[Metric, ...]:
 
 def score_texts(
     path: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, lower_is_better: bool = False,
-    items: Path | None = None, ratings: Path | None = None, shortcuts: bool = True,
+    items: Path | None = None, ratings: Path | None = None, shortcuts: bool = True, ensembles: Sequence[str] = (),
 ) -> OwnMeasured | AgainstPeople:  # fmt: skip
     """Scores the texts of a file; with ``ratings``, puts what they get beside what people rated. ``items`` is a file for every score.
 
+    With ``ensembles`` the texts have splits: ensembles are fitted on validation, and all is measured on test.
+
     Raises:
-        InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts do not have.
+        InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts do not have, and for
+            ensembles that cannot be fitted.
     """
     if items:
         check_items(items)
@@ -59,10 +65,14 @@ def score_texts(
     if table is not None:
         rated = set(table.items)
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
+    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], typed_names(names, found))
     scores = scored(texts, found, given, scoring)
+    fits = fitted(asked, scores, table) if table is not None and asked else ()
     if items:
-        write_own_items(items, scores)
-    return own_measured(scores) if table is None else against_people(scores, table, CHANCE)
+        write_own_items(items, with_ensembles(scores, fits))
+    if table is None:
+        return own_measured(scores)
+    return measured_with(fits, scores, table, CHANCE) if fits else against_people(scores, table, CHANCE)
 
 
 def _read(ratings: Path, texts: Texts) -> Table:
@@ -81,12 +91,15 @@ def _with_shortcuts(found: Found, wanted: bool) -> Found:
 def score_rated(
     release_dir: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, ratings: Path, split: str | None = None,
     lower_is_better: bool = False, items: Path | None = None, shortcuts: bool = True, judges: Sequence[str] = (),
-    annotations: Annotations | None = None,
+    annotations: Annotations | None = None, ensembles: Sequence[str] = (),
 ) -> AgainstPeople:  # fmt: skip
     """Puts metrics, files of scores and judges beside what people rated of a release, as ``review import`` wrote it.
 
+    ``ensembles`` are fitted on its validation split; all is measured on its test split then, its pairs too.
+
     Raises:
-        InputError: if it is no release, a metric or a judge is unknown, or a file of scores or ratings is faulty.
+        InputError: if it is no release, a metric or a judge is unknown, a file of scores or ratings is faulty, or an ensemble cannot be
+            fitted.
     """
     if items:
         check_items(items)
@@ -98,9 +111,17 @@ def score_rated(
     named_apart([one.name for one in (*found.metrics, *ruled)], files)
     known, controls = (column(release_dir, config, "pair_id") if files else [] for config in ("pairs", "controls"))
     given: list[Given] = [*(read_scores(one, known, controls, higher_is_better=not lower_is_better) for one in files), *ruled]
-    texts, table, told = ratings_of_release(release_dir, ratings, SPLITS if split is None else (split,))
-    scores = scored(replace(texts, language=language), found, given, scoring)
+    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], typed_names(names, found))
+    splits = (FITTED_ON, MEASURED_ON) if asked else SPLITS if split is None else (split,)
+    texts, table, told = ratings_of_release(release_dir, ratings, splits)
+    of_splits = splits_of(release_dir, texts.keys) if asked else ()
+    scores = scored(replace(texts, language=language, splits=of_splits), found, given, scoring)
+    fits = fitted(asked, scores, table) if asked else ()
     if items:
-        write_own_items(items, scores)
+        write_own_items(items, with_ensembles(scores, fits))
     chance = Chance(report["report"]["bootstrap"], 0, report["seed"])
-    return replace(against_people(scores, table, chance, unit="dialogue"), told=told)
+    if not fits:
+        return replace(against_people(scores, table, chance, unit="dialogue"), told=told)
+    measured = measured_with(fits, scores, table, chance, unit="dialogue")
+    reached = on_pairs(release_dir, fits, (*found.metrics, *given), language, scoring, chance)
+    return replace(measured, told=(*told, *measured.told), on_pairs=reached)

@@ -1,0 +1,232 @@
+"""Ensembles: rows made of other rows, in an order and on scales that are fitted to what people rated of validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.hashing import digest, signature_line
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.evaluation.own_scores import Column, Scores
+from empathy_eval.evaluation.own_texts import Texts
+from empathy_eval.evaluation.score_file import Given
+from empathy_eval.metrics.protocol import Array, with_count
+from empathy_eval.raters.agreement.bootstrap import PLACES
+from empathy_eval.raters.agreement.table import Table
+from empathy_eval.raters.people.forms import of_means
+
+_, FITTED_ON, MEASURED_ON = SPLITS
+# Of fewer texts there is no order to be had.
+FEWEST = 3
+
+
+def chained(ordered: Array) -> Array:
+    """The Huffman order of "EMPATH: An Ensemble Method for Automatic Fine-Grained Turn-Level Dialogue Empathy Evaluation with a Novel
+    Emotional Distance Metric" (Rao, Liang and Jiang): scores (scores, texts) in the order of their worth, the least first; the first is
+    averaged with the second, what comes of it with the third, and so on.
+
+    The weights are 2^-(n-1), 2^-(n-1), 2^-(n-2), …, 1/2. The rule is that of the paper's text; its Eq. 6 goes through four scores in an
+    order that is not that of their correlations with people in its Table 2. It is a chain alone: Huffman's code would put each average
+    back among the scores by the average's own worth.
+    """
+    made: Array = reduce(lambda found, one: (found + one) / 2, ordered)
+    return made
+
+
+def averaged(ordered: Array) -> Array:
+    """The plain mean of scores (scores, texts)."""
+    made: Array = ordered.mean(axis=0)
+    return made
+
+
+KINDS: Mapping[str, Callable[[Array], Array]] = {"huffman": chained, "mean": averaged}
+FORM = f"write {' or '.join(f'{kind}:NAME,NAME' for kind in KINDS)}, with two names of rows or more"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An ensemble that is asked for: what it is called, its kind, and the rows that it is made of."""
+
+    name: str
+    kind: str
+    rows: tuple[str, ...]
+
+
+def wanted(texts: Sequence[str], rows: Sequence[str], typed: Mapping[str, str]) -> list[Wanted]:
+    """The ensembles of what was typed, ``kind:name,name``; a name is that of a row, or as its metric was ``typed``.
+
+    Raises:
+        InputError: for another form, another kind, names of no row and rows named twice; all at once.
+    """
+    problems, found = list[Problem](), list[Wanted]()
+    known = {**typed, **{name: name for name in rows}}
+    for text in dict.fromkeys(texts):
+        where, (kind, _, said) = f'ensemble "{text}"', text.partition(":")
+        names = [name.strip() for name in said.split(",")]
+        unknown = [name for name in names if name and name not in known]
+        of = [known[name] for name in names if name in known]
+        if kind not in KINDS or len(names) < 2 or not all(names):
+            problems.append(Problem(where, "is no ensemble", FORM))
+        elif unknown:
+            fix = f"name rows of this call: {', '.join(dict.fromkeys(rows))}"
+            problems += [Problem(where, f'there is no row "{name}"', fix) for name in unknown]
+        elif len(set(of)) < len(of):
+            twice = next(name for place, name in enumerate(of) if name in of[:place])
+            problems.append(Problem(where, f'"{twice}" is in it twice', "name each row once"))
+        else:
+            found.append(Wanted(text, kind, tuple(of)))
+    if problems:
+        raise InputError(problems)
+    return found
+
+
+@dataclass(frozen=True)
+class Member:
+    """A row in an ensemble: its ``r`` with people on validation, where lower scores were turned round first, and its weight.
+
+    ``low`` and ``high`` become 0 and 1; the share ``clipped`` of the rated texts of test lies beyond them.
+    """
+
+    row: str
+    r: float
+    weight: float
+    low: float
+    high: float
+    clipped: float
+    higher_is_better: bool | None
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """An ensemble as it was fitted on so many ratings of so many texts of validation; members in their order, the least worth first.
+
+    What they come to is put on [0, 1] once more, ``low`` and ``high`` being the least and the most of validation.
+    """
+
+    name: str
+    kind: str
+    criterion: str
+    ratings: int
+    texts: int
+    members: tuple[Member, ...]
+    low: float
+    high: float
+    signature: str
+
+    def of(self, scores: Mapping[str, Array]) -> Array:
+        """The scores of texts from those of all its rows, as the rows have them; nan where one of them is."""
+        some = [_unit(_turned(scores[one.row], one.higher_is_better), one.low, one.high) for one in self.members]
+        return _unit(KINDS[self.kind](np.stack(some)), self.low, self.high)
+
+    def given(self, keys: Sequence[tuple[str, str]], values: Array, name: str = "") -> Given:
+        """Its scores of texts by their keys, as a row of its own."""
+        there = np.isfinite(values)
+        found = {key: value for key, value, has in zip(keys, values.tolist(), there, strict=True) if has}
+        return Given(name or self.name, self.signature, found, higher_is_better=True)
+
+    def column(self, scores: Scores, name: str = "") -> Column:
+        """Its row among those of these scores."""
+        one = self.given(scores.texts.keys, self.of({column.metric.name: column.scores for column in scores.columns}), name)
+        return Column(one, with_count(one.of(scores.texts.keys)))
+
+
+def fitted(ensembles: Sequence[Wanted], scores: Scores, table: Table) -> tuple[Ensemble, ...]:
+    """Every ensemble on every criterion of the ratings of validation, which are of texts of these scores.
+
+    Raises:
+        InputError: if texts have no split, or if validation has too few ratings, or ratings or scores that are all alike; all at once.
+    """
+    _refuse_without_splits(scores.texts)
+    problems, found = list[Problem](), list[Ensemble]()
+    for criterion in table.criteria:
+        for one in ensembles:
+            try:
+                found.append(_fitted(one, criterion, scores, table))
+            except InputError as error:
+                problems += error.problems
+    if problems:
+        raise InputError(dict.fromkeys(problems))
+    return tuple(found)
+
+
+def _refuse_without_splits(texts: Texts) -> None:
+    splits = texts.splits or [""] * len(texts)
+    fix = f"""write "split": "{FITTED_ON}" or "{MEASURED_ON}" into every line: an ensemble is fitted on the one and measured on the other"""
+    if without := [item for item, split in zip(texts.items, splits, strict=True) if not split]:
+        raise input_error(texts.where, f"{len(without)} of {len(texts)} rated texts have no split, first {without[0]}", fix)
+    if MEASURED_ON not in splits:
+        raise input_error(texts.where, f'no rated text is of the split "{MEASURED_ON}"', f"rate texts of {FITTED_ON} and of {MEASURED_ON}")
+
+
+def _fitted(asked: Wanted, criterion: str, scores: Scores, table: Table) -> Ensemble:
+    columns = {one.metric.name: one for one in scores.columns}
+    where = f'ensemble "{asked.name}" on "{criterion}"'
+    if lost := [name for name in asked.rows if name not in columns]:
+        raise input_error(where, f'"{lost[0]}" gave no text a score', "leave it out of the ensemble")
+    turned = {name: _turned(columns[name].scores, columns[name].metric.higher_is_better) for name in asked.rows}
+    ratings, text = _ratings(scores.texts, table, criterion, FITTED_ON, list(turned.values()))
+    texts = np.unique(text)
+    _refuse_unfit(where, ratings, {name: values[texts] for name, values in turned.items()})
+    found = of_means(ratings, [one[text] for one in turned.values()])[:, 0]
+    worth = {name: round(float(r), PLACES) for name, r in zip(turned, found, strict=True)}
+    order = sorted(asked.rows, key=lambda name: (worth[name], name))
+    weights = KINDS[asked.kind](np.eye(len(order)))
+    tested = np.unique(_ratings(scores.texts, table, criterion, MEASURED_ON, list(turned.values()))[1])
+    ends = {name: (float(turned[name][texts].min()), float(turned[name][texts].max())) for name in order}
+    members = tuple(
+        Member(
+            name, worth[name], float(weight), *ends[name], _beyond(turned[name][tested], *ends[name]), columns[name].metric.higher_is_better
+        )
+        for name, weight in zip(order, weights, strict=True)
+    )
+    made = KINDS[asked.kind](np.stack([_unit(turned[one.row][texts], one.low, one.high) for one in members]))
+    low, high = float(made.min()), float(made.max())
+    if low == high:
+        raise input_error(where, f"its scores are all alike on {FITTED_ON}", "name other rows")
+    told = [[one.row, columns[one.row].metric.signature, one.low, one.high] for one in members]
+    signature = signature_line(
+        ensemble={"huffman": "huffman-order,chain", "mean": "mean"}[asked.kind], order=",".join(order), by=f"pearson,{FITTED_ON}",
+        criterion=criterion, ratings=len(ratings), texts=len(texts), scale=f"min-max,{FITTED_ON},clipped", members=digest(told)[:16],
+    )  # fmt: skip
+    return Ensemble(asked.name, asked.kind, criterion, len(ratings), len(texts), members, low, high, signature)
+
+
+def _ratings(texts: Texts, table: Table, criterion: str, split: str, scores: Sequence[Array]) -> tuple[Array, Array]:
+    """The ratings of texts of a split that have all these scores, and the row of the text of each."""
+    place = {item: row for row, item in enumerate(texts.items)}
+    text = np.array([place[item] for item in table.items], dtype=np.int64)[table.item]
+    there = (np.array(texts.splits) == split) & np.all(np.isfinite(scores), axis=0)
+    kept = there[text] & (table.criterion == table.criteria.index(criterion))
+    return table.rating[kept], text[kept]
+
+
+def _refuse_unfit(where: str, ratings: Array, scores: Mapping[str, Array]) -> None:
+    """Refuses what nothing can be fitted on."""
+    texts = len(next(iter(scores.values())))
+    more = f"rate more texts of {FITTED_ON}"
+    if texts < FEWEST:
+        of = "text" if texts == 1 else "texts"
+        raise input_error(where, f"{FITTED_ON} has ratings of {texts} {of} that all its rows score, and an order needs {FEWEST}", more)
+    if len(np.unique(ratings)) < 2:
+        raise input_error(where, f"all {len(ratings)} ratings of {FITTED_ON} are alike", more)
+    if alike := [name for name, values in scores.items() if values.min() == values.max()]:
+        what = f'"{alike[0]}" gives all {texts} rated texts of {FITTED_ON} the same score'
+        raise input_error(where, what, f"{more}, or leave it out of the ensemble")
+
+
+def _turned(scores: Array, higher_is_better: bool | None) -> Array:
+    return -scores if higher_is_better is False else scores
+
+
+def _unit(values: Array, low: float, high: float) -> Array:
+    """Values on [0, 1], those beyond the ends at the ends."""
+    found: Array = np.clip((values - low) / (high - low), 0.0, 1.0)
+    return found
+
+
+def _beyond(values: Array, low: float, high: float) -> float:
+    return round(float(((values < low) | (values > high)).mean()), PLACES) if len(values) else 0.0
