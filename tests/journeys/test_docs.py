@@ -163,11 +163,12 @@ def test_the_commands_of_score_run_as_written(released: tuple[Path, Released], t
 
 
 def test_ones_own_texts_are_scored_and_put_beside_people_as_written(tmp_path: Path) -> None:
-    _, own, people = blocks("metrics.md", "sh")
+    _, own, people, ensembles = blocks("metrics.md", "sh")
     (tmp_path / "replies.jsonl").write_text(blocks("metrics.md", "jsonl")[0])
     (tmp_path / "ratings.csv").write_text(blocks("metrics.md", "csv")[0])
     assert "VADER, A - B" in ran(own, tmp_path)
     assert "rating: 12 ratings of 6 texts (3 contexts) by 2 raters" in ran(people, tmp_path)
+    assert "huffman:vader,length on rating: fitted on 8 ratings of 4 texts of validation" in ran(ensembles, tmp_path)
 
 
 def test_empathyscore_is_trained_and_scored_with_as_written(light: Path, tmp_path: Path) -> None:

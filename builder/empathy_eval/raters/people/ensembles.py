@@ -120,7 +120,9 @@ class Ensemble:
     def of(self, scores: Mapping[str, Array]) -> Array:
         """The scores of texts from those of all its rows, as the rows have them; nan where one of them is."""
         some = [_unit(_turned(scores[one.row], one.higher_is_better), one.low, one.high) for one in self.members]
-        return _unit(KINDS[self.kind](np.stack(some)), self.low, self.high)
+        # Cut like every score, so that what is a tie is one on every machine.
+        found: Array = np.round(_unit(KINDS[self.kind](np.stack(some)), self.low, self.high), Given.places)
+        return found
 
     def given(self, keys: Sequence[tuple[str, str]], values: Array, name: str = "") -> Given:
         """Its scores of texts by their keys, as a row of its own."""

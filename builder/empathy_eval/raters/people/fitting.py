@@ -11,9 +11,11 @@ from empathy_eval.design.dataset import SPLITS, column
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.own_scores import Column, Scores
 from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.scoring import Scoring
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.against import against_people
 from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble
+from empathy_eval.raters.people.on_pairs import on_pairs
 from empathy_eval.raters.people.results import AgainstPeople
 
 
@@ -27,7 +29,8 @@ def typed_names(names: Sequence[Any], found: Found) -> dict[str, str]:
 
 def splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
     """The split of the pair of each text of a release."""
-    split_of = {pair: split for split in SPLITS for pair in column(release_dir, "pairs", "pair_id", (split,))}
+    configs = ("pairs", "controls")
+    split_of = {pair: split for split in SPLITS for config in configs for pair in column(release_dir, config, "pair_id", (split,))}
     return [split_of[pair] for pair, _ in keys]
 
 
@@ -60,3 +63,22 @@ def measured_with(ensembles: Sequence[Ensemble], scores: Scores, table: Table, c
     told = [f"measured over the texts of {MEASURED_ON}; ratings of {FITTED_ON}, which ensembles are fitted on: {fitted}"]
     told += [f"ratings of train are left out: {left}"] if left else []
     return replace(found, told=tuple(told), ensembles=tuple(ensembles))
+
+
+def measured_of_release(
+    release_dir: Path,
+    ensembles: Sequence[Ensemble],
+    scores: Scores,
+    table: Table,
+    known: Found,
+    scoring: Scoring,
+    chance: Chance,
+) -> AgainstPeople:
+    """The same for a release, and what ensembles and their rows, which are among those ``known``, reach on the pairs of test.
+
+    Raises:
+        InputError: as :func:`measured_with` and :func:`~empathy_eval.raters.people.on_pairs.on_pairs`.
+    """
+    found = measured_with(ensembles, scores, table, chance, unit="dialogue")
+    reached, faults = on_pairs(release_dir, ensembles, known, scoring, chance)
+    return replace(found, on_pairs=reached, faults=tuple(dict.fromkeys((*found.faults, *faults))))

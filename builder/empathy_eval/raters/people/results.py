@@ -117,9 +117,9 @@ class AgainstPeople:
                 about = {"criterion": ensemble.criterion, "metric": ensemble.name, "other": member.row, "signature": ensemble.signature}
                 for figure in MEMBER:
                     yield _empty("ensembles") | about | {"figure": figure, "value": getattr(member, figure), "items": ensemble.texts}
-        for one in self.on_pairs:
-            about = {"metric": one.row, "form": one.contrast, "figure": "accuracy", "items": one.pairs, "signature": one.signature}
-            yield _empty("on pairs") | about | asdict(one.accuracy)
+        for reached in self.on_pairs:
+            about = {"metric": reached.row, "form": reached.contrast, "figure": "accuracy", "signature": reached.signature}
+            yield _empty("on pairs") | about | {"items": reached.pairs} | asdict(reached.accuracy)
         more = [("lacking", f"{name} has no score of the texts of {count} ratings") for name, count in self.lacking.items()]
         more += [("told", one) for one in self.told] + [("outside", str(one)) for one in self.outside]
         yield from (_empty(table) | {"told": what} for table, what in (*more, *(("faults", str(one)) for one in self.faults)))

@@ -28,9 +28,8 @@ from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.against import against_people, rated_items
 from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, fitted, wanted
-from empathy_eval.raters.people.fitting import measured_with, splits_of, typed_names, with_ensembles
+from empathy_eval.raters.people.fitting import measured_of_release, measured_with, splits_of, typed_names, with_ensembles
 from empathy_eval.raters.people.of_release import ratings_of_release
-from empathy_eval.raters.people.on_pairs import on_pairs
 from empathy_eval.raters.people.results import AgainstPeople
 
 
@@ -122,6 +121,6 @@ def score_rated(
     chance = Chance(report["report"]["bootstrap"], 0, report["seed"])
     if not fits:
         return replace(against_people(scores, table, chance, unit="dialogue"), told=told)
-    measured = measured_with(fits, scores, table, chance, unit="dialogue")
-    reached = on_pairs(release_dir, fits, (*found.metrics, *given), language, scoring, chance)
-    return replace(measured, told=(*told, *measured.told), on_pairs=reached)
+    everything = Found((*found.metrics, *given), (), language)
+    measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
+    return replace(measured, told=(*told, *measured.told))
