@@ -96,11 +96,11 @@ def _rows(ensembles: Sequence[Ensemble], metrics: Sequence[Metric], scores: Scor
             sign = 1 if one.higher_is_better else -1
             yield _Row(one.name, one.signature, {variant: sign * values for variant, values in scores[one.name].items()})
     several = len({one.criterion for one in ensembles}) > 1
-    for one in ensembles:
-        if all(member.row in scores for member in one.members):
-            variants = scores[one.members[0].row]
-            found = {variant: one.of({member.row: scores[member.row][variant] for member in one.members}) for variant in variants}
-            yield _Row(f"{one.name} on {one.criterion}" if several else one.name, one.signature, found)
+    for made in ensembles:
+        if all(member.row in scores for member in made.members):
+            variants = scores[made.members[0].row]
+            found = {variant: made.of({member.row: scores[member.row][variant] for member in made.members}) for variant in variants}
+            yield _Row(f"{made.name} on {made.criterion}" if several else made.name, made.signature, found)
 
 
 def _reached(row: _Row, name: str, contrast: Contrast, clusters: Clusters, chance: Chance) -> OnPairs | None:
