@@ -19,7 +19,7 @@ from empathy_eval.metrics.registry import find
 from empathy_eval.metrics.vader import Vader
 from empathy_eval_ed_reconstruction import fitted_to
 from empathy_eval_emotion_rules.metric import query_of
-from empathy_eval_emotion_rules.rules import LIKELIHOOD, asks_for_emotions, cases, sentiment
+from empathy_eval_emotion_rules.rules import LIKELIHOOD, Case, asks_for_emotions, cases, sentiment
 
 from tests.journeys.test_docs import blocks as blocks_of_docs
 from tests.journeys.test_installed import QUIETLY, ROOT, made, run
@@ -104,7 +104,7 @@ def test_the_figures_of_the_curated_seeds_in_the_readme_are_those_of_their_relea
         shares[name] = felt.count("positive") / len(pairs)
         both = list(zip(queries, felt, strict=True))
         asked.append(sum(asks_for_emotions(*one) for one in both) / len(pairs))
-        decided.append(sum(cases()[one[0], True, one[1], True] == LIKELIHOOD for one in both) / len(pairs))
+        decided.append(sum(cases()[Case(one[0], True, one[1], True)] == LIKELIHOOD for one in both) / len(pairs))
     cells = [
         sum(sentiment(vader.score(row[name])) == "positive" for row in controls) / len(controls)
         for name in ("near_empathetic", "empathetic", "apathetic", "far_apathetic")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.metrics.embedder import Embedder
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval_ed_reconstruction import EdReconstruction, StandIn, fitted_to
 from empathy_eval_ed_reconstruction.features import Features
@@ -67,10 +68,10 @@ def test_a_label_is_one_of_21_and_each_has_a_vector_of_its_own(features: Feature
 
 def test_the_score_is_equation_1_by_hand(features: Features) -> None:
     rows = features.of_texts(["sadness NEG", "joy POS"], ["fear NEG", "neutral NEU"])
-    sides = features.of_texts(["fear NEG", "neutral NEU"], ["sadness NEG", "joy POS"])
-    size = features.size
+    size, embedded = features.size, Embedder("all-MiniLM-L6-v2", 6).embedded
+    texts = (["fear NEG", "neutral NEU"], ["sadness NEG", "joy POS"], ["needs sadness NEG", "needs joy POS"])
     # The reply stands first, then the utterance, then what was inferred from the utterance.
-    assert rows.shape == (2, 3 * size) and (rows[:, :size] == sides[:, size : 2 * size]).all()
+    assert rows == pytest.approx(np.hstack([embedded(part) for part in texts]), abs=2e-4) and rows.shape == (2, 3 * size)
     w1, w2, w3 = ([scale * (place % 3 - 1) for place in range(size)] for scale in (0.5, -0.25, 2.0))
     made = Fitted(tuple(w1), tuple(w2), tuple(w3), -0.3, (1.0, 5.0), 0.0, 2, "told", "x")
     for row, score in zip(rows.tolist(), made.scores(rows).tolist(), strict=True):

@@ -75,7 +75,8 @@ def least_squares(features: Array, wanted: Array, ridge: float) -> tuple[Array, 
             if damping > 1e6:
                 break
             continue
-        found, won, least, damping = there, least - loss, loss, max(damping / 10, 1e-12)
+        won, least, damping = least - loss, loss, max(damping / 10, 1e-12)
+        found = np.asarray(there, dtype=np.float64)
         if won < 1e-14:
             break
     return basis.T @ found[:-1], float(found[-1])

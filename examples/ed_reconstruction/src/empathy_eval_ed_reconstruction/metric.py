@@ -27,7 +27,7 @@ class EdReconstruction(MeanMetric):
     reads = ("context",)
     keep = True
 
-    def __init__(self, weights: str = "", readings: Readings | None = None) -> None:
+    def __init__(self, weights: str = "", readings: Readings | str | None = None) -> None:
         """``weights`` is a file of :func:`~empathy_eval_ed_reconstruction.fitting.fitted_to`, ``readings`` what it was fitted with.
 
         Raises:
