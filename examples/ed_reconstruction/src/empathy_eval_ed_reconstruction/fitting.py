@@ -75,8 +75,7 @@ def least_squares(features: Array, wanted: Array, ridge: float) -> tuple[Array, 
             if damping > 1e6:
                 break
             continue
-        won, least, damping = least - loss, loss, max(damping / 10, 1e-12)
-        found = np.asarray(there, dtype=np.float64)
+        found, won, least, damping = there, least - loss, loss, max(damping / 10, 1e-12)
         if won < 1e-14:
             break
     return basis.T @ found[:-1], float(found[-1])
@@ -87,5 +86,4 @@ def _loss(rows: Array, wanted: Array, held: Array, found: Array) -> float:
 
 
 def _solved(squares: Array, added: Array, right: Array) -> Array:
-    found: Array = np.linalg.solve(squares + np.diag(added), right)
-    return found
+    return np.asarray(np.linalg.solve(squares + np.diag(added), right), dtype=np.float64)
