@@ -83,6 +83,8 @@ def _asked_again(recipe: Recipe, path: Path, folders: Iterable[Path]) -> Again |
             return None
         unused, seen = Counter[Group](), Counter[Group]()
         for dialogue_id, kind, turn, count in ledger.query(ROWS, (json.dumps(sorted(ids)),)):
+            if KINDS[kind] not in recipe.kinds:  # it is not asked at all
+                continue
             seen[dialogue_id[:3], kind] += count
             if not lacking.isdisjoint((About(dialogue_id, SELF_CHAT.name), About(dialogue_id, kind, turn))):
                 unused[dialogue_id[:3], kind] += count
@@ -130,7 +132,7 @@ def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
     """What is another than where the answers were asked for, as far as a folder of a build says so."""
     now, told = dict(_leaves(recipe.config.published)), set[str]()
     made = {
-        "template": recipe.prompts.hashes,
+        "template": recipe.templates,
         "scenario file": recipe.catalogue.files,
         "all": {"seed dialogues": recipe.catalogue.seed_hash},
     }
