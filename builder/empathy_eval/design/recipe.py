@@ -11,6 +11,7 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import Configuration, checked, load_configuration
+from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.kinds import KINDS, Kind, kinds_of_build
 from empathy_eval.design.language import Language, english, lacking, load_language
 from empathy_eval.design.prompts import Prompts, load_prompts
@@ -51,6 +52,12 @@ class Recipe:
         """The hashes of the templates that a build of it uses, by name."""
         used = {one.name for one in self.kinds} | (self.prompts.hashes.keys() - KINDS.keys())
         return {name: self.prompts.hashes[name] for name in sorted(self.prompts.hashes) if name in used}
+
+    @property
+    def scenario_files(self) -> dict[str, str]:
+        """The digests of what files of the scenario folder say that is no scenario, of those that a build of it uses."""
+        used = self.config.crossed or self.config.plan == "seeds"
+        return {name: value for name, value in self.catalogue.files.items() if name != CROSSED or used}
 
     def _untold(self) -> Iterator[Problem]:
         """The templates that are not there."""

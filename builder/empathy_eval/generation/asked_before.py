@@ -133,7 +133,7 @@ def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
     now, told = dict(_leaves(recipe.config.published)), set[str]()
     made = {
         "template": recipe.templates,
-        "scenario file": recipe.catalogue.files,
+        "scenario file": recipe.scenario_files,
         "all": {"seed dialogues": recipe.catalogue.seed_hash},
     }
     for folder in dict.fromkeys(folders):

@@ -53,7 +53,7 @@ def provenance(recipe: Recipe, checks: Sequence[Check]) -> dict[str, Any]:
         "rules": recipe.language.hashes,
         "schemas": {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in recipe.kinds)},
         "seeds": catalogue.seed_hash,
-        "scenario_files": dict(catalogue.files),
+        "scenario_files": recipe.scenario_files,
         "scenarios": {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in wanted.items()},
         "toxicity_weights": weights_of(config.checks.toxicity),
         **({"checks": {one.name: one.signature for one in checks}} if checks else {}),

@@ -102,7 +102,7 @@ def _changed(header: Mapping[str, Any], recipe: Recipe, scenarios: Path | None) 
         "templates": recipe.templates,
         "schemas": schemas,
         "rules": recipe.language.hashes,
-        "scenario_files": dict(recipe.catalogue.files),
+        "scenario_files": recipe.scenario_files,
     }
     files = {("scenario_files", name): (scenarios or data_folder("scenarios")) / name for name in recipe.catalogue.files}
     files |= {("rules", f"{name}.yaml"): Path(one.where) for name, one in recipe.language.rules.items()}
