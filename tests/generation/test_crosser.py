@@ -31,6 +31,8 @@ from empathy_eval.generation.preview import preview
 from empathy_eval.generation.rewriting import scenes
 from empathy_eval.generation.stand_ins import stand_in
 from empathy_eval.generation.summary import Summary
+from empathy_eval.releases.show import Beside, rejected, show
+from empathy_eval.releases.write import release
 
 from tests.completions.test_openai_endpoint import MODEL, config_file
 from tests.conftest import copy_world
@@ -61,7 +63,15 @@ class Made:
 
     def config(self, url: str, **changes: Any) -> Configuration:
         models = {role: {**MODEL, "base_url": url} for role in ROLES}
-        changes = {"dialogues": 3, "controls": 1, "models": models, "crossed": WANTED, "samples": 2, **changes}
+        changes = {
+            "dialogues": 3,
+            "controls": 1,
+            "models": models,
+            "crossed": WANTED,
+            "samples": 2,
+            "report": {"metrics": ["length"], "bootstrap": 10},
+            **changes,
+        }
         if not changes["crossed"]:
             changes["models"] = {role: one for role, one in models.items() if role not in ROLES[3:]}
         return load_configuration(config_file(self.folder, url, **changes))
@@ -134,7 +144,9 @@ def test_a_judge_that_always_says_one_letter_lets_nothing_through_and_dialogues_
         assert summary.crossed == 0 and summary.failed == Counter({"crossed: not_told_apart": WANTED})
         # Each of the two samples and its repair, each read four times.
         assert len(made.asked(letter)["crossed"]) == 4 * WANTED
-        assert "chose the wrong one 2 of 4 times: 1 of 2 in the first" in repairs(made.folder / letter, made.recipe(made.config(server.url)))
+        assert "chose the wrong one 2 of 4 times: 1 of 2 in the first" in repairs(
+            made.folder / letter, made.recipe(made.config(server.url))
+        )
 
 
 def repairs(folder: Path, recipe: Recipe) -> str:
@@ -337,3 +349,43 @@ def test_a_world_without_curated_items_is_shown_none(made: Made, tmp_path: Path)
     shown = [text_of(one) for one in preview(bare, None, 1).requests if KINDS[one.about.kind] == CROSSED]
     assert shown and not any("# Examples" in text or "None" in text for text in shown)
     assert any(KINDS[one.about.kind] == CROSSED_CHECK for one in preview(bare, None, 1).requests)
+
+
+def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(good: tuple[Made, Configuration], tmp_path: Path) -> None:
+    made, _ = good
+    release(made.folder / "b", tmp_path / "release", "0.1.0")
+    ledger = Beside(ledger=made.folder / "b" / "ledger.sqlite", scenarios=copy_world(tmp_path / "world"))
+    for folder in (made.folder / "b", tmp_path / "release"):
+        for outcome in made.outcomes("b"):
+            (item,) = outcome.crossed
+            shown = show(folder, item.crossed_id, ledger)
+            asked = [one for one in shown.asked if one.verdict == "taken"]
+            assert [one.kind for one in asked] == ["crossed"] + ["crossed_check"] * 4
+            assert {one.key for one in asked} == set(item.request_keys) and not any(one.repair or one.note for one in asked)
+            assert [one.text for one in shown.texts] == [item.twin, item.reply_1, item.reply_2, item.reason]
+            assert all(figure.holds for one in shown.texts for figure in one.figures) and len(shown.texts[2].figures) == 3
+            assert f"{item.crossed_id} reply_2" in [one.name for one in show(folder, f"{outcome.dialogue_id}-t{item.turn:02d}").texts]
+            for key in item.request_keys:
+                assert [one.key for one in show(folder, key, ledger).asked] == [key]
+    with pytest.raises(InputError, match=r'"003-00000-x2" is not there: 003-00000 has 1 crossed items\n.*name one of 003-00000-x1'):
+        show(made.folder / "b", "003-00000-x2")
+
+
+def test_an_item_that_nobody_told_apart_is_shown_with_each_answer_and_repair(made: Made, world: Path) -> None:
+    server = Partial(Behaviour())
+    server.letter = "A"
+    with running(server=server):
+        made.build("b", made.config(server.url, dialogues=1, controls=0, crossed=1))
+    (outcome,) = made.outcomes("b")
+    (lost,) = [one for one in outcome.failures if one.final]
+    beside = Beside(scenarios=world)
+    shown = show(made.folder / "b", f"{outcome.dialogue_id}-t{lost.turn:02d}", beside)
+    assert "its crossed item is left out: not_told_apart" in shown.why and not any("its controls" in one for one in shown.why)
+    written = [one for one in shown.asked if one.kind == "crossed"]
+    assert [(one.sample, one.repair, one.verdict) for one in written] == [
+        (sample, repair, "refused") for sample in (0, 1) for repair in (False, True)
+    ]  # fmt: skip
+    read = [one for one in shown.asked if one.kind == "crossed_check"]
+    # The double writes the same for the second sample, whose request has the same body.
+    assert len(read) == 8 and not any(one.repair for one in read) and {one.verdict for one in read} == {"taken"}
+    assert {one.reasons for one in rejected(made.folder / "b", None, beside)} == {("not_told_apart",)}

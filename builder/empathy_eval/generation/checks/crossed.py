@@ -80,9 +80,7 @@ def _echoes(twins: Twins, code: str) -> Iterator[Flaw]:
         yield Flaw("echoes_twin", f"the reply repeats {len(repeated)} of the words that are new in the twin: {told}; say it in other words")
     if gone := sorted((said - twin) & content_words(twins.reference, code)):
         told = ", ".join(f'"{word}"' for word in gone)
-        yield Flaw(
-            "echo_taken", f"the given reply takes up {len(gone)} of the words that the twin drops: {told}; keep them in the twin"
-        )
+        yield Flaw("echo_taken", f"the given reply takes up {len(gone)} of the words that the twin drops: {told}; keep them in the twin")
 
 
 def content_words(text: str, code: str) -> set[str]:
