@@ -319,9 +319,11 @@ def test_checks_of_ones_own_look_at_the_reply_in_its_context(made: Made) -> None
         summary = build(recipe, made.folder / "b")
     assert summary.failed == Counter({"crossed: seen": 1}) and seen
     (outcome,) = made.outcomes("b")
-    for _, text, scene in seen:
-        assert outcome.dialogue and scene.reference == outcome.dialogue.turns[scene.place] and len(words(text)) >= 8
-        assert scene.context[-1] != outcome.dialogue.turns[scene.place - 1], "the seeker has said the twin"
+    for (_, text, first), (_, again, second) in zip(seen[::2], seen[1::2], strict=True):
+        assert outcome.dialogue and text == again and len(words(text)) >= 8
+        place = first.place
+        assert first.reference == second.reference == outcome.dialogue.turns[place] and first.context == outcome.dialogue.turns[:place]
+        assert second.context[:-1] == first.context[:-1] and second.context[-1] != first.context[-1], "the seeker has said the twin"
 
 
 def test_a_preview_counts_the_items_and_four_checks_of_each(good: tuple[Made, Configuration]) -> None:

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from empathy_eval.base.hashing import derived_random
-from empathy_eval.completions.asker import Answer, Asker, settled
+from empathy_eval.completions.asker import Answer, settled
 from empathy_eval.completions.requests import Failure, Flaw
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks.crossed import Bounds, Twins, wrong_with
-from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
-from empathy_eval.generation.outcomes import Crossed, Dialogue, ItemTrail, Scene, Turn
+from empathy_eval.generation.crossing import Curator, after, twin_of
+from empathy_eval.generation.outcomes import Crossed, Dialogue, Scene, Turn
 from empathy_eval.generation.rewriting import scenes
 
 # Curated items that a request shows.
@@ -74,7 +73,7 @@ class Trial:
 def trials(scene: Scene, twin: str, reply: str) -> list[Trial]:
     """Each context with its own reply first, then with it last: those of the given context, then those of its twin."""
     reference = scene.reference.text
-    asked = [(scene.context, reference, reply), (beside(scene, twin).context, reply, reference)]
+    asked = [(scene.context, reference, reply), (after(scene.context, twin), reply, reference)]
     return [
         Trial(context, *pair, letter)
         for context, own, other in asked
@@ -82,19 +81,8 @@ def trials(scene: Scene, twin: str, reply: str) -> list[Trial]:
     ]  # fmt: skip
 
 
-def beside(scene: Scene, twin: str) -> Scene:
-    """The scene in which the seeker has said the twin last."""
-    return replace(scene, context=(*scene.context[:-1], replace(scene.context[-1], text=twin)))
-
-
-@dataclass(frozen=True)
-class Crosser:
-    """Makes the crossed items of a dialogue; what is not taken on the way is in the trail."""
-
-    asker: Asker
-    recipe: Recipe
-    checks: tuple[Check, ...]
-    trail: ItemTrail
+class Crosser(Curator):
+    """Makes the crossed items of a dialogue, a seed's of curated ones; what is not taken on the way is in the trail."""
 
     async def items(self, dialogue: Dialogue, plan: Plan) -> tuple[Crossed, ...]:
         """Those that passed, at the first of the planned places that no crisis language comes before.
@@ -102,6 +90,8 @@ class Crosser:
         Raises:
             NoAnswer: if a model did not answer; all other requests have been answered by then.
         """
+        if dialogue.source == "seed":
+            return await super().items(dialogue, plan)
         found, refused = places(dialogue, plan, self.recipe)
         self.trail.failures += [(1, Failure(CROSSED.name, place, ("crisis",), final=True)) for place in refused]
         made = await settled(*(self._item(scene, number) for number, scene in enumerate(found, 1)))
@@ -124,13 +114,11 @@ class Crosser:
 
     async def _flaws(self, scene: Scene, said: dict[str, str]) -> list[Flaw]:
         """What is wrong with an answer before anybody reads it."""
-        limits, about = self.recipe.config.checks, scene.about(CROSSED)
         twins = Twins(scene.context[-1].text, scene.reference.text, said["twin"], said["reply"])
-        found = [*wrong_with(twins, limits, self.recipe.language)]
+        found = [*wrong_with(twins, self.recipe.config.checks, self.recipe.language)]
         if not said["reason"]:
             found.append(Flaw("no_reason", "the reason is empty; say in one sentence what the seeker needs in each of the two moments"))
-        found += flaws_by(self.checks, lambda check: check.variant(CROSSED.name, said["reply"], beside(scene, said["twin"])))
-        return found + too_toxic(await toxicity(self.asker, said["reply"], about), limits.toxicity)
+        return found + await self.reply_flaws(said["reply"], (scene, twin_of(scene, said["twin"], self.recipe)))
 
     async def _read(self, scene: Scene, twin: str, reply: str) -> list[Answer[str] | None]:
         """What a judge chooses in each trial."""

@@ -15,7 +15,6 @@ from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.crosser import Crosser
-from empathy_eval.generation.crossing import curated
 from empathy_eval.generation.outcomes import ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
@@ -51,7 +50,7 @@ class Workshop:
             return Outcome(*identity, "missing", (str(error),))
         return Outcome(
             *identity, "accepted", (), dialogue, pairs, trail.sorted_failures(), trail.candidates_beside(pairs), trail.plain_usage(),
-            (*curated(self.recipe, dialogue), *crossed),
+            crossed,
         )  # fmt: skip
 
 

@@ -57,7 +57,6 @@ def wrong_with(twins: Twins, limits: Limits, language: Language) -> Iterator[Fla
         what = f"reply and given reply have {share:.0%} of their words in common, in order; at most {limits.overlap_at_most:.0%} is taken"
         yield Flaw("replies_alike", what)
     yield from _echoes(twins, language.code)
-    yield from safety.harmless(twins.reply, language)
 
 
 def _of_twin(twins: Twins, bounds: Bounds, language: Language) -> Iterator[Flaw]:

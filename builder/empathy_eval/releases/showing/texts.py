@@ -18,7 +18,7 @@ from empathy_eval.releases.showing.shown import Figure, Text
 
 SEED = "a seed: {}{} of the scenario's file; nobody was asked in this build"
 
-CURATED = "curated with the seed; nobody was asked in this build"
+CURATED = SEED.format("a crossed item", "")
 
 
 @dataclass(frozen=True)
@@ -112,7 +112,7 @@ class Texts:
             yield Text(f"{item.crossed_id} twin", item.twin, instead, model=model, request_key=key)
             yield Text(f"{item.crossed_id} reply_1", item.reply_1, CURATED if item.source == "seed" else "the turn of the dialogue")
             yield Text(f"{item.crossed_id} reply_2", item.reply_2, how, model=model, request_key=key, figures=figures)
-            yield Text(f"{item.crossed_id} reason", item.reason, "")
+            yield Text(f"{item.crossed_id} reason", item.reason, how)
 
     def refused(self, place: int | None, kind: str | None) -> Iterator[Text]:
         """The texts that reached the checks and are not among those of the dialogue, or of a turn of it."""
