@@ -70,7 +70,9 @@ NEEDED: dict[str, dict[str, Any]] = {
 DESCRIPTION = Rules("", "here", [{"name": OPENING}, {"name": FIRST_PERSON}])
 MODEL = {"kind": "openai", "model": "m", "max_tokens": 100, "base_url": "http://localhost:9/v1"}
 NEAR = {kind.name for kind in rewritings(controls=True) if kind.role == "near"}
-ASKED = {"no": set[str](), "the near variants": NEAR, "what this model is asked": NEAR}
+ASKED = {
+    "no": set[str](), "the near variants": NEAR, "what this model is asked": NEAR, "the near variants and crossed items": NEAR | {"crossed"},
+}  # fmt: skip
 
 
 def test_the_page_is_the_one_that_the_schemas_say() -> None:

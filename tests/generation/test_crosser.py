@@ -358,7 +358,7 @@ def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(goo
     release(made.folder / "b", tmp_path / "release", "0.1.0")
     ledger = Beside(ledger=made.folder / "b" / "ledger.sqlite", scenarios=copy_world(tmp_path / "world"))
     for folder in (made.folder / "b", tmp_path / "release"):
-        for outcome in made.outcomes("b"):
+        for outcome in made.outcomes("b")[:2]:
             (item,) = outcome.crossed
             shown = show(folder, item.crossed_id, ledger)
             asked = [one for one in shown.asked if one.verdict == "taken"]
@@ -366,11 +366,11 @@ def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(goo
             assert {one.key for one in asked} == set(item.request_keys) and not any(one.repair or one.note for one in asked)
             assert [one.text for one in shown.texts] == [item.twin, item.reply_1, item.reply_2, item.reason]
             assert all(figure.holds for one in shown.texts for figure in one.figures) and len(shown.texts[2].figures) == 3
-            assert f"{item.crossed_id} reply_2" in [one.name for one in show(folder, f"{outcome.dialogue_id}-t{item.turn:02d}").texts]
-            for key in item.request_keys:
+            assert f"{item.crossed_id} reply_2" in [one.name for one in show(folder, f"{outcome.dialogue_id}-t{item.turn:02d}", ledger).texts]
+            for key in item.request_keys[:2]:
                 assert [one.key for one in show(folder, key, ledger).asked] == [key]
     with pytest.raises(InputError, match=r'"003-00000-x2" is not there: 003-00000 has 1 crossed items\n.*name one of 003-00000-x1'):
-        show(made.folder / "b", "003-00000-x2")
+        show(made.folder / "b", "003-00000-x2", ledger)
 
 
 def test_an_item_that_nobody_told_apart_is_shown_with_each_answer_and_repair(made: Made, world: Path) -> None:
