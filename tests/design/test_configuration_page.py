@@ -71,7 +71,8 @@ DESCRIPTION = Rules("", "here", [{"name": OPENING}, {"name": FIRST_PERSON}])
 MODEL = {"kind": "openai", "model": "m", "max_tokens": 100, "base_url": "http://localhost:9/v1"}
 NEAR = {kind.name for kind in rewritings(controls=True) if kind.role == "near"}
 ASKED = {
-    "no": set[str](), "the near variants": NEAR, "what this model is asked": NEAR, "the near variants and crossed items": NEAR | {"crossed"},
+    "no": set[str](), "the near variants": NEAR, "what this model is asked": NEAR,
+    "the near variants and crossed items": NEAR | {"crossed"},
 }  # fmt: skip
 
 

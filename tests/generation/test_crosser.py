@@ -14,6 +14,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.text import words
 from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.merge import merge
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.crossed import changed_words
@@ -22,8 +23,10 @@ from empathy_eval.design.planning import plan_of, plans
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.generation.asked_before import asked_again
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import read_build
+from empathy_eval.generation.by_batch import build_by_batch
 from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.crosser import examples, places, trials
 from empathy_eval.generation.outcomes import Crossed, Dialogue, Outcome, Scene, Turn
@@ -32,11 +35,14 @@ from empathy_eval.generation.rewriting import scenes
 from empathy_eval.generation.stand_ins import stand_in
 from empathy_eval.generation.summary import Summary
 from empathy_eval.releases.show import Beside, rejected, show
+from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import release
 
 from tests.completions.test_openai_endpoint import MODEL, config_file
 from tests.conftest import copy_world
+from tests.doubles.batches import BatchServer
 from tests.doubles.server import Behaviour, Server, good_answer, running
+from tests.generation.test_by_hand import Hands
 
 ROLES = ("self_chat", "near", "far", "crossed", "crossed_judge")
 WANTED = 3
@@ -356,21 +362,23 @@ def test_a_world_without_curated_items_is_shown_none(made: Made, tmp_path: Path)
 def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(good: tuple[Made, Configuration], tmp_path: Path) -> None:
     made, _ = good
     release(made.folder / "b", tmp_path / "release", "0.1.0")
-    ledger = Beside(ledger=made.folder / "b" / "ledger.sqlite", scenarios=copy_world(tmp_path / "world"))
+    assert not verify(tmp_path / "release", fast=True)
+    beside = Beside(ledger=made.folder / "b" / "ledger.sqlite", scenarios=copy_world(tmp_path / "world"))
+    outcome = made.outcomes("b")[0]
+    (item,) = outcome.crossed
     for folder in (made.folder / "b", tmp_path / "release"):
-        for outcome in made.outcomes("b")[:2]:
-            (item,) = outcome.crossed
-            shown = show(folder, item.crossed_id, ledger)
-            asked = [one for one in shown.asked if one.verdict == "taken"]
-            assert [one.kind for one in asked] == ["crossed"] + ["crossed_check"] * 4
-            assert {one.key for one in asked} == set(item.request_keys) and not any(one.repair or one.note for one in asked)
-            assert [one.text for one in shown.texts] == [item.twin, item.reply_1, item.reply_2, item.reason]
-            assert all(figure.holds for one in shown.texts for figure in one.figures) and len(shown.texts[2].figures) == 3
-            assert f"{item.crossed_id} reply_2" in [one.name for one in show(folder, f"{outcome.dialogue_id}-t{item.turn:02d}", ledger).texts]
-            for key in item.request_keys[:2]:
-                assert [one.key for one in show(folder, key, ledger).asked] == [key]
+        shown = show(folder, item.crossed_id, beside)
+        asked = [one for one in shown.asked if one.verdict == "taken"]
+        assert [one.kind for one in asked] == ["crossed"] + ["crossed_check"] * 4
+        assert {one.key for one in asked} == set(item.request_keys) and not any(one.repair or one.note for one in asked)
+        assert [one.text for one in shown.texts] == [item.twin, item.reply_1, item.reply_2, item.reason]
+        assert all(figure.holds for one in shown.texts for figure in one.figures) and len(shown.texts[2].figures) == 3
+        turn = show(folder, f"{outcome.dialogue_id}-t{item.turn:02d}", beside)
+        assert f"{item.crossed_id} reply_2" in [one.name for one in turn.texts]
+        for key in item.request_keys[:2]:
+            assert [one.key for one in show(folder, key, beside).asked] == [key]
     with pytest.raises(InputError, match=r'"003-00000-x2" is not there: 003-00000 has 1 crossed items\n.*name one of 003-00000-x1'):
-        show(made.folder / "b", "003-00000-x2", ledger)
+        show(made.folder / "b", "003-00000-x2", beside)
 
 
 def test_an_item_that_nobody_told_apart_is_shown_with_each_answer_and_repair(made: Made, world: Path) -> None:
@@ -391,3 +399,47 @@ def test_an_item_that_nobody_told_apart_is_shown_with_each_answer_and_repair(mad
     # The double writes the same for the second sample, whose request has the same body.
     assert len(read) == 8 and not any(one.repair for one in read) and {one.verdict for one in read} == {"taken"}
     assert {one.reasons for one in rejected(made.folder / "b", None, beside)} == {("not_told_apart",)}
+
+
+def files(folder: Path) -> list[bytes]:
+    return [(folder / name).read_bytes() for name in ("outcomes.jsonl", "build.json", "configuration.json")]
+
+
+def test_a_build_by_hand_or_in_batches_has_the_bytes_of_the_plain_one_and_asks_nothing_twice(
+    good: tuple[Made, Configuration], made: Made
+) -> None:
+    plain = good[0].folder / "b"
+    hands = Hands(made.folder, made.catalogue, made.prompts)
+    assert hands.rounds(made.config("http://127.0.0.1:9/v1")) == 4, "dialogues, variants and items, checks, and none are left"
+    assert len(hands.seen) == len(set(hands.seen)) == len(requests(plain / "ledger.sqlite"))
+    assert files(hands.folder / "b") == files(plain)
+    with running(server=(server := BatchServer(Behaviour()))):
+        build_by_batch(made.recipe(made.config(server.url)), made.folder / "batch", poll=0.01)
+        assert server.answered.total() == len(hands.seen)
+    assert files(made.folder / "batch") == files(plain)
+
+
+def test_parts_merge_to_the_bytes_of_the_whole(good: tuple[Made, Configuration], made: Made) -> None:
+    with running() as server:
+        config = made.config(server.url)
+        for number in (1, 2):
+            made.build(f"part{number}", config, part=(number, 2))
+    merged = made.folder / "ledger.sqlite"
+    merge(merged, [made.folder / f"part{number}" / "ledger.sqlite" for number in (1, 2)])
+    made.build("whole", config, ledger=merged, offline=True)
+    assert files(made.folder / "whole") == files(good[0].folder / "b")
+
+
+def test_what_a_change_asks_again_counts_crossed_items_only_where_they_are_asked_for(good: tuple[Made, Configuration]) -> None:
+    made, config = good
+    ledger, recipe = made.folder / "b" / "ledger.sqlite", made.recipe(config)
+    assert asked_again(recipe, ledger) is None
+    none = made.recipe(made.config("http://127.0.0.1:9/v1", crossed=0))
+    assert asked_again(none, ledger) is None, "what is not wanted any more is not asked again"
+    items = dict(made.catalogue.crossed)
+    other = replace(recipe, catalogue=replace(made.catalogue, crossed={3: items[3][:1], 7: items[7][:1], 17: items[17][:1]}))
+    told = asked_again(other, ledger)
+    assert told and told.kinds == {"crossed": WANTED, "crossed_check": 4 * WANTED}, "who reads an item reads another one then"
+    fewer = replace(none, config=replace(none.config, seed=99))
+    told = asked_again(fewer, ledger)
+    assert told and not {"crossed", "crossed_check"} & told.kinds.keys() and "self_chat" in told.kinds
