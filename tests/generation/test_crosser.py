@@ -349,6 +349,9 @@ def test_the_examples_of_an_item_hang_on_nothing_but_seed_and_item(whole: Recipe
     scene = next(one for one in scenes(*stand_in(plan, whole), whole.language) if one.place == 5)
     fewer = replace(whole, config=replace(whole.config, dialogues=1))
     assert examples(whole, scene) == examples(fewer, scene) != examples(whole, replace(scene, dialogue_id="017-00001"))
+    two = {number: whole.catalogue.crossed[number] for number in (3, 17)}
+    shown = examples(replace(whole, catalogue=replace(whole.catalogue, crossed=two)), scene)
+    assert {one.twin for one in shown} == {one.twin for one in two[3]}, "none of its own scenario"
 
 
 def test_a_world_without_curated_items_is_shown_none(made: Made, tmp_path: Path) -> None:
