@@ -338,7 +338,13 @@ def test_a_preview_counts_the_items_and_four_checks_of_each(good: tuple[Made, Co
         told = {one.kind: one for one in preview(made.recipe(config), ledger, 0).estimates}
         assert [told[kind.name].requests for kind in CROSSING] == [WANTED, 4 * WANTED]
         assert all(told[kind.name].usage.input_tokens and told[kind.name].usage.output_tokens for kind in CROSSING)
-    sent = {one.key for one in preview(made.recipe(config), made.folder / "b" / "ledger.sqlite", 3).requests}
+    shown = preview(made.recipe(config), made.folder / "b" / "ledger.sqlite", 3)
+    sent = {one.key for one in shown.requests}
+    others = replace(made.catalogue, crossed={})
+    unwritten = preview(replace(made.recipe(config), catalogue=others), made.folder / "b" / "ledger.sqlite", 1)
+    assert shown.stand_ins == () and unwritten.stand_ins == ("003-00000",), (
+        "the dialogue is there, and the item that is to be checked is not"
+    )
     asked = made.asked("b")
     assert asked["crossed"] | asked["crossed_check"] <= sent, "with the ledger each is the one that was sent"
 

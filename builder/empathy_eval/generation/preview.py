@@ -92,7 +92,8 @@ def preview(recipe: Recipe, ledger_path: Path | None, count: int) -> Preview:
     """Renders the requests of the first ``count`` items, and estimates the build.
 
     A self-chat request is exactly the one a build sends. So are rewriting requests where the ledger holds the dialogue; elsewhere
-    a seed dialogue stands in for it, or words that say nothing where there is no seed.
+    a seed dialogue stands in for it, or words that say nothing where there is no seed. Where it does not hold a crossed item yet, the
+    dialogue's own words stand in for what is to be checked.
 
     Raises:
         InputError: if the ledger cannot be opened.
@@ -102,7 +103,9 @@ def preview(recipe: Recipe, ledger_path: Path | None, count: int) -> Preview:
         shown = [(plan, items.requests(plan)) for plan in itertools.islice(plans(recipe.config, recipe.catalogue), max(count, RENDERED))]
         estimates = tuple(items.estimates([request for _, requests in shown for request in requests]))
         first = [request for _, requests in shown[:count] for request in requests]
-        stand_ins = tuple(plan.dialogue_id for plan, _ in shown[:count] if items.dialogue(plan) is None)
+        stand_ins = tuple(
+            plan.dialogue_id for plan, _ in shown[:count] if items.dialogue(plan) is None or plan.dialogue_id in items.unwritten
+        )
     return Preview(tuple(first), stand_ins, estimates)
 
 
@@ -112,6 +115,8 @@ class Items:
     def __init__(self, recipe: Recipe, ledger: Ledger) -> None:
         self.recipe, self.ledger = recipe, ledger
         self.config, self.catalogue = recipe.config, recipe.catalogue
+        # The dialogues with a crossed item that the ledger does not hold, as far as requests of them were rendered.
+        self.unwritten = set[str]()
         self.models = make_models(recipe, make_budget(recipe.config, ledger, None, None))
 
     def requests(self, plan: Plan) -> list[Request]:
@@ -132,7 +137,9 @@ class Items:
         for scene in crosser.places(dialogue, at, self.recipe)[0]:
             asked = self._request(CROSSED, crosser.messages(self.recipe, scene), scene.about(CROSSED))
             yield asked
-            said = self._answer(asked, CROSSED.answer) or {"twin": scene.context[-1].text, "reply": scene.reference.text}
+            if (said := self._answer(asked, CROSSED.answer)) is None:
+                self.unwritten.add(plan.dialogue_id)
+                said = {"twin": scene.context[-1].text, "reply": scene.reference.text}
             for trial in crosser.trials(scene, said["twin"].strip(), said["reply"].strip()):
                 yield self._request(CROSSED_CHECK, trial.messages(self.recipe), scene.about(CROSSED_CHECK))
 
