@@ -104,3 +104,25 @@ def test_a_limit_that_no_ledger_could_hold_and_a_wrong_kind_of_value_are_told_wi
     assert "max_tokens: 1000000000000000000000000000000 is out of range (maximum 1000000000)" in told
     assert "Fix: use a whole number from 1 to 1,000,000,000" in told
     assert "turns: 5 is not of type object\n  Fix: write its settings under it, as name: value" in told
+
+
+def test_crossed_items_need_who_writes_and_who_checks_them_and_none_are_written_for_seeds(tmp_path: Path) -> None:
+    drawn = {"plan": "drawn", "dialogues": 10, "surplus": 0, "controls": 0, "crossed": 4}
+    models = all_three(ENDPOINT)
+    assert "config.yaml: models: has no crossed and no crossed_judge, and 4 crossed items" in refused(
+        demo_file(tmp_path, **drawn, models=models)
+    )
+    said = refused(demo_file(tmp_path, **drawn, models={**models, "crossed": ENDPOINT}))
+    assert "has no crossed_judge, and 4" in said and "or leave crossed out" in said
+    assert 'crossed: 4 are to be written for "plan: seeds"' in refused(demo_file(tmp_path, crossed=4))
+    assert "the seed bank (crossed_judge) holds no dialogue" in refused(
+        demo_file(tmp_path, **drawn, models={**models, "crossed": ENDPOINT, "crossed_judge": {"kind": "seed-bank"}})
+    )
+    whole = load_configuration(
+        demo_file(tmp_path, **drawn, models={**models, "crossed": ENDPOINT, "crossed_judge": ENDPOINT}), model="other"
+    )
+    assert (whole.crossed, {one.model for one in whole.models.values()}) == (4, {"other"})
+
+
+def test_to_want_no_crossed_items_is_to_leave_them_out(tmp_path: Path) -> None:
+    assert load_configuration(demo_file(tmp_path, crossed=0)).identity == load_configuration(demo_file(tmp_path)).identity

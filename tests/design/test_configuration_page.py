@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.design.configuration import checked
+from empathy_eval.design.configuration import CROSSED_ROLES, ROLES, checked
 from empathy_eval.design.endpoints import ModelConfig, Prices
 from empathy_eval.design.kinds import rewritings
 from empathy_eval.design.language import FIRST_PERSON, OPENING, Language, Rules, english
@@ -70,7 +70,10 @@ NEEDED: dict[str, dict[str, Any]] = {
 DESCRIPTION = Rules("", "here", [{"name": OPENING}, {"name": FIRST_PERSON}])
 MODEL = {"kind": "openai", "model": "m", "max_tokens": 100, "base_url": "http://localhost:9/v1"}
 NEAR = {kind.name for kind in rewritings(controls=True) if kind.role == "near"}
-ASKED = {"no": set[str](), "the near variants": NEAR, "what this model is asked": NEAR}
+ASKED = {
+    "no": set[str](), "the near variants": NEAR, "what this model is asked": NEAR,
+    "the near variants and crossed items": NEAR | {"crossed"},
+}  # fmt: skip
 
 
 def test_the_page_is_the_one_that_the_schemas_say() -> None:
@@ -133,7 +136,7 @@ def changed(raw: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str
     if place == ("language",):  # what knows English alone cannot stay
         made["checks"]["toxicity"], made["report"] = "none", {"metrics": ["length"], "bootstrap": 10}
     if value == "seeds":
-        for name in ("dialogues", "surplus", "controls"):
+        for name in ("dialogues", "surplus", "controls", "crossed"):
             del made[name]
     return made
 
@@ -162,8 +165,8 @@ class Asked:
 
 @pytest.fixture(scope="module")
 def raw(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    models = {role: {**MODEL, "endpoint": role} for role in ("self_chat", "near", "far")}
-    path = demo_file(tmp_path_factory.mktemp("raw"), plan="drawn", dialogues=3, surplus=0, controls=3, models=models)
+    models = {role: {**MODEL, "endpoint": role} for role in (*ROLES, *CROSSED_ROLES)}
+    path = demo_file(tmp_path_factory.mktemp("raw"), plan="drawn", dialogues=3, surplus=0, controls=3, crossed=3, models=models)
     read: dict[str, Any] = yaml.safe_load(path.read_text())
     return read
 

@@ -16,9 +16,9 @@ from empathy_eval.completions.asker import Asker, Trail
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import About
 from empathy_eval.design import prompts as prompts_module
-from empathy_eval.design.configuration import ROLES, Configuration
+from empathy_eval.design.configuration import CROSSED_ROLES, ROLES, Configuration
 from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
-from empathy_eval.design.kinds import KINDS, SCORE, Kind, rewritings
+from empathy_eval.design.kinds import KINDS, SCORE, Kind, kinds_of_build, rewritings
 from empathy_eval.design.prompts import Message, Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
@@ -44,7 +44,8 @@ def test_a_template_is_given_exactly_the_variables_of_its_row_and_uses_no_other(
     demo: Configuration, catalogue: Catalogue, prompts: Prompts, tmp_path: Path
 ) -> None:
     build(Recipe(demo, catalogue, Noting(prompts.templates, prompts.hashes, prompts.sources)), tmp_path / "b")
-    assert Noting.given == {"repair": {"violations"}} | {one.name: set(one.reads) for one in KINDS.values() if one.reads}
+    asked = kinds_of_build(crossed=False)  # what crossed items take is tested with them
+    assert Noting.given == {"repair": {"violations"}} | {one.name: set(one.reads) for one in asked if one.reads}
     for name, given in Noting.given.items():
         assert meta.find_undeclared_variables(environment(None).parse(prompts.sources[name])) - {"self"} <= given
 
@@ -56,7 +57,7 @@ def test_there_is_a_template_for_each_kind_that_reads_something_and_for_repairs_
 
 def test_each_answer_has_a_schema_and_each_role_a_model() -> None:
     assert all(schema(one.answer)["type"] for one in KINDS.values())
-    assert {one.role for one in KINDS.values()} == {*ROLES, SCORE.role}
+    assert {one.role for one in KINDS.values()} == {*ROLES, *CROSSED_ROLES, SCORE.role}
 
 
 def test_a_row_goes_by_its_name() -> None:

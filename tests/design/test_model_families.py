@@ -43,3 +43,10 @@ def test_models_of_other_families_and_seeds_share_none() -> None:
     assert shared_families(configuration("llama-3.1", bertscore={"model": "roberta-large"}, meteor={"synonyms": "none"})) == []
     seeds = {"models": dict.fromkeys(("self_chat", "near", "far"), {"kind": "seed-bank"}), "report": {"judge": {"model": "seed-bank"}}}
     assert shared_families(seeds) == []
+
+
+def test_who_writes_crossed_items_is_a_writer_and_who_checks_them_is_none() -> None:
+    made = configuration("llama-3.1", judge={"model": "qwen3"})
+    made["models"] |= {"crossed": {"kind": "openai", "model": "Qwen/Qwen3-8B"}, "crossed_judge": {"kind": "openai", "model": "phi-4"}}
+    assert [(one["family"], one["writers"]) for one in shared_families(made)] == [("qwen", ["Qwen/Qwen3-8B"])]
+    assert shared_families({**made, "report": {"judge": {"model": "phi-4"}}}) == []

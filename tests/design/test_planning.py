@@ -343,3 +343,52 @@ def test_seed_plans_are_the_seeds_own(demo: Configuration, catalogue: Catalogue)
 def test_short_dialogues_still_have_all_phases(length: int, full: Catalogue) -> None:
     rules = PhaseRules(length, length)
     assert all(not breaches(drawn_plan(3, 1, index, full, rules).turns, full.taxonomy, rules) for index in range(200))
+
+
+def crossed_of(found: dict[str, Plan]) -> set[tuple[str, int]]:
+    return {(name, place) for name, plan in found.items() for place in plan.crossed[: plan.crosses]}
+
+
+def test_crossed_items_are_planned_where_a_helper_answers_the_seeker_behind_the_first_exchange(
+    full: Catalogue, demo: Configuration
+) -> None:
+    for plan in plans(drawn(demo, dialogues=300, crossed=300, surplus=0), full):
+        roles = [turn.role for turn in plan.turns]
+        assert plan.crosses == 1 and len(set(plan.crossed)) == len(plan.crossed)
+        for place, role in enumerate(roles):
+            answers = role == "helper" and roles[place - 1] == "seeker" and "helper" in roles[:place]
+            assert (place in plan.crossed) == answers
+
+
+@settings(max_examples=30)
+@given(shares=SHARES, size=st.integers(1, 40), fewer=st.integers(0, 100), more=st.integers(0, 40), surplus=st.sampled_from([0, 0.5]))
+def test_more_crossed_items_keep_all_that_were_there_and_change_nothing_else(
+    demo: Configuration, catalogue: Catalogue, shares: list[float], size: int, fewer: int, more: int, surplus: float
+) -> None:
+    own, sizes = with_shares(catalogue, shares), {"dialogues": size, "surplus": surplus, "controls": 3}
+    first, second = (by_id(drawn(demo, **sizes, crossed=count), own) for count in (fewer, fewer + more))
+    assert crossed_of(first) <= crossed_of(second)
+    assert {name: plan.turns for name, plan in first.items()} == {name: plan.turns for name, plan in second.items()}
+    counts = [plan.crosses for plan in by_id(drawn(demo, **{**sizes, "surplus": 0}, crossed=fewer), own).values()]
+    assert sum(counts) == fewer or max(counts) > 2, "a dialogue has only so many turns"
+    assert max(counts) <= 1 or min(counts) >= 1, "each has one before another has two"
+
+
+@settings(max_examples=20)
+@given(shares=SHARES, size=st.integers(1, 40), more=st.integers(0, 40), share=st.floats(0, 1))
+def test_more_dialogues_keep_the_crossed_items_of_all_that_had_one(
+    demo: Configuration, catalogue: Catalogue, shares: list[float], size: int, more: int, share: float
+) -> None:
+    own, wanted = with_shares(catalogue, shares), int(share * size)
+    first, second = (by_id(drawn(demo, dialogues=number, crossed=wanted), own) for number in (size, size + more))
+    assert crossed_of(first) == crossed_of(second)
+
+
+def test_the_places_of_crossed_items_hang_on_seed_and_item_alone(full: Catalogue, demo: Configuration) -> None:
+    config = drawn(demo, dialogues=120, crossed=120, surplus=0)
+    found = by_id(config, full)
+    for name in ("017-00000", "001-00002"):
+        assert planning.plan_of(config, full, name) == found[name]
+        assert planning.plan_of(drawn(demo, dialogues=200, crossed=200, surplus=0), full, name) == found[name]
+    assert len({plan.crossed[:1] for plan in found.values()}) > 4, "and are spread"
+    assert not any(plan.crossed or plan.crosses for plan in plans(drawn(demo, dialogues=60), full))

@@ -145,7 +145,9 @@ def test_what_is_wrong_with_objects_is_told_at_once(recipe: Recipe) -> None:
 
 
 def test_a_model_for_nothing_and_a_check_with_an_odd_name_are_refused(recipe: Recipe) -> None:
-    assert 'demo: models: has unknown "judge"\n  Fix: use one of far, near, self_chat' in refused(recipe, {"judge": Model()})
+    assert 'demo: models: has unknown "judge"\n  Fix: use one of crossed, crossed_judge, far, near, self_chat' in refused(
+        recipe, {"judge": Model()}
+    )
     assert 'demo: checks: own: "no name!" does not match' in refused(recipe, {}, Check("no name!"))
     assert 'demo: models: far: model: "" does not match' in refused(recipe, {"far": Model("")})
 

@@ -205,7 +205,38 @@ def good_answer(body: dict[str, Any], name: str) -> dict[str, Any]:
         for place in rng.sample(range(len(words)), max(1, len(words) // 5)):
             words[place] = rng.choice(COLD)
         return {"text": " ".join(words)}
+    if "# The given reply" in asked:
+        return crossed(asked, rng)
+    if "# Reply A" in asked:
+        return {"analysis": "It is an answer to what was said last.", "choice": fitting(asked)}
     return {"text": sentence(rng, 25, 40)}
+
+
+def crossed(asked: str, rng: random.Random) -> dict[str, Any]:
+    """A twin and a reply that a careful reader knows as its own by the first word, which nobody finds by counting words."""
+    before, given = asked[asked.index("# The conversation so far") :].split("\n\n# The given reply", 1)
+    new = rng.sample(WORDS, 2)
+    twin = " ".join([before.splitlines()[-1].removeprefix("seeker: "), *new])
+    count = len(given.split("\n")[1].split())
+    return {"reason": "One needs this, the other that.", "reply": " ".join([sign(twin), *others(rng, count - 1, new)]) + ".", "twin": twin}
+
+
+def others(rng: random.Random, count: int, but: list[str]) -> list[str]:
+    """So many words without some."""
+    return rng.choices([word for word in WORDS if word not in but], k=count)
+
+
+def sign(said: str) -> str:
+    """A word that stands for what was said."""
+    return "".join(chr(ord("a") + digit % 26) for digit in hashlib.sha256(said.encode()).digest()[:8]).capitalize()
+
+
+def fitting(asked: str) -> str:
+    """The letter of the reply that was written for what was said last; of two that were not, that of the one without such a sign."""
+    said, _, replies = asked[asked.index("# The conversation so far") :].partition("\n\n# Reply A\n")
+    first = {letter: text.split()[0] for letter, text in zip("AB", replies.split("\n\n# Reply B\n"), strict=True)}
+    own = sign(said.splitlines()[-1].removeprefix("seeker: "))
+    return next((letter for letter, word in first.items() if word == own), "A" if first["A"].lower() in WORDS else "B")
 
 
 def spoilt(answer: dict[str, Any], fault: str) -> dict[str, Any]:

@@ -25,9 +25,9 @@ def build(
     """Makes dialogues and their variants in the folder ``out``: asks for what the ledger does not have. The same call again resumes.
 
     The recipe may be the path of a configuration or the name of a packaged one. ``models`` puts models of one's own in the place of
-    the configured ones, by what they are for (``self_chat``, ``near``, ``far``); ``checks`` adds checks of one's own. All else is as on
-    the command line, where ``part`` is ``--slice``: (3, 16) is the third of sixteen parts. ``progress`` is told after each item,
-    ``watch`` of the requests of batches that are done, and how many there are.
+    the configured ones, by what they are for (``self_chat``, ``near``, ``far``, ``crossed``, ``crossed_judge``); ``checks`` adds checks of
+    one's own. All else is as on the command line, where ``part`` is ``--slice``: (3, 16) is the third of sixteen parts. ``progress`` is
+    told after each item, ``watch`` of the requests of batches that are done, and how many there are.
 
     Works where an event loop is running too, as in a notebook: an interrupt sends nothing more and waits for what is under way.
 

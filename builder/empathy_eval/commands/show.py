@@ -34,10 +34,10 @@ def show(
 ) -> Shown:  # fmt: skip
     """Why a text is so: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
 
-    ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), or the beginning of a request's key. A build's own
-    ledger is read where there is one; ``reviews`` is a record of ``review import``. ``scenarios``, ``templates`` and
-    ``rules`` are folders that requests are rendered and texts checked from, in the place of the project's. Nothing is asked, and no code
-    is run that the folder names.
+    ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), a crossed item (``017-seed-x1``), or the beginning of
+    a request's key. A build's own ledger is read where there is one; ``reviews`` is a record of ``review import``. ``scenarios``,
+    ``templates`` and ``rules`` are folders that requests are rendered and texts checked from, in the place of the project's. Nothing is
+    asked, and no code is run that the folder names.
 
     Raises:
         InputError: if there is no such folder, or nothing in it of that name.
@@ -91,7 +91,9 @@ def add(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument("where", metavar="WHERE", help="a build folder, a release (a folder, or org/name@v1.0.0), or a folder of annotate")
-    verb.add_argument("id", nargs="?", metavar="ID", help="a dialogue, a pair, a turn, a variant, or the beginning of a request's key")
+    verb.add_argument(
+        "id", nargs="?", metavar="ID", help="a dialogue, a pair, a turn, a variant, a crossed item, or the beginning of a request's key"
+    )
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger with the answers (default: the build's own)")
     verb.add_argument(
         "--rejected", nargs="?", const="", metavar="REASON", help="list what was refused, for this reason or for any, and what was left out"

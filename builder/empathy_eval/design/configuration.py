@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of,
 from empathy_eval.design.phases import PhaseRules
 
 ROLES = ("self_chat", "near", "far")
+# What else models may be for, in a build of crossed items: who writes them and who checks them.
+CROSSED_ROLES = ("crossed", "crossed_judge")
 # What only a release reads: it can be changed in the folder of a build.
 RELEASE_ONLY = ("withdrawn", "report")
 
@@ -57,6 +59,7 @@ class Configuration:
     dialogues: int = 0
     surplus: float = 0.0
     controls: int = 0
+    crossed: int = 0
     # The code of the language that all texts are in.
     language: str = ENGLISH
     # Checks of one's own by name, each with its settings.
@@ -90,13 +93,13 @@ def language_of(published: Mapping[str, Any]) -> str:
 
 
 def load_configuration(path: Path, *, model: str | None = None, base_url: str | None = None) -> Configuration:
-    """Reads a configuration. ``model`` puts that model in the place of all three, ``base_url`` moves their endpoint.
+    """Reads a configuration. ``model`` puts that model in the place of all of them, ``base_url`` moves their endpoint.
 
     Raises:
         InputError: for a file that is missing, not YAML or not valid, with all its problems at once.
     """
     raw = read_yaml(path, "configuration")
-    for role in ROLES if model or base_url else ():
+    for role in raw["models"] if model or base_url else ():
         raw["models"][role] = _overridden(raw["models"][role], model, base_url)
     return checked(raw, path)
 
@@ -108,8 +111,8 @@ def checked(raw: dict[str, Any], where: object) -> Configuration:
         InputError: if they are not valid or contradict each other, with all problems at once.
     """
     check(raw, "configuration", where)
-    # English is what a configuration without a language is of: said or not, it is the same build.
-    raw = {name: value for name, value in raw.items() if (name, value) != ("language", ENGLISH)}
+    # English is what a configuration without a language is of, and one without crossed items has none: said or not, it is the same build.
+    raw = {name: value for name, value in raw.items() if (name, value) not in (("language", ENGLISH), ("crossed", 0))}
     configuration = _configuration(raw)
     problems = _contradictions(configuration, where)
     if problems:
@@ -129,11 +132,11 @@ def _configuration(raw: dict[str, Any]) -> Configuration:
     checks = dict(raw["checks"])
     scored, own = checks["toxicity"], checks.pop("own", {})
     checks["toxicity"] = None if scored == "none" else ToxicityConfig(**scored)
-    plain = ("name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls", "language")
+    plain = ("name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls", "crossed", "language")
     return Configuration(
         **{name: raw[name] for name in plain if name in raw},
         rules=PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),
-        models={role: model_of(raw["models"][role]) for role in ROLES},
+        models={role: model_of(raw["models"][role]) for role in (*ROLES, *CROSSED_ROLES) if role in raw["models"]},
         checks=Limits(**checks),
         raw=raw,
         own_checks={name: settings or {} for name, settings in own.items()},
@@ -148,7 +151,8 @@ def _contradictions(configuration: Configuration, path: object) -> list[Problem]
             Problem(f"{path}: turns", f"min {configuration.rules.min_turns} is above max {configuration.rules.max_turns}", "swap them")
         )
     found += stray_settings(configuration.raw["report"], f"{path}: report")
-    banks = [role for role in ROLES if configuration.models[role].kind == "seed-bank"]
+    found += _of_crossed(configuration, path)
+    banks = [role for role, one in configuration.models.items() if one.kind == "seed-bank"]
     if configuration.plan == "drawn" and banks:
         what = f'the seed bank ({", ".join(banks)}) holds no dialogue for "plan: drawn"'
         found.append(Problem(f"{path}: models", what, 'name a model with --model, or write "plan: seeds"'))
@@ -168,6 +172,16 @@ def _contradictions(configuration: Configuration, path: object) -> list[Problem]
             what = f'the models on endpoint "{label}" are delivered in different ways'
             found.append(Problem(f"{path}: models", what, f"give them the same {', '.join(LINE)}, or labels of their own"))
     return found
+
+
+def _of_crossed(configuration: Configuration, path: object) -> Iterator[Problem]:
+    """What a configuration that wants crossed items lacks for them."""
+    if configuration.crossed and configuration.plan == "seeds":
+        what = f'{configuration.crossed} are to be written for "plan: seeds", whose dialogues have curated ones'
+        yield Problem(f"{path}: crossed", what, 'leave it out, or write "plan: drawn"')
+    elif configuration.crossed and (lacking := [role for role in CROSSED_ROLES if role not in configuration.models]):
+        what = f"has no {' and no '.join(lacking)}, and {configuration.crossed} crossed items are to be made"
+        yield Problem(f"{path}: models", what, "name who writes them (crossed) and who checks them (crossed_judge), or leave crossed out")
 
 
 def stray_settings(report: Mapping[str, Any], where: str) -> list[Problem]:

@@ -15,7 +15,8 @@ class Kind:
     """A kind of request.
 
     ``role`` is what its model is for, ``answer`` the schema of what it answers, ``reads`` the variables of its template (empty: it
-    has none), ``variant`` the variant of a helper turn that it makes, if it makes one, and ``delivery`` how its answers come.
+    has none), ``variant`` the variant of a helper turn that it makes, if it makes one, ``delivery`` how its answers come, and ``times``
+    how many different requests of it there are about one and the same.
     """
 
     name: str
@@ -24,6 +25,7 @@ class Kind:
     reads: frozenset[str] = frozenset()
     variant: str | None = None
     delivery: str = "live"
+    times: int = 1
 
     @property
     def near(self) -> bool:
@@ -44,6 +46,14 @@ NEAR_EMPATHETIC = Kind("near_empathetic", "near", "variant_answer", REWRITING | 
 FAR_APATHETIC = Kind("far_apathetic", "far", "variant_answer", REWRITING, "far_apathetic")
 SCORE = Kind("score", "toxicity", "score_answer", delivery="computed")
 
+# Crossed items, for builds that want some. Who writes one sees both contexts; who checks it sees one context and both replies, in
+# both orders: four requests an item.
+READ_BY_CROSSED = frozenset({"taxonomy", "context", "reference", "strategy", "limits", "bounds", "examples"})
+CROSSED = Kind("crossed", "crossed", "crossed_answer", READ_BY_CROSSED)
+READ_BY_CHECK = frozenset({"context", "reply_a", "reply_b"})
+CROSSED_CHECK = Kind("crossed_check", "crossed_judge", "crossed_check_answer", READ_BY_CHECK, times=4)
+CROSSING = (CROSSED, CROSSED_CHECK)
+
 # What a judge is asked; ``design/judge_prompts`` has their templates. A reward model has none: it is given the conversation.
 JUDGE = "judge"
 RATING, PREFERENCE, IDEAL, NAMED, REWARD = JUDGING = tuple(
@@ -51,9 +61,14 @@ RATING, PREFERENCE, IDEAL, NAMED, REWARD = JUDGING = tuple(
 )
 
 # Those of a build.
-KINDS = {one.name: one for one in (SELF_CHAT, NEAR_APATHETIC, FAR_EMPATHETIC, NEAR_EMPATHETIC, FAR_APATHETIC, SCORE)}
+KINDS = {one.name: one for one in (SELF_CHAT, NEAR_APATHETIC, FAR_EMPATHETIC, NEAR_EMPATHETIC, FAR_APATHETIC, SCORE, *CROSSING)}
 
 ALL_KINDS = ChainMap(KINDS, {one.name: one for one in JUDGING})
+
+
+def kinds_of_build(crossed: bool) -> tuple[Kind, ...]:
+    """The kinds of a build with or without crossed items."""
+    return tuple(one for one in KINDS.values() if crossed or one not in CROSSING)
 
 
 def rewritings(controls: bool) -> tuple[Kind, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.configuration import ROLES
+from empathy_eval.design.kinds import CROSSED
 
 # What stands for no model of a name of its own.
 NAMELESS = {"seed-bank", "given"}
@@ -32,7 +33,8 @@ def shared_families(configuration: Mapping[str, Any]) -> list[dict[str, Any]]:
 
     Each has its ``family``, the models that are its ``writers``, and by metric the models that are its ``judges``.
     """
-    writers = sorted({configuration["models"][role].get("model", configuration["models"][role]["kind"]) for role in ROLES})
+    wrote = [one for role, one in configuration["models"].items() if role in (*ROLES, CROSSED.role)]
+    writers = sorted({one.get("model", one["kind"]) for one in wrote})
     named = {name: one.get("model") for name, one in configuration["report"].items() if isinstance(one, dict)}
     judges = {name: model for name, model in named.items() if isinstance(model, str)}
     families = {one: family_of(one) for one in (*writers, *judges.values())}

@@ -110,3 +110,9 @@ def _order(helper: Sequence[tuple[int, str]], taxonomy: Taxonomy, rules: PhaseRu
 
 
 Role = Literal["seeker", "helper"]
+
+
+def crossable(roles: Sequence[Role]) -> list[int]:
+    """The places of helper turns that answer the seeker's last words, but for those of the first exchange."""
+    first = roles.index("helper") if "helper" in roles else len(roles)
+    return [place for place, role in enumerate(roles) if place > first and role == "helper" and roles[place - 1] == "seeker"]

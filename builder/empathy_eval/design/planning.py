@@ -7,7 +7,7 @@ import math
 import random
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from empathy_eval.base.errors import input_error
@@ -16,8 +16,8 @@ from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CELLS, NEAR
 from empathy_eval.design.personas import Persona
-from empathy_eval.design.phases import PhaseRules, Role
-from empathy_eval.design.quotas import controls_at, places, quotas
+from empathy_eval.design.phases import PhaseRules, Role, crossable
+from empathy_eval.design.quotas import controls_at, crossed_at, places, quotas
 from empathy_eval.design.scenarios import Catalogue, Seed, SeedTurn
 from empathy_eval.design.taxonomy import VARIANT_WAYS, Taxonomy
 
@@ -39,7 +39,7 @@ def plans(config: Configuration, catalogue: Catalogue, only: Collection[str] | N
         for number, found in places(config, catalogue).items():
             for index, place in enumerate(found):
                 if only is None or f"{number:03d}-{index:05d}" in only:
-                    yield drawn_plan(config.seed, number, index, catalogue, config.rules, controls_at(config, place))
+                    yield _planned(config, catalogue, (number, index), place)
         return
     if not quotas(config, catalogue):
         raise input_error("scenarios", "no scenario has a seed dialogue", "add one, or write plan: drawn")
@@ -77,9 +77,18 @@ def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn
     found = (places(config, catalogue) if drawn is None else drawn)[scenario.number]
     if not re.fullmatch("[0-9]{5,9}", index) or int(index) >= len(found):
         return None
-    controls = controls_at(config, found[int(index)])
-    plan = drawn_plan(config.seed, scenario.number, int(index), catalogue, config.rules, controls)
+    plan = _planned(config, catalogue, (scenario.number, int(index)), found[int(index)])
     return plan if plan.dialogue_id == dialogue_id else None
+
+
+def _planned(config: Configuration, catalogue: Catalogue, identity: tuple[int, int], place: int) -> Plan:
+    """The plan of a scenario and an index, with what falls to its place of the sequence."""
+    plan = drawn_plan(config.seed, *identity, catalogue, config.rules, controls_at(config, place))
+    if not (wanted := crossed_at(config, place)):
+        return plan
+    found = crossable([turn.role for turn in plan.turns])
+    order = derived_random(config.seed, "crossed", *identity).sample(found, len(found))
+    return replace(plan, crossed=tuple(order), crosses=min(wanted, len(order)))
 
 
 def part_of(items: Iterable[T], number: int, parts: int) -> Iterator[T]:
@@ -222,10 +231,15 @@ class PlannedTurn:
 
 @dataclass(frozen=True)
 class Plan:
-    """One planned dialogue: all that is decided before any model is asked."""
+    """One planned dialogue: all that is decided before any model is asked.
+
+    ``crosses`` is how many crossed items it gets, at the first places in ``crossed`` that its texts allow.
+    """
 
     dialogue_id: str
     scenario_id: int
     index: int | None
     turns: tuple[PlannedTurn, ...]
     persona: Persona | None = None
+    crossed: tuple[int, ...] = ()
+    crosses: int = 0

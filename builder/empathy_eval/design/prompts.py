@@ -15,10 +15,12 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.templates import environment, refusal, rendered
-from empathy_eval.design.kinds import KINDS
+from empathy_eval.design.kinds import CROSSING, KINDS
 
 # What each template may use. A template that asks for anything else is refused when it is read.
 VARIABLES = {**{one.name: one.reads for one in KINDS.values() if one.reads}, "repair": frozenset({"violations"})}
+# Those that only some builds need: a folder of one's own may be without.
+OPTIONAL = frozenset(one.name for one in CROSSING)
 Message = dict[str, str]
 FIRST = "system"
 
@@ -78,6 +80,8 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
     templates, sources, problems = {}, {}, []
     for kind, allowed in variables.items():
         path = folder / f"{kind}.md.j2"
+        if kind in OPTIONAL and not path.exists():
+            continue
         try:
             source = path.read_text(encoding="utf-8")
             parsed = compiler.parse(source)

@@ -84,4 +84,13 @@ def controls_at(config: Configuration, place: int) -> int:
     ``controls`` grows by as much in proportion. Else the first controls of new dialogues take the place of second ones, those of the
     latest dialogues before others: to keep all of them, dialogues would have to be filled up one after another, and few would have any.
     """
-    return (config.controls + config.dialogues - 1 - place) // config.dialogues if place < config.dialogues else 0
+    return _dealt(config, config.controls, place)
+
+
+def crossed_at(config: Configuration, place: int) -> int:
+    """How many crossed items fall to the dialogue at a place of the sequence: as controls do, one for each before a second."""
+    return _dealt(config, config.crossed, place)
+
+
+def _dealt(config: Configuration, count: int, place: int) -> int:
+    return (count + config.dialogues - 1 - place) // config.dialogues if place < config.dialogues else 0

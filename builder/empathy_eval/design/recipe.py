@@ -11,6 +11,8 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import Configuration, checked, load_configuration
+from empathy_eval.design.crossed import CROSSED
+from empathy_eval.design.kinds import KINDS, Kind, kinds_of_build
 from empathy_eval.design.language import Language, english, lacking, load_language
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
@@ -37,8 +39,32 @@ class Recipe:
     language: Language = field(default_factory=english)
 
     def __post_init__(self) -> None:
-        if problems := list(lacking(self.config, self.language)):
+        if problems := [*lacking(self.config, self.language), *self._untold()]:
             raise InputError(problems)
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """The kinds of request that a build of it may ask."""
+        return kinds_of_build(self.config.crossed > 0)
+
+    @property
+    def templates(self) -> dict[str, str]:
+        """The hashes of the templates that a build of it uses, by name."""
+        used = {one.name for one in self.kinds} | (self.prompts.hashes.keys() - KINDS.keys())
+        return {name: self.prompts.hashes[name] for name in sorted(self.prompts.hashes) if name in used}
+
+    @property
+    def scenario_files(self) -> dict[str, str]:
+        """The digests of what files of the scenario folder say that is no scenario, of those that a build of it uses."""
+        used = self.config.crossed or self.config.plan == "seeds"
+        return {name: value for name, value in self.catalogue.files.items() if name != CROSSED or used}
+
+    def _untold(self) -> Iterator[Problem]:
+        """The templates that are not there."""
+        for one in self.kinds:
+            if one.reads and one.name not in self.prompts.templates:
+                fix = "write it into the folder of templates, after the packaged one in prompt_templates, or leave crossed out"
+                yield Problem(f"{one.name}.md.j2", f"is not there, and {self.config.crossed} crossed items are to be made", fix)
 
     def with_own(self, models: Mapping[str, Any], checks: Sequence[Any] = ()) -> Recipe:
         """This recipe with objects of one's own: models by what they are for, checks beside the others. The configuration names them.
@@ -101,7 +127,7 @@ def load_recipe(
     if problems := [*lacking(configuration, language), *_english_texts(language, [name for name, one in brought.items() if not one])]:
         raise InputError(problems)
     folders = {name: Path(one) if one else None for name, one in brought.items()}
-    return Recipe(configuration, load_catalogue(folders["scenarios"]), load_prompts(folders["templates"]), language=language)
+    return Recipe(configuration, load_catalogue(folders["scenarios"], language.code), load_prompts(folders["templates"]), language=language)
 
 
 def _english_texts(language: Language, packaged: Sequence[str]) -> Iterator[Problem]:

@@ -20,7 +20,7 @@ from empathy_eval.completions.models import make_models
 from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.requests import About, Completion, Request, Usage
 from empathy_eval.design.configuration import RELEASE_ONLY
-from empathy_eval.design.kinds import KINDS, SCORE, SELF_CHAT
+from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, KINDS, SCORE, SELF_CHAT
 from empathy_eval.design.planning import plans
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION
@@ -83,8 +83,12 @@ def _asked_again(recipe: Recipe, path: Path, folders: Iterable[Path]) -> Again |
             return None
         unused, seen = Counter[Group](), Counter[Group]()
         for dialogue_id, kind, turn, count in ledger.query(ROWS, (json.dumps(sorted(ids)),)):
+            if KINDS[kind] not in recipe.kinds:  # it is not asked at all
+                continue
             seen[dialogue_id[:3], kind] += count
-            if not lacking.isdisjoint((About(dialogue_id, SELF_CHAT.name), About(dialogue_id, kind, turn))):
+            # What a request is made of: the dialogue, and for a reading of a crossed item that item.
+            before = About(dialogue_id, CROSSED.name, turn) if kind == CROSSED_CHECK.name else About(dialogue_id, SELF_CHAT.name)
+            if not lacking.isdisjoint((About(dialogue_id, SELF_CHAT.name), before, About(dialogue_id, kind, turn))):
                 unused[dialogue_id[:3], kind] += count
         totals = {(scenario, kind): (count, Usage(*tokens)) for scenario, kind, count, *tokens in ledger.query(TOTALS)}
     shares = {group: count / seen[group] for group, count in unused.items()}
@@ -130,8 +134,8 @@ def _changed(recipe: Recipe, folders: Iterable[Path]) -> Iterator[str]:
     """What is another than where the answers were asked for, as far as a folder of a build says so."""
     now, told = dict(_leaves(recipe.config.published)), set[str]()
     made = {
-        "template": recipe.prompts.hashes,
-        "scenario file": recipe.catalogue.files,
+        "template": recipe.templates,
+        "scenario file": recipe.scenario_files,
         "all": {"seed dialogues": recipe.catalogue.seed_hash},
     }
     for folder in dict.fromkeys(folders):

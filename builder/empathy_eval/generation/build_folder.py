@@ -13,7 +13,6 @@ from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.design.endpoints import Asks
-from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.quotas import quotas
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks.own import Check
@@ -50,11 +49,11 @@ def provenance(recipe: Recipe, checks: Sequence[Check]) -> dict[str, Any]:
     return {
         "configuration": config.published,
         "identity": config.identity,
-        "templates": dict(sorted(recipe.prompts.hashes.items())),
+        "templates": recipe.templates,
         "rules": recipe.language.hashes,
-        "schemas": {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in KINDS.values())},
+        "schemas": {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in recipe.kinds)},
         "seeds": catalogue.seed_hash,
-        "scenario_files": dict(catalogue.files),
+        "scenario_files": recipe.scenario_files,
         "scenarios": {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in wanted.items()},
         "toxicity_weights": weights_of(config.checks.toxicity),
         **({"checks": {one.name: one.signature for one in checks}} if checks else {}),

@@ -9,11 +9,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from empathy_eval.base.errors import job_error
-from empathy_eval.completions.asker import Asker
+from empathy_eval.completions.asker import Asker, settled
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks.own import Check
+from empathy_eval.generation.crosser import Crosser
 from empathy_eval.generation.outcomes import ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
@@ -41,12 +42,16 @@ class Workshop:
             if dialogue is None:
                 reasons = tuple(sorted({reason for _, failure in trail.failures for reason in failure.reasons}))
                 return Outcome(*identity, "rejected", reasons, failures=trail.sorted_failures(), usage=trail.plain_usage())
-            pairs = await Rewriter(self.asker, self.recipe, self.checks, trail).pairs(dialogue, plan.turns)
+            makers = self.asker, self.recipe, self.checks, trail
+            # What is asked of a dialogue is asked at once, so that a round of a batch has all of it.
+            asked: list[Coroutine[Any, Any, Any]] = [Rewriter(*makers).pairs(dialogue, plan.turns), Crosser(*makers).items(dialogue, plan)]
+            pairs, crossed = await settled(*asked)
         except NoAnswer as error:
             return Outcome(*identity, "missing", (str(error),))
         return Outcome(
-            *identity, "accepted", (), dialogue, pairs, trail.sorted_failures(), trail.candidates_beside(pairs), trail.plain_usage()
-        )
+            *identity, "accepted", (), dialogue, pairs, trail.sorted_failures(), trail.candidates_beside(pairs), trail.plain_usage(),
+            crossed,
+        )  # fmt: skip
 
 
 async def outcomes(

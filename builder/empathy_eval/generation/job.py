@@ -22,7 +22,8 @@ from empathy_eval.generation.build_folder import provenance
 from empathy_eval.generation.checks.own import own_checks
 from empathy_eval.generation.items import Workshop
 from empathy_eval.generation.patterns import Patterns, load_patterns
-from empathy_eval.generation.preview import kinds_of, try_templates
+from empathy_eval.generation.preview import kinds_of_plan
+from empathy_eval.generation.stand_ins import try_templates
 from empathy_eval.generation.summary import Summary
 
 
@@ -145,8 +146,8 @@ class Dialogues:
         return planned(self.recipe.config, self.recipe.catalogue)
 
     def least(self, item: Any) -> int:
-        """The dialogue and the variants of its helper turns."""
-        return 1 + sum(1 for turn in item.turns for _ in kinds_of(turn, self.recipe.config))
+        """The dialogue, the variants of its helper turns, and its crossed items with their checks."""
+        return sum(kind.times for kind in kinds_of_plan(item, self.recipe.config))
 
     def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         """One planned dialogue with all its rewrites."""

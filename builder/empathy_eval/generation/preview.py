@@ -6,8 +6,9 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from empathy_eval.base.schemas import violations
 from empathy_eval.completions.budget import cost, make_budget
@@ -16,16 +17,18 @@ from empathy_eval.completions.models import make_models
 from empathy_eval.completions.requests import About, Request, Usage
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import ModelConfig
-from empathy_eval.design.kinds import NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
-from empathy_eval.design.planning import Plan, PlannedTurn, ends, plans, seed_plan, some_plans
+from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
+from empathy_eval.design.phases import crossable
+from empathy_eval.design.planning import Plan, PlannedTurn, plans
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation import rewriting, self_chat
+from empathy_eval.generation import crosser, rewriting, self_chat
 from empathy_eval.generation.outcomes import Dialogue, Turn
+from empathy_eval.generation.stand_ins import stand_in
 
 # Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
 # have 28.7 words, about 40 tokens, and JSON adds to them.
-BYTES_A_TOKEN, TOKENS_A_TURN, TOKENS_A_VARIANT, WORDS_A_TURN = 4, 55, 50, 29
+BYTES_A_TOKEN, TOKENS_A_TURN, TOKENS_A_VARIANT = 4, 55, 50
 SECONDS_A_REQUEST, SECONDS_A_TOKEN = 0.5, 0.02
 # Items whose requests are rendered to learn the size of a request.
 RENDERED = 5
@@ -89,7 +92,8 @@ def preview(recipe: Recipe, ledger_path: Path | None, count: int) -> Preview:
     """Renders the requests of the first ``count`` items, and estimates the build.
 
     A self-chat request is exactly the one a build sends. So are rewriting requests where the ledger holds the dialogue; elsewhere
-    a seed dialogue stands in for it, or words that say nothing where there is no seed.
+    a seed dialogue stands in for it, or words that say nothing where there is no seed. Where it does not hold a crossed item yet, the
+    dialogue's own words stand in for what is to be checked.
 
     Raises:
         InputError: if the ledger cannot be opened.
@@ -99,7 +103,9 @@ def preview(recipe: Recipe, ledger_path: Path | None, count: int) -> Preview:
         shown = [(plan, items.requests(plan)) for plan in itertools.islice(plans(recipe.config, recipe.catalogue), max(count, RENDERED))]
         estimates = tuple(items.estimates([request for _, requests in shown for request in requests]))
         first = [request for _, requests in shown[:count] for request in requests]
-        stand_ins = tuple(plan.dialogue_id for plan, _ in shown[:count] if items.dialogue(plan) is None)
+        stand_ins = tuple(
+            plan.dialogue_id for plan, _ in shown[:count] if items.dialogue(plan) is None or plan.dialogue_id in items.unwritten
+        )
     return Preview(tuple(first), stand_ins, estimates)
 
 
@@ -109,6 +115,8 @@ class Items:
     def __init__(self, recipe: Recipe, ledger: Ledger) -> None:
         self.recipe, self.ledger = recipe, ledger
         self.config, self.catalogue = recipe.config, recipe.catalogue
+        # The dialogues with a crossed item that the ledger does not hold, as far as requests of them were rendered.
+        self.unwritten = set[str]()
         self.models = make_models(recipe, make_budget(recipe.config, ledger, None, None))
 
     def requests(self, plan: Plan) -> list[Request]:
@@ -120,19 +128,37 @@ class Items:
         for scene in rewriting.scenes(dialogue, turns, self.recipe.language):
             for kind in kinds_of(scene.planned, self.config):
                 found.append(self._request(kind, rewriting.messages(self.recipe, kind, scene), scene.about(kind)))
-        return found
+        return [*found, *self._crossed(plan, dialogue, turns)]
+
+    def _crossed(self, plan: Plan, dialogue: Dialogue, turns: tuple[PlannedTurn, ...]) -> Iterator[Request]:
+        """The requests of the crossed items of an item. What is to be checked is known once it is written: else the reply stands in."""
+        # A dialogue that stands in has places of its own.
+        at = plan if dialogue.source == "model" else replace(plan, turns=turns, crossed=tuple(crossable([one.role for one in turns])))
+        for scene in crosser.places(dialogue, at, self.recipe)[0]:
+            asked = self._request(CROSSED, crosser.messages(self.recipe, scene), scene.about(CROSSED))
+            yield asked
+            if (said := self._answer(asked, CROSSED.answer)) is None:
+                self.unwritten.add(plan.dialogue_id)
+                said = {"twin": scene.context[-1].text, "reply": scene.reference.text}
+            for trial in crosser.trials(scene, said["twin"].strip(), said["reply"].strip()):
+                yield self._request(CROSSED_CHECK, trial.messages(self.recipe), scene.about(CROSSED_CHECK))
 
     def dialogue(self, plan: Plan) -> Dialogue | None:
         """The dialogue that the ledger holds for a plan, if its first sample is one."""
-        found = self.ledger.get(self._self_chat(plan).key)
+        value = self._answer(self._self_chat(plan), SELF_CHAT.answer)
+        if value is None or len(value["turns"]) != len(plan.turns):
+            return None
+        turns = tuple(Turn(turn["role"], turn["text"], turn["strategy"]) for turn in value["turns"])
+        return Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "")
+
+    def _answer(self, request: Request, answer_schema: str) -> Any:
+        """What the ledger holds as the answer to a request, if it is one."""
+        found = self.ledger.get(request.key)
         try:
             value = json.loads(found.text) if found else None
         except ValueError:
             return None
-        if value is None or any(violations(value, "dialogue_answer")) or len(value["turns"]) != len(plan.turns):
-            return None
-        turns = tuple(Turn(turn["role"], turn["text"], turn["strategy"]) for turn in value["turns"])
-        return Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "")
+        return None if value is None or any(violations(value, answer_schema)) else value
 
     def _self_chat(self, plan: Plan) -> Request:
         return self._request(SELF_CHAT, self_chat.messages(self.recipe, plan), About(plan.dialogue_id, SELF_CHAT.name))
@@ -143,14 +169,14 @@ class Items:
 
     def estimates(self, rendered: list[Request]) -> Iterator[Estimate]:
         """By kind: requests counted over the plan, tokens and time from the ledger's averages or from rendered requests."""
-        counts: Counter[Kind] = Counter()
+        counts, crossed = Counter[Kind](), list[Plan]()
         for plan in plans(self.config, self.catalogue):
-            counts[SELF_CHAT] += 1
-            for turn in plan.turns:
-                counts.update(kinds_of(turn, self.config))
+            counts.update(kinds_of_plan(plan, self.config))
+            crossed += [plan] if plan.crosses and len(crossed) < RENDERED else []
+        shown = [*rendered, *(one for plan in crossed for one in self.requests(plan) if KINDS[one.about.kind] in CROSSING)]
         for kind, count in counts.items():
             settings = self.config.models[kind.role]
-            sizes = [len(request.content) for request in rendered if request.about.kind == kind.name]
+            sizes = [len(request.content) for request in shown if request.about.kind == kind.name]
             average, seconds, each, observed = self._observed(kind.name, settings.model) or self._assumed(kind, sizes)
             yield estimated(kind.name, settings, round(count * each), average, seconds, observed=observed)
 
@@ -165,46 +191,23 @@ class Items:
 
     def _assumed(self, kind: Kind, sizes: list[int]) -> tuple[list[float], float, float, bool]:
         turns = (self.config.rules.min_turns + self.config.rules.max_turns) / 2
-        written = TOKENS_A_VARIANT if kind.variant else turns * TOKENS_A_TURN
-        return *assumed(sizes, written), 1.0, False
-
-
-def stand_in(plan: Plan, recipe: Recipe) -> tuple[Dialogue, tuple[PlannedTurn, ...]]:
-    """What rewriting requests are shown with before there is a dialogue: a seed, of the same scenario if it has one; else mere words."""
-    seeds = [(one.number, one.seed) for one in recipe.catalogue.scenarios if one.seed]
-    if not seeds:
-        said = (" ".join(["word"] * (turn.lengths.get("reference") or WORDS_A_TURN)) for turn in plan.turns)
-        turns = tuple(Turn(turn.role, text, turn.strategy) for turn, text in zip(plan.turns, said, strict=True))
-        return Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "seed", "", ""), plan.turns
-    number, seed = next((one for one in seeds if one[0] == plan.scenario_id), seeds[0])
-    turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
-    dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, seed.description, turns, (), "seed", "", "")
-    return dialogue, seed_plan(number, seed, recipe.catalogue, recipe.config.language).turns
-
-
-def try_templates(recipe: Recipe) -> None:
-    """Renders requests of each kind, so that a template that cannot be rendered is known before anything is paid for.
-
-    They are of the first, the middle and the last dialogue, and in each of the first, the middle and the last scene, with controls and
-    without: what a template says only of others is not tried.
-
-    Raises:
-        InputError: for such a template, and for a plan that cannot be drawn.
-    """
-    for plan in some_plans(recipe.config, recipe.catalogue):
-        self_chat.messages(recipe, plan)
-        found = rewriting.scenes(*stand_in(plan, recipe), recipe.language)
-        controlled = [scene for scene in found if scene.planned.controls] or found
-        for scene in {one.place: one for one in (*ends(found), *ends(controlled))}.values():
-            for kind in rewritings(controls=scene in controlled):
-                rewriting.messages(recipe, kind, scene)
-    recipe.prompts.render("repair", violations=["what is wrong"])
+        written = turns * TOKENS_A_TURN if kind == SELF_CHAT else TOKENS_A_VARIANT * (3 if kind == CROSSED else 1)
+        return *assumed(sizes, written), float(kind.times), False
 
 
 def kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:
     """The kinds of rewriting requests of a turn; where rules go first, at most these."""
     kinds = rewritings(turn.controls) if turn.role == "helper" else ()
     yield from (one for one in kinds if one != NEAR_APATHETIC or config.near_apathetic != "rules")
+
+
+def kinds_of_plan(plan: Plan, config: Configuration) -> Iterator[Kind]:
+    """The kinds of all that is asked of an item, each as often as there are things that it is asked about."""
+    yield SELF_CHAT
+    for turn in plan.turns:
+        yield from kinds_of(turn, config)
+    for _ in range(plan.crosses):
+        yield from CROSSING
 
 
 def assumed(sizes: Sequence[int], written: float) -> tuple[list[float], float]:

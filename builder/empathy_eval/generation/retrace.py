@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar, cast
 
@@ -22,9 +22,10 @@ from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer, weig
 from empathy_eval.completions.requests import About, Completion, Flaw, Request
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.endpoints import ModelConfig
-from empathy_eval.design.kinds import KINDS, SCORE
+from empathy_eval.design.kinds import KINDS, SCORE, SELF_CHAT
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.generation.crosser import Crosser
 from empathy_eval.generation.items import Workshop
 from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
@@ -117,9 +118,12 @@ class Retracer:
         if there is None or (outcome.dialogue and outcome.dialogue.turns == there.turns) or not _planned(there, plan, self.recipe):
             return Trace(outcome, asker.told(), outcome.dialogue)
         # The replay ends where an answer is missing, or tells another dialogue; with the right one at hand it goes on behind that.
-        asker.forget_variants()
+        asker.forget_turns()
+        makers = asker, self.recipe, (), ItemTrail()
         with contextlib.suppress(NoAnswer):
-            await Rewriter(asker, self.recipe, (), ItemTrail()).pairs(there, plan.turns)
+            await Rewriter(*makers).pairs(there, plan.turns)
+        with contextlib.suppress(NoAnswer):
+            await Crosser(*makers).items(there, plan)
         return Trace(outcome, asker.told(), there)
 
 
@@ -144,7 +148,7 @@ class _Listener(Asker):
         """The completion of a request, from the ledger."""
         about = request.about
         before = [one for one in self._steps.values() if (one.request.about, one.request.sample) == (about, request.sample)]
-        step = Step(request, None, "unanswered", repair=bool(before) and about.kind != SCORE.name)
+        step = Step(request, None, "unanswered", repair=about.kind != SCORE.name and _goes_on(request, before))
         self._steps.setdefault((about, request.key), step)
         found = await super().complete(model, request)
         verdict: Verdict = "scored" if about.kind == SCORE.name else "not judged"
@@ -159,9 +163,9 @@ class _Listener(Asker):
         self._steps[place] = replace(self._steps[place], verdict="refused" if flaws else "taken", flaws=flaws)
         return verdict
 
-    def forget_variants(self) -> None:
+    def forget_turns(self) -> None:
         """Leaves what is known of the dialogue itself."""
-        self._steps = {place: step for place, step in self._steps.items() if not KINDS[place[0].kind].variant}
+        self._steps = {place: step for place, step in self._steps.items() if place[0].kind in (SELF_CHAT.name, SCORE.name)}
 
     def told(self) -> tuple[Step, ...]:
         """The requests by turn, kind and sample; scores of a turn come last."""
@@ -171,6 +175,14 @@ class _Listener(Asker):
             return -1 if about.turn is None else about.turn, ORDER[about.kind], one.request.sample, one.repair
 
         return tuple(sorted(self._steps.values(), key=place))
+
+
+def _goes_on(request: Request, before: Sequence[Step]) -> bool:
+    """Whether a request shows a bad answer to one that was asked before; of some kinds there are several about the same."""
+    if KINDS[request.about.kind].times == 1:
+        return bool(before)
+    said = len(request.body.get("messages", ()))
+    return any(said > len(one.request.body.get("messages", ())) for one in before)
 
 
 class _Unpaid:

@@ -24,6 +24,7 @@ class Summary:
     refused: Counter[str] = field(default_factory=Counter)
     pairs: int = 0
     controls: int = 0
+    crossed: int = 0
     usage: dict[str, Counter[str]] = field(default_factory=dict)
     missing: list[str] = field(default_factory=list)
     # What its items are called.
@@ -39,6 +40,7 @@ class Summary:
         self.status[outcome.status] += 1
         self.pairs += len(outcome.pairs)
         self.controls += sum(pair.near_empathetic is not None for pair in outcome.pairs)
+        self.crossed += len(outcome.crossed)
         if outcome.status == "missing":
             self.missing.append(f"{outcome.dialogue_id}: {outcome.reasons[0]}")
         else:
@@ -55,6 +57,7 @@ class Summary:
             **{status: self.status[status] for status in STATUSES},
             "pairs": self.pairs,
             "controls": self.controls,
+            **({"crossed": self.crossed} if self.crossed else {}),
             "rejected_by_reason": dict(sorted(self.reasons.items())),
             "failed_for_good": dict(sorted(self.failed.items())),
             "samples_refused": dict(sorted(self.refused.items())),
@@ -63,7 +66,8 @@ class Summary:
 
     def __str__(self) -> str:
         lines = [f"{self.total} planned: " + ", ".join(f"{self.status[name]} {name}" for name in STATUSES)]
-        lines.append(f"{self.pairs} pairs, {self.controls} with controls")
+        crossed = f", {self.crossed} crossed items" if self.crossed else ""
+        lines.append(f"{self.pairs} pairs, {self.controls} with controls{crossed}")
         return "\n".join(lines + self.closing_lines("failed for good"))
 
     def closing_lines(self, failed: str) -> list[str]:

@@ -19,7 +19,7 @@ Stopped = Callable[[], EmpathyEvalError | None]
 
 
 def make_models(recipe: Recipe, budget: Budget, stopped: Stopped = lambda: None) -> dict[str, Model]:
-    """The models of a recipe by what they are for: ``self_chat``, ``near``, ``far``, and ``toxicity``, which scores texts, if it is to.
+    """The models of a recipe by what they are for: those of its configuration, and ``toxicity``, which scores texts, if it is to.
 
     Raises:
         InputError: if a model of one's own or the scorer cannot be had.

@@ -97,12 +97,12 @@ def _of_bytes(path: Path | None) -> set[str]:
 
 def _changed(header: Mapping[str, Any], recipe: Recipe, scenarios: Path | None) -> Iterator[str]:
     """What hashes tell to be another here."""
-    schemas = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in KINDS.values())}
+    schemas = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in recipe.kinds)}
     here = {
-        "templates": dict(recipe.prompts.hashes),
+        "templates": recipe.templates,
         "schemas": schemas,
         "rules": recipe.language.hashes,
-        "scenario_files": dict(recipe.catalogue.files),
+        "scenario_files": recipe.scenario_files,
     }
     files = {("scenario_files", name): (scenarios or data_folder("scenarios")) / name for name in recipe.catalogue.files}
     files |= {("rules", f"{name}.yaml"): Path(one.where) for name, one in recipe.language.rules.items()}

@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from empathy_eval.base.text import edit_ratio, overlap, words
 from empathy_eval.completions.answer_text import LONGEST
+from empathy_eval.design.crossed import changed_words
 from empathy_eval.design.kinds import Kind
 from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks import dialogue as dialogue_checks
 from empathy_eval.generation.checks import safety
-from empathy_eval.generation.outcomes import Dialogue
+from empathy_eval.generation.checks.crossed import Bounds
+from empathy_eval.generation.outcomes import Crossed, Dialogue
 from empathy_eval.releases.showing.shown import Figure
 
 # Figures are told to so many places.
@@ -24,6 +26,21 @@ def variant_figures(kind: Kind, reference: str, text: str, score: float | None, 
     if max(len(reference), len(text)) > LONGEST:
         return ()
     return tuple(_variant(kind, reference, text, score, recipe, flags))
+
+
+def crossed_figures(item: Crossed, said: str, recipe: Recipe) -> tuple[Figure, ...]:
+    """The figures of a crossed item, where ``said`` is what its twin changes; none of texts that are longer than any that is looked at."""
+    if max(len(one) for one in (said, item.twin, item.reply_1, item.reply_2)) > LONGEST:
+        return ()
+    limits, code = recipe.config.checks, recipe.language.code
+    bounds, changed, count = Bounds.of(item.reply_1, limits, code), changed_words(said, item.twin, code), len(words(item.reply_2, code))
+    share = overlap(item.reply_1, item.reply_2, code)
+    least, most = bounds.changed_least, bounds.changed_most
+    return (
+        Figure("changed words", changed, f"{least} to {most}", least <= changed <= most),
+        Figure("words of reply_2", count, f"{bounds.least} to {bounds.most}", bounds.least <= count <= bounds.most),
+        Figure("overlap of the replies", round(share, PLACES), f"at most {limits.overlap_at_most:g}", share <= limits.overlap_at_most),
+    )
 
 
 def flags_at(dialogue: Dialogue, turn: int, language: Language) -> tuple[str, ...]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.contrasts import PAIR_VARIANTS
-from empathy_eval.design.kinds import KINDS, SCORE
+from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, SCORE
 from empathy_eval.design.planning import Plan
 from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.retrace import Known, Trace
@@ -22,6 +22,7 @@ from empathy_eval.releases.showing.sources import Source
 from empathy_eval.releases.showing.texts import Texts
 
 NO_LEDGER = "answers, refusals and repairs are in the ledger of the build, which is not here: give it with --ledger"
+CROSSED_KINDS = frozenset(one.name for one in CROSSING)
 NO_REVIEWS = "what single raters said is in the record of review import: give it with --reviews"
 
 
@@ -71,6 +72,7 @@ class Look:
         trace = self.trace(outcome, plan, refused)
         told = outcome or (trace.outcome if trace else None)
         dialogue = (outcome and outcome.dialogue) or (trace.dialogue if trace else None)
+        place = place if place.item is None else _of_item(place, told)
         if place.turn is not None:
             self._turn(place, len(dialogue.turns) if dialogue else len(plan.turns) if plan else None)
         asked = asked_of(trace, rows, told, refused, self.again)
@@ -84,7 +86,7 @@ class Look:
             _texts(texts, place),
             tuple(texts.refused(place.turn, place.kind)) if texts else (),
             tuple(one for one in asked if _about(one, place)),
-            self._said(place),
+            self._said(place) if place.item is None else {},
             tuple(self._notes(place, outcome, rows)),
         )
 
@@ -95,6 +97,8 @@ class Look:
             names["self_chat"] = outcome.dialogue.model
             for pair in outcome.pairs:
                 names |= {"far": pair.empathetic.model} | ({} if pair.apathetic.method == "rules" else {"near": pair.apathetic.model})
+            for item in outcome.crossed:
+                names |= {CROSSED.role: item.writer, CROSSED_CHECK.role: item.judge} if item.writer and item.judge else {}
         retracer = self.again.retracer(self.ledger, self.source.header.get("toxicity_weights"), names)
         return retracer.trace(plan, Known(outcome.dialogue if outcome else None, refused)) if retracer and plan else None
 
@@ -127,7 +131,9 @@ class Look:
         if told and told.dialogue and place.turn is not None and place.turn < len(told.dialogue.turns):
             if place.kind and not place.key and told.dialogue.turns[place.turn].role != "helper":
                 yield "a seeker speaks there: only the turns of the helper have variants"
-            yield from _left_out_pair(told, place.turn)
+            yield from _left_out_pair(told, place.turn) if place.item is None else ()
+            lost = (one for one in told.failures if (one.turn, one.kind, one.final) == (place.turn, CROSSED.name, True))
+            yield from (f"its crossed item is left out: {', '.join(one.reasons)}" for one in lost)
 
     def _said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
         found = self.source.said(place)
@@ -153,12 +159,25 @@ class Look:
             yield f"each pair is shown by its id, such as {place.dialogue_id}-t{outcome.pairs[0].turn:02d}: there are {names}"
 
 
+def _of_item(place: Place, told: Outcome | None) -> Place:
+    """The place of a crossed item, with the turn that it is of.
+
+    Raises:
+        InputError: if the dialogue has no such item.
+    """
+    there = {one.crossed_id: one.turn for one in told.crossed} if told else {}
+    if place.name not in there:
+        fix = f"name one of {', '.join(there)}" if there else f"see {place.dialogue_id}, and the turn that it was asked for"
+        raise input_error("ID", f'"{place.name}" is not there: {place.dialogue_id} has {len(there)} crossed items', fix)
+    return replace(place, turn=there[place.name])
+
+
 def _left_out_pair(told: Outcome, turn: int) -> Iterator[str]:
     """Why a helper turn has no pair, or one without controls: what was refused for good, or of a release what has no text that passed."""
     if told.dialogue is None or told.dialogue.turns[turn].role != "helper":
         return
     pair = next((one for one in told.pairs if one.turn == turn), None)
-    failed = {one.kind: ", ".join(one.reasons) for one in told.failures if one.turn == turn and one.final}
+    failed = {one.kind: ", ".join(one.reasons) for one in told.failures if one.turn == turn and one.final and KINDS[one.kind].variant}
     if pair is None and not failed:
         mine = [one for one in told.candidates if one.turn == turn]
         for kind in (VARIANTS[name] for name in PAIR_VARIANTS):
@@ -178,7 +197,10 @@ def _texts(texts: Texts | None, place: Place) -> tuple[Text, ...]:
         return ()
     if place.turn is None:
         return texts.whole()
-    return (texts.turn(place.turn), *texts.variants(place.turn, place.kind if place.kind in VARIANTS.values() else None))
+    if place.item is not None or place.kind in CROSSED_KINDS:
+        return (*texts.crossed(place.turn),)
+    variants = texts.variants(place.turn, place.kind if place.kind in VARIANTS.values() else None)
+    return (texts.turn(place.turn), *variants, *(texts.crossed(place.turn) if place.kind is None else ()))
 
 
 def _about(asked: Asked, place: Place) -> bool:
@@ -187,4 +209,6 @@ def _about(asked: Asked, place: Place) -> bool:
         return asked.key == place.key
     if place.turn is None:
         return asked.turn is None
+    if place.item is not None:
+        return asked.turn == place.turn and asked.kind in CROSSED_KINDS
     return asked.turn == place.turn and place.kind in (None, asked.kind) and asked.kind != SCORE.name

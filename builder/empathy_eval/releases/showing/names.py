@@ -11,25 +11,31 @@ from empathy_eval.base.hashing import SCHEME
 from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.kinds import KINDS
 
-NAME = re.compile(r"(\d{3}-(?:seed|\d{5,9}))(?:-t(\d{2,4}))?(?:/([a-z_]+))?")
+NAME = re.compile(r"(\d{3}-(?:seed|\d{5,9}))(?:-t(\d{2,4}))?(?:-x([1-9]\d{0,3}))?(?:/([a-z_]+))?")
 KEY = re.compile(rf"(?:{SCHEME}-)?([0-9a-f]{{8,64}})")
 VARIANTS = {one.variant: one.name for one in KINDS.values() if one.variant}
-FORMS = "a dialogue (017-00042), a pair or a turn (017-00042-t05), a variant (017-00042-t05/empathetic), or 8 hex digits of a key or more"
+FORMS = (
+    "a dialogue (017-00042), a pair or a turn (017-00042-t05), a variant (017-00042-t05/empathetic), a crossed item (017-00042-x1), or "
+    "8 hex digits of a key or more"
+)
 NEAREST = 5
 
 
 @dataclass(frozen=True)
 class Place:
-    """What is asked for: a dialogue, a turn of it, one kind of request there, or one request."""
+    """What is asked for: a dialogue, a turn of it, one kind of request there, one request, or a crossed item by its number."""
 
     dialogue_id: str
     turn: int | None = None
     kind: str | None = None
     key: str | None = None
+    item: int | None = None
 
     @property
     def name(self) -> str:
-        """The id of the pair or the turn, or that of the dialogue."""
+        """The id of the crossed item, of the pair or the turn, or that of the dialogue."""
+        if self.item is not None:
+            return f"{self.dialogue_id}-x{self.item}"
         return self.dialogue_id if self.turn is None else pair_id(self.dialogue_id, self.turn)
 
 
@@ -44,11 +50,13 @@ def place_of(name: str) -> Place | str:
     found = NAME.fullmatch(name)
     if not found:
         raise input_error("ID", f'"{name[:100]}" is no id', f"name {FORMS}")
-    dialogue_id, turn, variant = found.groups()
+    dialogue_id, turn, item, variant = found.groups()
+    if item and (turn or variant):
+        raise input_error("ID", f'"{name[:100]}" is no id', f"name {FORMS}")
     kind = VARIANTS.get(variant, variant)
     if variant and (kind not in VARIANTS.values() or turn is None):
         raise input_error("ID", f'"{name[:100]}" names no variant of a pair', f"name one of these: {', '.join(VARIANTS)}")
-    return Place(dialogue_id, None if turn is None else int(turn), kind)
+    return Place(dialogue_id, None if turn is None else int(turn), kind, item=int(item) if item else None)
 
 
 def unknown(name: str, source: str, there: Iterable[str]) -> InputError:

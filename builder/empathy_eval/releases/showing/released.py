@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,9 +17,10 @@ from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
 from empathy_eval.base.text import ENGLISH, edit_ratio, overlap
 from empathy_eval.completions.answer_text import LONGEST
 from empathy_eval.design.contrasts import CONTROLS
-from empathy_eval.design.dataset import CANDIDATES, COLUMNS, OPTIONAL, PROVENANCE, column, file_of, parts_of, read_manifest, split_of
+from empathy_eval.design.dataset import CANDIDATES, JUDGED, PROVENANCE, column, configs_of, file_of, parts_of, read_manifest, split_of
+from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.generation.outcomes import Candidate, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.generation.outcomes import Candidate, Crossed, Dialogue, Outcome, Pair, Turn, Variant
 from empathy_eval.releases.showing.names import VARIANTS, Place
 
 ITEMS = "report/items.parquet"
@@ -67,7 +69,7 @@ class Released:
     def _rows(self, config: str, name: str, value: str) -> list[TableRow]:
         """The rows of a config about a dialogue or a pair, each valid."""
         path = file_of(self._folder, config, split_of(value.partition("-t")[0]))
-        rows = rows_where(path, pa.schema([COLUMNS[config].field(name)]), name, value)
+        rows = rows_where(path, pa.schema([configs_of([config])[config].field(name)]), name, value)
         for row in rows:
             check(row, f"{config}_row", f"{path}: {value}")
         return rows
@@ -91,7 +93,16 @@ class Released:
         )  # fmt: skip
         controls = {one["pair_id"]: one for one in self._rows("controls", "dialogue_id", dialogue_id)}
         pairs = [self._pair({**one, **controls.get(one["pair_id"], {})}, made) for one in self._rows("pairs", "dialogue_id", dialogue_id)]
-        return Outcome(dialogue_id, row["scenario_id"], "accepted", (), dialogue, tuple(pairs), (), tuple(self._candidates(dialogue_id)))
+        return Outcome(
+            dialogue_id, row["scenario_id"], "accepted", (), dialogue, tuple(pairs), (), tuple(self._candidates(dialogue_id)),
+            crossed=tuple(self._crossed(dialogue_id)),
+        )  # fmt: skip
+
+    def _crossed(self, dialogue_id: str) -> Iterator[Crossed]:
+        """The crossed items of a dialogue, where the release has some."""
+        for row in self._rows(CROSSED.name, "dialogue_id", dialogue_id) if CROSSED.name in self.header["counts"] else ():
+            told = {one.name: row[one.name] for one in fields(Crossed) if one.name in row}
+            yield Crossed(**{**told, "twin": row["context_2"][-1]["text"], "request_keys": tuple(row["request_keys"])})
 
     def outcomes(self) -> Iterator[Outcome]:
         """All dialogues, without their pairs: only texts that were not released are told of them."""
@@ -147,12 +158,12 @@ class Released:
     def said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
         """Rows of annotations, comparisons and strategies, scores by metric, and how difficult a pair is for words alone."""
         found = dict[str, list[TableRow]]()
-        for config in [one for one in OPTIONAL if one in self.header["counts"]]:
+        for config in [one for one in JUDGED if one in self.header["counts"]]:
             path = file_of(self._folder, config, split_of(place.dialogue_id))
             if place.turn is not None:
-                found[config] = rows_where(path, OPTIONAL[config], "pair_id", place.name)
+                found[config] = rows_where(path, JUDGED[config], "pair_id", place.name)
             elif config == "annotations":
-                found[config] = [one for one in rows_where(path, OPTIONAL[config], "dialogue_id", place.name) if one["pair_id"] is None]
+                found[config] = [one for one in rows_where(path, JUDGED[config], "dialogue_id", place.name) if one["pair_id"] is None]
         if place.turn is not None:
             found["scores"] = self._beside(ITEMS, "pair_id", place.name)
             rows = self._rows("pairs", "pair_id", place.name)
@@ -165,6 +176,7 @@ class Released:
         for row in self._beside("provenance.parquet", "request_key", prefix, begins=True):
             turn = None if row["pair_id"] is None else _parts(row, self._folder / "provenance.parquet")[1]
             kind = "self_chat" if row["what"] == "dialogue" else VARIANTS.get(row["what"], row["what"])
+            kind = CROSSED_CHECK.name if row["method"] == "judge" else kind
             found[row["request_key"]] = Place(row["dialogue_id"], turn, kind, row["request_key"])
         return list(found.values())[:2]
 

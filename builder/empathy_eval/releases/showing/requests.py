@@ -16,7 +16,7 @@ from empathy_eval.generation.retrace import Step, Trace
 from empathy_eval.releases.showing.again import Again
 from empathy_eval.releases.showing.figures import flags_at, variant_figures
 from empathy_eval.releases.showing.shown import Asked, Figure
-from empathy_eval.releases.showing.sources import keys_of
+from empathy_eval.releases.showing.sources import checks_of, keys_of
 
 JUDGED = {one.name for one in JUDGING}
 NOT_THE_SAME = "the request is not what it was: its key was {}, and is {} as it is rendered here"
@@ -73,8 +73,9 @@ def asked_of(
     taken, steps = keys_of(outcome) if outcome else {}, trace.steps if trace else ()
     found = [_stepped(step, taken, again) for step in steps]
     known, beside = {one.key for one in found}, list[Asked]()
+    mine = {*taken.values(), *(checks_of(outcome) if outcome else ())}
     for row in (one for one in rows if one.key not in known):
-        asked = _beside(row, set(taken.values()), refused)
+        asked = _beside(row, mine, refused)
         same = _sample_of(row, steps, again.recipe)
         beside.append(replace(asked, body=same.body, endpoint=same.endpoint, sample=same.sample, repair=False, note="") if same else asked)
     return [_with_figures(one, trace, again.recipe) for one in found + beside]

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.design.dataset import MANIFEST
-from empathy_eval.design.kinds import SELF_CHAT
+from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, SELF_CHAT
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, read_build
 from empathy_eval.generation.outcomes import VARIANTS, Outcome
 from empathy_eval.releases.showing.names import VARIANTS as KIND_OF
@@ -136,7 +136,7 @@ class Built:
 
     def keyed(self, prefix: str) -> list[Place]:
         """Those of texts that were taken and of answers that were not."""
-        return [place for one in self._read(f'"request_key":"{prefix}'.encode()) for place in places(one, prefix)][:2]
+        return [place for one in self._read(f'"{prefix}'.encode()) for place in places(one, prefix)][:2]
 
 
 def places(outcome: Outcome, prefix: str) -> Iterator[Place]:
@@ -145,6 +145,7 @@ def places(outcome: Outcome, prefix: str) -> Iterator[Place]:
     found = {key: Place(outcome.dialogue_id, turn, kind, key) for (kind, turn), key in keys.items()}
     failed = [(one, one.request_key) for one in outcome.failures if one.request_key]
     found |= {key: Place(outcome.dialogue_id, one.turn, one.kind, key) for one, key in failed}
+    found |= {key: Place(outcome.dialogue_id, turn, CROSSED_CHECK.name, key) for key, turn in checks_of(outcome).items()}
     return (place for key, place in found.items() if key.startswith(prefix))
 
 
@@ -157,4 +158,12 @@ def keys_of(outcome: Outcome) -> dict[tuple[str, int | None], str | None]:
         for variant in VARIANTS:
             if made := getattr(pair, variant):
                 found[KIND_OF[variant], pair.turn] = made.request_key
+    for item in outcome.crossed:
+        if item.request_keys:
+            found[CROSSED.name, item.turn] = item.request_keys[0]
     return found
+
+
+def checks_of(outcome: Outcome) -> dict[str, int]:
+    """The keys of the requests in which judges told the replies of crossed items apart, each with the turn of its item."""
+    return {key: item.turn for item in outcome.crossed for key in item.request_keys[1:]}

@@ -12,11 +12,13 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.marker_edits import rules_applied
 from empathy_eval.generation.outcomes import VARIANTS, Dialogue, Outcome, Pair, Variant
 from empathy_eval.generation.retrace import Trace
-from empathy_eval.releases.showing.figures import dialogue_figures, flags_at, helper_figures, variant_figures
+from empathy_eval.releases.showing.figures import crossed_figures, dialogue_figures, flags_at, helper_figures, variant_figures
 from empathy_eval.releases.showing.names import VARIANTS as KIND_OF
 from empathy_eval.releases.showing.shown import Figure, Text
 
 SEED = "a seed: {}{} of the scenario's file; nobody was asked in this build"
+
+CURATED = SEED.format("a crossed item", "")
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,18 @@ class Texts:
         edits = rules_applied(reference, self.recipe.config.checks.edit_ratio_below, self.recipe.language)
         told = "; ".join(f'{rule}: "{marker}" became "{new}"' for rule, marker, new in edits)
         return f"made by rules/apathetic.yaml, nothing was asked: {told or 'by rules that are others here'}"
+
+    def crossed(self, place: int) -> Iterator[Text]:
+        """The crossed item of a turn: the twin of what the seeker says before it, both replies, and what tells them apart."""
+        for item in (one for one in self.outcome.crossed if one.turn == place):
+            key, model = (item.request_keys or (None,))[0], item.writer
+            how = CURATED if item.source == "seed" else f"written by {item.writer}; {item.judge} told the replies apart, each context twice"
+            figures = crossed_figures(item, self.dialogue.turns[place - 1].text, self.recipe) if self.recipe and key else ()
+            instead = f"what the seeker says instead in context 2; {how}"
+            yield Text(f"{item.crossed_id} twin", item.twin, instead, model=model, request_key=key)
+            yield Text(f"{item.crossed_id} reply_1", item.reply_1, CURATED if item.source == "seed" else "the turn of the dialogue")
+            yield Text(f"{item.crossed_id} reply_2", item.reply_2, how, model=model, request_key=key, figures=figures)
+            yield Text(f"{item.crossed_id} reason", item.reason, how)
 
     def refused(self, place: int | None, kind: str | None) -> Iterator[Text]:
         """The texts that reached the checks and are not among those of the dialogue, or of a turn of it."""

@@ -1,0 +1,161 @@
+"""Crossed items of a model's dialogue: one model writes the twin of a context and the reply for it, another must tell the replies apart."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from empathy_eval.base.hashing import derived_random
+from empathy_eval.completions.asker import Answer, settled
+from empathy_eval.completions.requests import Failure, Flaw
+from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK
+from empathy_eval.design.planning import Plan
+from empathy_eval.design.prompts import Message
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.generation.checks.crossed import Bounds, Twins, wrong_with
+from empathy_eval.generation.crossing import Curator, after, twin_of
+from empathy_eval.generation.outcomes import Crossed, Dialogue, Scene, Turn
+from empathy_eval.generation.rewriting import scenes
+
+# Curated items that a request shows.
+EXAMPLES = 3
+
+
+@dataclass(frozen=True)
+class Example:
+    """A curated item as a request shows it: what the seeker says last in one context, and all that differs in the other."""
+
+    before: str
+    twin: str
+    reply_1: str
+    reply_2: str
+    reason: str
+
+
+def examples(recipe: Recipe, scene: Scene) -> list[Example]:
+    """A few curated items of other scenarios, drawn for this item."""
+    catalogue = recipe.catalogue
+    seeds = {one.number: one.seed.turns for one in catalogue.scenarios if one.seed and one.number != scene.scenario_id}
+    found = [(turns, item) for number, turns in seeds.items() for item in catalogue.crossed.get(number, ())]
+    drawn = derived_random(recipe.config.seed, "crossed examples", scene.dialogue_id, scene.place).sample(found, min(EXAMPLES, len(found)))
+    return [Example(turns[one.turn - 1].text, one.twin, one.reply_1, one.reply_2, one.reason) for turns, one in drawn]
+
+
+def messages(recipe: Recipe, scene: Scene) -> list[Message]:
+    """The request for a twin and its reply. Of all who write, this one alone sees both contexts and both replies: it makes the second."""
+    return recipe.prompts.render(
+        CROSSED.name,
+        taxonomy=recipe.catalogue.taxonomy,
+        context=scene.context,
+        reference=scene.reference.text,
+        strategy=scene.reference.strategy,
+        limits=recipe.config.checks,
+        bounds=Bounds.of(scene.reference.text, recipe.config.checks, scene.language),
+        examples=examples(recipe, scene),
+    )
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One context with both replies, as a judge is shown them, and the letter of its own."""
+
+    context: tuple[Turn, ...]
+    reply_a: str
+    reply_b: str
+    own: str
+
+    def messages(self, recipe: Recipe) -> list[Message]:
+        """The request of a judge, which tells nothing of the other context."""
+        return recipe.prompts.render(CROSSED_CHECK.name, context=self.context, reply_a=self.reply_a, reply_b=self.reply_b)
+
+
+def trials(scene: Scene, twin: str, reply: str) -> list[Trial]:
+    """Each context with its own reply first, then with it last: those of the given context, then those of its twin."""
+    reference = scene.reference.text
+    asked = [(scene.context, reference, reply), (after(scene.context, twin), reply, reference)]
+    return [
+        Trial(context, *pair, letter)
+        for context, own, other in asked
+        for pair, letter in (((own, other), "A"), ((other, own), "B"))
+    ]  # fmt: skip
+
+
+class Crosser(Curator):
+    """Makes the crossed items of a dialogue, a seed's of curated ones; what is not taken on the way is in the trail."""
+
+    async def items(self, dialogue: Dialogue, plan: Plan) -> tuple[Crossed, ...]:
+        """Those that passed, at the first of the planned places that no crisis language comes before.
+
+        Raises:
+            NoAnswer: if a model did not answer; all other requests have been answered by then.
+        """
+        if dialogue.source == "seed":
+            return await super().items(dialogue, plan)
+        found, refused = places(dialogue, plan, self.recipe)
+        self.trail.failures += [(1, Failure(CROSSED.name, place, ("crisis",), final=True)) for place in refused]
+        made = await settled(*(self._item(scene, number) for number, scene in enumerate(found, 1)))
+        return tuple(one for one in made if one is not None)
+
+    async def _item(self, scene: Scene, number: int) -> Crossed | None:
+        async def judge(value: Any) -> tuple[dict[str, str], list[Answer[str]]] | list[Flaw]:
+            said = {name: value[name].strip() for name in ("twin", "reply", "reason")}
+            flaws = await self._flaws(scene, said)
+            checked = [] if flaws else await self._read(scene, said["twin"], said["reply"])
+            return flaws or _told_apart(scene, said, checked)
+
+        answer = await self.asker.ask(scene.about(CROSSED), messages(self.recipe, scene), judge, self.trail)
+        if answer is None:
+            return None
+        said, checked = answer.value
+        keys = (answer.request_key, *(one.request_key for one in checked))
+        texts = (said["twin"], scene.reference.text, said["reply"], said["reason"])
+        return Crossed(f"{scene.dialogue_id}-x{number}", scene.place, *texts, "model", answer.model, checked[0].model, keys)
+
+    async def _flaws(self, scene: Scene, said: dict[str, str]) -> list[Flaw]:
+        """What is wrong with an answer before anybody reads it."""
+        twins = Twins(scene.context[-1].text, scene.reference.text, said["twin"], said["reply"])
+        found = [*wrong_with(twins, self.recipe.config.checks, self.recipe.language)]
+        if not said["reason"]:
+            found.append(Flaw("no_reason", "the reason is empty; say in one sentence what the seeker needs in each of the two moments"))
+        return found + await self.reply_flaws(said["reply"], (scene, twin_of(scene, said["twin"], self.recipe)))
+
+    async def _read(self, scene: Scene, twin: str, reply: str) -> list[Answer[str] | None]:
+        """What a judge chooses in each trial."""
+
+        async def chosen(value: Any) -> str:
+            return str(value["choice"])
+
+        about = scene.about(CROSSED_CHECK)
+        asked = (one.messages(self.recipe) for one in trials(scene, twin, reply))
+        return await settled(*(self.asker.ask(about, said, chosen, self.trail) for said in asked))
+
+
+def places(dialogue: Dialogue, plan: Plan, recipe: Recipe) -> tuple[list[Scene], list[int]]:
+    """The scenes that crossed items are asked for, and the planned places in whose stead there is none: crisis language comes before."""
+    if not plan.crosses:
+        return [], []
+    known = {scene.place: scene for scene in scenes(dialogue, plan.turns, recipe.language)}
+    calm = [known[place] for place in plan.crossed if not known[place].flags]
+    refused = [place for place in plan.crossed if known[place].flags]
+    return calm[: plan.crosses], refused[: max(0, plan.crosses - len(calm))]
+
+
+def _told_apart(
+    scene: Scene, said: dict[str, str], read: Sequence[Answer[str] | None]
+) -> tuple[dict[str, str], list[Answer[str]]] | list[Flaw]:
+    """The item with what was answered of it, if each choice fell on the own reply."""
+    answers = [one for one in read if one is not None]
+    if len(answers) < len(read):
+        return [Flaw("not_judged", f"{len(read) - len(answers)} of {len(read)} readings brought no choice; write it in another way")]
+    wanted = [one.own for one in trials(scene, said["twin"], said["reply"])]
+    right = [answer.value == own for answer, own in zip(answers, wanted, strict=True)]
+    if all(right):
+        return said, answers
+    half = len(right) // 2
+    first, second = (half - sum(part) for part in (right[:half], right[half:]))
+    what = (
+        f"who read one moment with both replies chose the wrong one {first + second} of {len(right)} times: {first} of {half} in the first "
+        f"moment, {second} of {half} in the second; let the need turn further, and let each reply pass the other moment by more plainly"
+    )
+    return [Flaw("not_told_apart", what)]
