@@ -22,7 +22,9 @@ DIFFICULTY = "difficulty"
 # How the variants of a pair are made what they are; null where that was not planned, and releases of before do not have them.
 WAYS = ("apathetic_manner", "empathetic_device")
 FAR_WAY = "far_apathetic_manner"
-NULLABLE = {DIFFICULTY, *WAYS, FAR_WAY}
+# Curated crossed items have neither.
+MADE_BY = ("writer", "judge")
+NULLABLE = {DIFFICULTY, *WAYS, FAR_WAY, *MADE_BY}
 
 
 UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
@@ -68,8 +70,15 @@ COLUMNS = {
 _JUDGED = [("teacher", TEXT), ("rubric", TEXT), ("rubric_hash", TEXT)]
 
 
+_CROSSED = [
+    ("crossed_id", TEXT), ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("turn", pa.int64()),
+    *((name, pa.list_(UTTERANCE)) for name in ("context_1", "context_2")), ("reply_1", TEXT), ("reply_2", TEXT), ("reason", TEXT),
+    ("source", TEXT), *((name, TEXT) for name in MADE_BY), ("request_keys", FLAGS),
+]  # fmt: skip
+
+
 # What judges said: the configs of a release that was made with annotations, each where it has rows.
-OPTIONAL = {
+JUDGED = {
     "annotations": pa.schema(
         [("pair_id", TEXT), ("dialogue_id", TEXT), ("turn", pa.int64()), ("variant", TEXT), *_JUDGED, ("criterion", TEXT),
          ("sample", pa.int64()), ("value", pa.float64()), ("reason", TEXT), ("request_key", TEXT)]
@@ -86,8 +95,12 @@ OPTIONAL = {
 }  # fmt: skip
 
 
+# The configs that a release has where they have rows.
+OPTIONAL = {"crossed": pa.schema(_CROSSED), **JUDGED}
+
+
 def configs_of(counts: Collection[str]) -> dict[str, pa.Schema]:
-    """The configs of a release with their columns, by what its manifest counts: those of every release, then what judges said."""
+    """The configs of a release with their columns, by what its manifest counts: those of every release, then those that not all have."""
     return COLUMNS | {config: columns for config, columns in OPTIONAL.items() if config in counts}
 
 
@@ -157,7 +170,7 @@ def cells(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPL
     for path in files_of(release_dir, config, splits):
         for batch in table_batches(path, [name]):
             nulls = batch.column(0).null_count and name not in NULLABLE
-            if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or nulls:
+            if not batch.schema.field(0).type.equals(configs_of([config])[config].field(name).type) or nulls:
                 raise input_error(path, f'the column "{name}" does not hold what the data contract says', WHOLE)
             yield from batch.column(0).to_pylist()
 
