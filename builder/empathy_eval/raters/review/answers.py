@@ -153,7 +153,9 @@ def _from_rows(path: Path, source: str) -> Answers:
 def _judgement(row: dict[str, str], filled: dict[str, str]) -> dict[str, Any]:
     said = {name: value for name, value in filled.items() if name in OF_KIND.get(row["kind"], set())}
     if "decision" in said:
-        said["decision"] = said["decision"].upper() if row["kind"] == "crossed" else said["decision"].lower()
+        said["decision"] = said["decision"].lower()
+        if row["kind"] == "crossed" and said["decision"] in ("a", "b"):
+            said["decision"] = said["decision"].upper()
     return {
         "item": row["item"],
         "kind": row["kind"],
