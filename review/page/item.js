@@ -1,16 +1,18 @@
-// An item: a reply with its scales, or a whole dialogue.
+// An item: a reply with its scales, two replies to choose from, or a whole dialogue.
 
 function showItem(item) {
   const { screen, at } = place;
-  const name = { training: "Practice", test: "Test", item: item.kind === "variant" ? "Reply" : "Dialogue" }[screen];
+  const name = { training: "Practice", test: "Test", item: KINDS[item.kind] }[screen];
   const hint = { training: "Rate it, then compare with our ratings.", test: "Our ratings come at the end.", item: item.scenario }[screen];
   const part = stamp(item.kind, { title: `${name} ${at + 1} of ${steps[screen].length}`, situation: item.situation, hint });
   slot(part, "flag").hidden = !item.flags?.includes("crisis");
-  const turns = item.kind === "variant" ? item.context : item.turns;
+  const turns = item.kind === "dialogue" ? item.turns : item.context;
   slot(part, "turns").append(...turns.map((turn, turnAt) => turnPart(turn, turnAt, item)));
   if (item.kind === "variant") {
     slot(part, "reply").textContent = item.text;
     piece(part, "context").hidden = !turns.length;
+  } else if (item.kind === "crossed") {
+    for (const name of ["reply_a", "reply_b"]) slot(part, name).textContent = item[name];
   }
   // The page speaks English, as the practice does; the texts of the sheet may not.
   if (screen === "item" && sheet.language) for (const text of part.querySelectorAll(".text")) text.lang = sheet.language;
@@ -152,7 +154,7 @@ function next() {
   if (!item) return ["welcome", "end"].includes(shown) || main.querySelector('[data-do="again"]') ? undefined : step(1);
   const open = missing(item, store.get(item.item));
   if (open.length) {
-    const words = open.map((name) => WORDS[name] ?? (name.includes("-") ? null : name)).filter(Boolean);
+    const words = open.map((name) => (item.kind === "crossed" ? "A or B" : WORDS[name]) ?? (name.includes("-") ? null : name)).filter(Boolean);
     const tags = open.length - words.length;
     if (tags) words.unshift(tags === 1 ? "one strategy" : `${tags} strategies`);
     const field = main.querySelector(`[name="${open[0]}"]`);

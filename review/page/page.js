@@ -119,7 +119,7 @@ const screens = {
     for (const [at, item] of sheet.items.entries()) {
       const state = finished(item) ? "finished" : store.get(item.item) ? "begun" : "open";
       const button = document.createElement("button");
-      Object.assign(button, { className: state, textContent: `${at + 1}. ${item.kind === "variant" ? "Reply" : "Dialogue"}: ${state}` });
+      Object.assign(button, { className: state, textContent: `${at + 1}. ${KINDS[item.kind]}: ${state}` });
       Object.assign(button.dataset, { do: "jump", at });
       const line = document.createElement("li");
       line.append(button);

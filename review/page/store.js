@@ -3,6 +3,7 @@
 
 const { sheet, training } = JSON.parse(document.getElementById("data").textContent);
 const SCALES = ["coherence", "helpfulness", "empathy"];
+const KINDS = { variant: "Reply", crossed: "Two replies", dialogue: "Dialogue" };
 const STRATEGIES = new Set(sheet.strategies.map((one) => one.name));
 const practice = (items, kind) => items.map((one, at) => ({ ...one, item: `${kind}-${at + 1}`, kind: "variant" }));
 const steps = { training: practice(training.training, "training"), test: practice(training.test, "test"), item: sheet.items };
@@ -99,6 +100,8 @@ function cleaned(item, raw) {
   if (item.kind === "variant") {
     for (const scale of SCALES) if ([1, 2, 3].includes(value[scale])) answer[scale] = value[scale];
     if (item.ratings && value.compared === true) answer.compared = true;
+  } else if (item.kind === "crossed") {
+    if (value.decision === "A" || value.decision === "B") answer.decision = value.decision;
   } else {
     if (value.decision === "keep" || value.decision === "remove") answer.decision = value.decision;
     answer.reason = text(value.reason);
@@ -124,6 +127,7 @@ function cleaned(item, raw) {
 function missing(item, answer) {
   if (item.kind === "variant") return SCALES.filter((scale) => !answer?.[scale]);
   const open = answer?.decision ? [] : ["decision"];
+  if (item.kind === "crossed") return open;
   if (answer?.decision === "remove") return answer.reason.trim() ? wrongWithout(answer) : [...wrongWithout(answer), "reason"];
   const judged = new Set((answer?.tags ?? []).map((tag) => tag.turn));
   return [...tagged(item).filter(([turn]) => !judged.has(turn)).map(([turn]) => `tag-${turn}`), ...wrongWithout(answer), ...open];

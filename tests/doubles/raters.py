@@ -21,6 +21,8 @@ def kind_and_cold(code: str, entry: dict[str, Any]) -> dict[str, Any]:
     """A rater who sees what is there: cold is cold, every dialogue is kept, every tag is right."""
     if entry["kind"] == "dialogue":
         return {"decision": "keep", "tags": [{"turn": int(turn), "right": True} for turn in entry["turns"]]}
+    if entry["kind"] == "crossed":
+        return {"decision": entry["fits"]}
     warm = 3 if entry["variant"].endswith("empathetic") else 1
     return {"coherence": 3, "helpfulness": warm, "empathy": warm}
 

@@ -23,14 +23,13 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.human_evaluation import fleiss_kappas, human_evaluation
 from empathy_eval.raters.review.record import (
     CRITERIA,
     content_hash,
     corrections,
     decision_rows,
     decisions,
-    fleiss_kappas,
-    human_evaluation,
     rating_rows,
     read_record,
 )

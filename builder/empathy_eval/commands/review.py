@@ -29,8 +29,8 @@ done with the ratings, stopping, help, consent) and papers/payment.md (the pay, 
 def review_export(release: str | Path, out: str | Path, *, progress: Callable[[str], None] = lambda rater: None, **design: int) -> Exported:
     """Writes a folder for each rater and the key into ``out``.
 
-    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``raters``, ``per_item``, ``seed`` and ``pack``, as
-    on the command line.
+    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``
+    and ``pack``, as on the command line.
     ``progress`` is told of each rater whose folder is written.
 
     Raises:
@@ -86,6 +86,10 @@ def _add_export(verbs: Any) -> None:
         "cells": ("0, with --pack 30", "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
         "rejected": (0, "texts that the checks rejected, each beside the variant that was taken, to audit the checks"),
         "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to see who looks; the key alone says which"),
+        "crossed": (
+            0,
+            "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)",
+        ),
         "raters": ("10, with --pack 12", "raters, named rater-01 and so on"),
         "per-item": (3, "raters for every dialogue and every single text"),
         "seed": (0, "another seed draws another sample"),
@@ -124,7 +128,7 @@ def _export(options: argparse.Namespace) -> int:
     from empathy_eval.raters.review.export import KEY
     from empathy_eval.raters.review.pack import design_of
 
-    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "seed", "pack")
+    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack")
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
     with tqdm(total=design_of(design).raters, unit="rater", desc="export", disable=None) as bar:
 
@@ -140,7 +144,8 @@ def _export(options: argparse.Namespace) -> int:
     for note in made.sample.notes:
         print(note)
     least, most = min(made.loads.values()), max(made.loads.values())
-    print(f"{made.sample.count('variant')} turns and {made.sample.count('dialogue')} dialogues for {len(made.loads)} raters")
+    crossed = f", {count} crossed items" if (count := made.sample.count("crossed")) else ""
+    print(f"{made.sample.count('variant')} turns and {made.sample.count('dialogue')} dialogues{crossed} for {len(made.loads)} raters")
     print(f"{least} to {most} items each" if least < most else f"{most} items each")
     print(f"send each folder of {options.out / 'raters'} to one person; {options.out / KEY} stays with you")
     if made.papers:
@@ -166,9 +171,9 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _facts(done: Imported) -> dict[str, Any]:
-    from empathy_eval.raters.review.record import corrections, decisions, planted_found
+    from empathy_eval.raters.review.record import corrections, crossed_rows, decisions, planted_found
 
-    judged = decisions(done.record)
+    judged, chosen = decisions(done.record), [one["rating"] for one in crossed_rows(done.record)]
     return {
         **{name: getattr(done, name) for name in ("new", "known", "replaced")},
         "returned": {rater: {"items": back, "of": of} for rater, (back, of) in done.returned.items()},
@@ -177,11 +182,12 @@ def _facts(done: Imported) -> dict[str, Any]:
         "removed": [one.to_json() for one in judged if one.removed],
         "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(done.record)}),
         "planted": {rater: {"found": found, "of": of} for rater, (found, of) in planted_found(done.record).items()},
+        **({"crossed": {"choices": len(chosen), "fitting": sum(chosen)}} if chosen else {}),
     }
 
 
 def _told(done: Imported, record: Path) -> str:
-    from empathy_eval.raters.review.record import TABLES, table_path
+    from empathy_eval.raters.review.record import table_path, tables_of
 
     facts = _facts(done)
     lines = [f"{done.new} new judgements, {done.known} known already, {done.replaced} replaced: {facts['judgements']} in {record}"]
@@ -190,8 +196,10 @@ def _told(done: Imported, record: Path) -> str:
         f"{len(facts['removed'])} of {facts['dialogues']} dialogues to remove, {facts['tags_found_wrong']} strategy tags found wrong"
     )
     lines += [f"  {one['dialogue_id']}: {one['remove']} of {one['remove'] + one['keep']} say remove" for one in facts["removed"]]
+    if crossed := facts.get("crossed"):
+        lines.append(f"of {crossed['choices']} choices in crossed items {crossed['fitting']} took the reply that fits")
     lines += [f"  {rater} found {one['found']} of {one['of']} planted tags" for rater, one in facts["planted"].items()]
-    return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in TABLES)])
+    return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in tables_of(done.record))])
 
 
 def _returned(returned: Mapping[str, tuple[int, int]]) -> list[str]:

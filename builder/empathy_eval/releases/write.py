@@ -21,7 +21,8 @@ from empathy_eval.generation.build_folder import accepted, read_build
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.folder import Folder
 from empathy_eval.raters.judges.told import judges_told, people_told
-from empathy_eval.raters.review.record import content_hash, review_facts
+from empathy_eval.raters.review.human_evaluation import review_facts
+from empathy_eval.raters.review.record import content_hash
 from empathy_eval.releases.annotations import add_annotations, read_all
 from empathy_eval.releases.card import write_card, write_changelog
 from empathy_eval.releases.croissant import write_croissant

@@ -19,6 +19,7 @@ from empathy_eval.raters.review.spreadsheets import FILLED, TIE, read_rows, tie
 
 # The columns that each kind of row has to fill.
 OF_KIND = {"variant": {*CRITERIA, "comment"}, "dialogue": {"decision", "reason", "comment"}, "turn": {"tag", "right_strategy", "comment"}}
+OF_KIND["crossed"] = {"decision", "comment"}
 HALF = re.compile(r"[\ud800-\udfff]")
 TAG = {"right": True, "wrong": False}
 # What a rater says of single turns of a dialogue.
@@ -153,6 +154,8 @@ def _judgement(row: dict[str, str], filled: dict[str, str]) -> dict[str, Any]:
     said = {name: value for name, value in filled.items() if name in OF_KIND.get(row["kind"], set())}
     if "decision" in said:
         said["decision"] = said["decision"].lower()
+        if row["kind"] == "crossed" and said["decision"] in ("a", "b"):
+            said["decision"] = said["decision"].upper()
     return {
         "item": row["item"],
         "kind": row["kind"],

@@ -65,20 +65,20 @@ class _Shares:
 
     def __init__(self, raters: Iterable[str]) -> None:
         self.units: dict[str, dict[str, Unit]] = {rater: {} for rater in raters}
-        self._kinds = defaultdict[tuple[str, str], Counter[str]](Counter)
+        self._kinds = defaultdict[tuple[str, str], Counter[bool]](Counter)
 
     def may_see(self, rater: str, unit: Unit) -> bool:
         """Not twice; and not a dialogue beside replies of it."""
         kinds = self._kinds[rater, unit.dialogue]
-        return unit.name not in self.units[rater] and not any(count for kind, count in kinds.items() if kind != unit.kind)
+        return unit.name not in self.units[rater] and not kinds[not unit.whole]
 
     def give(self, rater: str, unit: Unit) -> None:
         self.units[rater][unit.name] = unit
-        self._kinds[rater, unit.dialogue][unit.kind] += 1
+        self._kinds[rater, unit.dialogue][unit.whole] += 1
 
     def take(self, rater: str, unit: Unit) -> None:
         del self.units[rater][unit.name]
-        self._kinds[rater, unit.dialogue][unit.kind] -= 1
+        self._kinds[rater, unit.dialogue][unit.whole] -= 1
 
     def even_out(self) -> None:
         """Moves units from raters with more to raters with less, over others if need be, for as long as that makes loads more even."""

@@ -16,7 +16,7 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.label_studio import write_projects
 from empathy_eval.raters.review.pack import Papers, write_papers
-from empathy_eval.raters.review.page import guidance, page
+from empathy_eval.raters.review.page import guidance, of_crossed, page
 from empathy_eval.raters.review.sample import Design, Sample, sample
 from empathy_eval.raters.review.sheets import make_review
 from empathy_eval.raters.review.spreadsheets import write_csv, write_xlsx
@@ -50,13 +50,13 @@ def export_review(
     for name in ("raters", "per_item"):
         if getattr(design, name) < 1:
             raise input_error(f"--{name.replace('_', '-')}", f'"{getattr(design, name)}" is too few', "give 1 or more")
-    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "seed"):
+    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "seed"):
         if getattr(design, name) < 0:
             raise input_error(f"--{name}", f'"{getattr(design, name)}" is negative', "give 0 or more")
     manifest = read_manifest(release_dir)
     drawn = sample(release_dir, design)
     if not drawn.units:
-        raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues or --cells")
+        raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
     review = make_review(release_dir, manifest, drawn, design)
     check(review.key, "review_key", KEY)
     if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
@@ -89,7 +89,7 @@ def _write_rater(folder: Path, sheet: dict[str, Any]) -> None:
     check(sheet, "review_sheet", folder)
     folder.mkdir(parents=True)
     write_whole(folder / "review.html", page(sheet))
-    write_whole(folder / "guidance.md", guidance())
+    write_whole(folder / "guidance.md", guidance(crossed=of_crossed(sheet)))
     write_csv(sheet, folder / "review.csv")
     write_xlsx(sheet, folder / "review.xlsx")
     write_projects(sheet, folder / "label-studio")

@@ -11,14 +11,17 @@ from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.templates import environment
 from empathy_eval.raters.review.record import CRITERIA
 
-# Label Studio has one configuration a project, so replies and dialogues are two projects.
-PROJECTS = {"variant": "replies", "dialogue": "dialogues"}
+# Label Studio has one configuration a project, so replies, dialogues and crossed items are projects of their own.
+PROJECTS = {"variant": "replies", "dialogue": "dialogues", "crossed": "two-replies"}
 # Between the speaker of a turn and its strategy.
 NAMED = " · "
 
 
 def write_projects(sheet: dict[str, Any], folder: Path) -> None:
-    """``replies/`` and ``dialogues/``, each with ``config.xml`` and ``tasks.json``; a kind of which the sheet has no item is left out."""
+    """``replies/``, ``dialogues/`` and ``two-replies/``, each with ``config.xml`` and ``tasks.json``.
+
+    A kind of which the sheet has no item is left out.
+    """
     for kind, name in PROJECTS.items():
         tasks = [_task(sheet, item) for item in sheet["items"] if item["kind"] == kind]
         if tasks:
@@ -29,7 +32,7 @@ def write_projects(sheet: dict[str, Any], folder: Path) -> None:
 
 def labelling_configuration(kind: str, strategies: Iterable[Mapping[str, str]]) -> str:
     """The labelling configuration of the project for a kind of item."""
-    template = {"variant": "label-studio-replies.xml", "dialogue": "label-studio-dialogues.xml.j2"}[kind]
+    template = f"label-studio-{PROJECTS[kind]}.xml{'.j2' if kind == 'dialogue' else ''}"
     return environment(data_folder("review") / "label_studio").get_template(template).render(strategies=strategies) + "\n"
 
 

@@ -19,8 +19,8 @@ from empathy_eval.raters.review.told import FOLDER, told
 SIZES: dict[str, int] = {"pairs": 60, "dialogues": 0, "cells": 30, "raters": 12}
 # Most adults read English prose at 175 to 300 words a minute (Brysbaert 2019). The slow end, so that nobody is paid too little.
 WORDS_A_MINUTE = 175
-# To decide, after reading: on a reply, on a dialogue, and on a strategy.
-SECONDS = {"variant": 30, "dialogue": 30, "turn": 10}
+# To decide, after reading: on a reply, on a dialogue, on a strategy, and between two replies.
+SECONDS = {"variant": 30, "dialogue": 30, "turn": 10, "crossed": 30}
 CHECKLIST, PAPERS = "CHECKLIST.md", ("papers/information.md", "papers/payment.md")
 PLACEHOLDER = re.compile(r"\[\[FILL IN: ([^\]]+)\]\]")
 

@@ -32,11 +32,21 @@ def page(sheet: dict[str, Any]) -> str:
         style=(folder / "page.css").read_text(encoding="utf-8"),
         script="\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
         data=embedded_json({"sheet": sheet, "training": texts["training"]}),
+        crossed=of_crossed(sheet),
     )
 
 
-def guidance() -> str:
-    """The guidance, the strategies, the columns and the ten training replies as Markdown, for those who rate in a spreadsheet."""
+def of_crossed(sheet: dict[str, Any]) -> bool:
+    """Whether a sheet has crossed items."""
+    return any(item["kind"] == "crossed" for item in sheet["items"])
+
+
+def guidance(*, crossed: bool = False) -> str:
+    """The guidance, the strategies, the columns and the ten training replies as Markdown, for those who rate in a spreadsheet.
+
+    ``crossed`` says whether there are crossed items among what they get.
+    """
     texts = told()
     template = environment(data_folder(FOLDER)).get_template("guidance.md.j2")
-    return template.render(**texts["guidance"], training=texts["training"]["training"], strategies=load_taxonomy().strategies)
+    said = {**texts["guidance"], "crossed": texts["guidance"]["crossed"] if crossed else []}
+    return template.render(**said, training=texts["training"]["training"], strategies=load_taxonomy().strategies)

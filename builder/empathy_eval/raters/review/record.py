@@ -10,21 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-from empathy_eval.base.files import data_folder, write_whole
-from empathy_eval.base.hashing import derived_random, digest, digest_file, signature_line
-from empathy_eval.base.schemas import read_json, read_yaml
-from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
-from empathy_eval.raters.agreement import Measure, Table, agree
+from empathy_eval.base.files import write_whole
+from empathy_eval.base.hashing import digest
+from empathy_eval.base.schemas import read_json
 from empathy_eval.raters.agreement.table import RATING_COLUMNS
 
 CRITERIA = ("coherence", "helpfulness", "empathy")
-# What is rated of each sample.
-RATED = {"pairs": PAIR_VARIANTS, "cells": CELLS}
-LEVEL, PLACES = 0.95, 4
 TAG_COLUMNS = ("dialogue_id", "turn", "tag", "should_be", "raters", "of")
-TABLE_COLUMNS = {"ratings": RATING_COLUMNS, "decisions": RATING_COLUMNS, "tags": TAG_COLUMNS}
+TABLE_COLUMNS = {"ratings": RATING_COLUMNS, "decisions": RATING_COLUMNS, "tags": TAG_COLUMNS, "crossed": RATING_COLUMNS}
 Judgement = dict[str, Any]
 
 
@@ -127,6 +120,12 @@ def decision_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"item": item, "rater": _rater(record, one), "criterion": "decision", "rating": int(one["decision"] == "keep")}
 
 
+def crossed_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The choices between the two replies of crossed items in the same form, an item a context: 1 took the one that fits, 0 the other."""
+    for one, item in _items(record, "crossed"):
+        yield {"item": item, "rater": _rater(record, one), "criterion": "fits", "rating": int(one["decision"] == one["fits"])}
+
+
 def _items(record: dict[str, Any], kind: str) -> Iterator[tuple[Judgement, str]]:
     """The judgements of a kind, each with its item: an id, and the hash of the text where the id has another in another review."""
     judged = [(one, *_judged(one)) for one in record["judgements"] if one["kind"] == kind]
@@ -139,6 +138,8 @@ def _judged(one: Judgement) -> tuple[str, str]:
     """The id of what was judged, and the hash of its text."""
     if one["kind"] == "dialogue":
         return one["dialogue_id"], one["content"]
+    if one["kind"] == "crossed":
+        return f"{one['crossed_id']}:context-{one['context']}", one["text"]
     return f"{one['pair_id']}:{one['variant']}" + (f":rejected-{one['attempt']}" if "attempt" in one else ""), one["text"]
 
 
@@ -153,7 +154,12 @@ def tag_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"should_be": one.strategy, **{name: getattr(one, name) for name in ("dialogue_id", "turn", "tag", "raters", "of")}}
 
 
-TABLES = {"ratings": rating_rows, "decisions": decision_rows, "tags": tag_rows}
+TABLES = {"ratings": rating_rows, "decisions": decision_rows, "tags": tag_rows, "crossed": crossed_rows}
+
+
+def tables_of(record: dict[str, Any]) -> list[str]:
+    """The names of the tables of a record; that of crossed items only where some were judged."""
+    return [name for name in TABLES if name != "crossed" or any(one["kind"] == name for one in record["judgements"])]
 
 
 def table_path(record_file: Path, name: str) -> Path:
@@ -162,86 +168,10 @@ def table_path(record_file: Path, name: str) -> Path:
 
 
 def write_tables(record: dict[str, Any], record_file: Path) -> None:
-    """Writes the tables of a record as CSV beside it: ``ratings`` and ``decisions`` for ``agree``, ``tags`` to read."""
-    for name, rows in TABLES.items():
+    """Writes the tables of a record as CSV beside it: ``ratings``, ``decisions`` and ``crossed`` for ``agree``, ``tags`` to read."""
+    for name in tables_of(record):
         text = io.StringIO()
         writer = csv.DictWriter(text, TABLE_COLUMNS[name], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(rows(record))
+        writer.writerows(TABLES[name](record))
         write_whole(table_path(record_file, name), text.getvalue())
-
-
-def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: int) -> dict[str, Any]:
-    """What a manifest says of a record: decisions, and the human evaluation beside the paper's.
-
-    ``contents`` gives the content hash of the dialogues of the build by id. A dialogue that was to be removed and whose text is another
-    now is not removed but named under ``changed_since``.
-    """
-    record = read_record(path)
-    leaving = [one for one in decisions(record) if one.removed and one.dialogue_id in contents]
-    paper = read_yaml(data_folder("release") / "paper_ratings.yaml", "paper_ratings")
-    return {
-        "record": digest_file(path),
-        "releases": sorted(
-            ({name: one["release"][name] for name in ("name", "version")} for one in record["reviews"].values()),
-            key=lambda one: (one["name"], one["version"]),
-        ),
-        "raters": len({(one["review"], one["rater"]) for one in record["judgements"]}),
-        "judgements": len(record["judgements"]),
-        "removed": [one.to_json() for one in leaving if contents[one.dialogue_id] == one.content],
-        "changed_since": [one.dialogue_id for one in leaving if contents[one.dialogue_id] != one.content],
-        "ratings": list(human_evaluation(record, paper, resamples, seed)),
-        "kappa": {
-            criterion: {
-                **{name: getattr(one, name) for name in ("value", "low", "high", "items", "why", "signature")},
-                "paper": paper["kappa"][criterion],
-            }
-            for criterion, one in fleiss_kappas(record, resamples, seed).items()
-        },
-        "signature": signature_line(
-            mean="ratings", interval="percentile", level=LEVEL, resamples=resamples, seed=seed, unit="pair", numpy=np.__version__
-        ),
-    }
-
-
-def human_evaluation(record: dict[str, Any], paper: dict[str, Any], resamples: int, seed: int) -> Iterator[dict[str, Any]]:
-    """A row for each sample, variant and criterion: the mean rating (1 to 3) with its bootstrap interval over pairs.
-
-    The interval is None for a single pair. Rejected candidates are left out: they are no part of a release.
-    """
-    for sample, variants in RATED.items():
-        for variant in variants:
-            judged = [one for one in _of_sample(record, sample) if one["variant"] == variant]
-            for criterion in CRITERIA if judged else ():
-                ours = _mean([(one["pair_id"], one[criterion]) for one in judged], resamples, (seed, sample, variant, criterion))
-                beside = paper[variant][criterion] if sample == "pairs" else None
-                raters = len({(one["review"], one["rater"]) for one in judged})
-                yield {"sample": sample, "variant": variant, "criterion": criterion, **ours, "raters": raters, "paper": beside}
-
-
-def _of_sample(record: dict[str, Any], sample: str) -> list[Judgement]:
-    """The judgements on the variants of a sample; rejected texts stand beside them and are none of it."""
-    return [one for one in record["judgements"] if one["kind"] == "variant" and sample in one["samples"] and "attempt" not in one]
-
-
-def _mean(ratings: list[tuple[str, int]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
-    """The mean of ratings, and its interval by drawing pairs with all their ratings."""
-    by_pair: dict[str, list[int]] = defaultdict(list)
-    for name, rating in ratings:
-        by_pair[name].append(rating)
-    sums = np.array([[sum(one), len(one)] for _, one in sorted(by_pair.items())], dtype=float)
-    low = high = None
-    if len(sums) > 1:
-        rng = np.random.default_rng(derived_random(*parts, "ratings").getrandbits(64))
-        even = np.full(len(sums), 1 / len(sums))
-        drawn = np.array([rng.multinomial(len(sums), even) @ sums for _ in range(resamples)])
-        low, high = (round(float(value), PLACES) for value in np.quantile(drawn[:, 0] / drawn[:, 1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
-    mean = round(float(sums[:, 0].sum() / sums[:, 1].sum()), PLACES)
-    return {"mean": mean, "low": low, "high": high, "items": len(sums), "ratings": len(ratings)}
-
-
-def fleiss_kappas(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Measure]:
-    """Fleiss' kappa of each criterion over the two variants, as in the paper, with its interval; none where nothing was rated."""
-    rated = rating_rows({**record, "judgements": _of_sample(record, "pairs")})
-    rows = [(one["item"], one["rater"], one["rating"], one["criterion"]) for one in rated]
-    return {one.criterion: one.fleiss for one in agree(Table.of(rows), resamples=resamples, seed=seed).criteria} if rows else {}

@@ -16,6 +16,8 @@ from empathy_eval.design.dataset import files_of, parts_of
 from empathy_eval.design.quotas import apportion
 
 CANDIDATES = "candidates.parquet"
+# The two contexts of a crossed item, and its two replies.
+CONTEXTS, REPLIES = ("context_1", "context_2"), ("reply_1", "reply_2")
 
 
 @dataclass(frozen=True)
@@ -31,11 +33,12 @@ class Design:
     planted: int = 0
     seed: int = 0
     pack: bool = False
+    crossed: int = 0
 
     @property
     def settings(self) -> dict[str, int]:
-        """What a key says of it; of a pack only where it is one, so that every other review has the key that it had before."""
-        return {name: value for name, value in asdict(self).items() if name != "pack" or value}
+        """What a key says of it; of a pack and of crossed items only where there are any: every other review has the key of before."""
+        return {name: value for name, value in asdict(self).items() if name not in ("pack", "crossed") or value}
 
 
 @dataclass(frozen=True, order=True)
@@ -55,7 +58,10 @@ class Cell:
 
 @dataclass(frozen=True)
 class Unit:
-    """A dialogue, or a turn with the cells of which a rater sees at most one."""
+    """A dialogue, or a turn or a crossed item with the cells of which a rater sees at most one.
+
+    The cells of a crossed item are its two contexts.
+    """
 
     name: str
     kind: str
@@ -63,8 +69,15 @@ class Unit:
 
     @property
     def dialogue(self) -> str:
-        """The dialogue that it is, or whose turn it is."""
-        return self.name if self.kind == "dialogue" else parts_of(self.name)[0]
+        """The dialogue that it is, or that it is of."""
+        if self.kind == "crossed":
+            return self.name.rpartition("-x")[0]
+        return self.name if self.whole else parts_of(self.name)[0]
+
+    @property
+    def whole(self) -> bool:
+        """Whether it is a whole dialogue."""
+        return self.kind == "dialogue"
 
 
 @dataclass(frozen=True)
@@ -98,7 +111,7 @@ def sample(release_dir: Path, design: Design) -> Sample:
     item's id. A pack has one turn of each dialogue at most, and the turns of its cells are among its pairs.
 
     Raises:
-        InputError: if rejected candidates are asked for and the release has none.
+        InputError: if rejected candidates or crossed items are asked for and the release has none.
     """
     notes: list[str] = []
     drawn: dict[str, set[str]] = {}
@@ -118,7 +131,18 @@ def sample(release_dir: Path, design: Design) -> Sample:
         _add_rejected(cells, release_dir, [entry for entry in entries["pairs"] if entry.name not in drawn.get("cells", ())], design, notes)
     units = [Unit(entry.name, "variant", tuple(cells[entry.name].values())) for entry in entries["pairs"] if entry.name in cells]
     units += [Unit(entry.name, "dialogue") for entry in entries["dialogues"] if entry.name in drawn["dialogues"]]
+    if design.crossed:
+        units += _crossed(release_dir, design, notes)
     return Sample(tuple(units), tuple(notes))
+
+
+def _crossed(release_dir: Path, design: Design, notes: list[str]) -> Iterator[Unit]:
+    """Crossed items, each with its two contexts."""
+    if not all(path.is_file() for path in files_of(release_dir, "crossed")):
+        raise input_error(release_dir, "holds no crossed items", "leave --crossed out, or name a release that has them")
+    entries = list(_entries(release_dir, "crossed"))
+    drawn = _drawn(entries, design.crossed, design.seed, "crossed", notes)
+    yield from (Unit(entry.name, "crossed", tuple(map(Cell, CONTEXTS))) for entry in entries if entry.name in drawn)
 
 
 def batches(release_dir: Path, config: str, columns: list[str]) -> Iterator[Any]:
@@ -128,10 +152,10 @@ def batches(release_dir: Path, config: str, columns: list[str]) -> Iterator[Any]
 
 
 def _entries(release_dir: Path, config: str) -> Iterator[_Entry]:
-    name = "dialogue_id" if config == "dialogues" else "pair_id"
-    for batch in batches(release_dir, config, [name, "scenario_id", "flags"]):
+    name = {"dialogues": "dialogue_id", "crossed": "crossed_id"}.get(config, "pair_id")
+    for batch in batches(release_dir, config, [name, "scenario_id", *(["flags"] if config != "crossed" else [])]):
         for row in batch.to_pylist():
-            yield _Entry(row[name], row["scenario_id"], FLAGGED if row["flags"] else OTHER)
+            yield _Entry(row[name], row["scenario_id"], FLAGGED if row.get("flags") else OTHER)
 
 
 def _one_a_dialogue(entries: list[_Entry], of_the_cells: set[str], seed: int) -> list[_Entry]:

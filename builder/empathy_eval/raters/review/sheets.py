@@ -20,7 +20,7 @@ from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.assignment import assign
 from empathy_eval.raters.review.planted import plant
 from empathy_eval.raters.review.record import content_hash
-from empathy_eval.raters.review.sample import CANDIDATES, Cell, Design, Sample, Unit, batches
+from empathy_eval.raters.review.sample import CANDIDATES, CONTEXTS, REPLIES, Cell, Design, Sample, Unit, batches
 
 Sheet = dict[str, Any]
 Item = dict[str, Any]
@@ -69,7 +69,7 @@ def make_review(release_dir: Path, manifest: Mapping[str, Any], sample: Sample, 
         shown[rater] = []
         for unit, cell in _in_order(seen, texts, design.seed, rater):
             code = item_code(manifest["seal"], design.seed, rater, f"{unit.name}:{cell.name}")
-            row = texts[unit.name]
+            row = _lettered(code, cell, texts[unit.name]) if unit.kind == "crossed" else texts[unit.name]
             shown[rater].append((code, _item(code, unit, cell, row)))
             key[code] = {"rater": rater, **_key_entry(unit, cell, row)}
     release = {name: manifest[name] for name in ("name", "version")}
@@ -83,20 +83,29 @@ def make_review(release_dir: Path, manifest: Mapping[str, Any], sample: Sample, 
 
 def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
     """The rows of the chosen units by name; rejected candidates stand in their pair's row under the cell's name."""
-    wanted: dict[str, list[str]] = {"dialogues": [], "pairs": [], "controls": []}
+    wanted: dict[str, list[str]] = {"crossed": [], "dialogues": [], "pairs": [], "controls": []}
     rejected: dict[tuple[str, str, int], str] = {}
     for unit in units:
         names = {cell.name for cell in unit.cells}
-        wanted["dialogues" if unit.kind == "dialogue" else "controls" if names & set(CONTROLS) else "pairs"].append(unit.name)
+        config = {"dialogue": "dialogues", "crossed": "crossed"}.get(unit.kind, "controls" if names & set(CONTROLS) else "pairs")
+        wanted[config].append(unit.name)
         rejected |= {(unit.name, cell.variant, cell.attempt): cell.name for cell in unit.cells if cell.attempt is not None}
     turn = ["pair_id", "dialogue_id", "turn", "scenario", "description", "flags", "context", *PAIR_VARIANTS]
-    columns = {"dialogues": ["dialogue_id", "scenario", "description", "turns", "flags"], "pairs": turn, "controls": [*turn, *CONTROLS]}
+    columns = {
+        "crossed": ["crossed_id", "dialogue_id", "turn", *CONTEXTS, *REPLIES],
+        "dialogues": ["dialogue_id", "scenario", "description", "turns", "flags"], "pairs": turn, "controls": [*turn, *CONTROLS],
+    }  # fmt: skip
     rows: dict[str, TableRow] = {}
     for config, chosen_names in wanted.items():
         chosen = pa.array(chosen_names, pa.string())
         for batch in batches(release_dir, config, columns[config]) if chosen_names else ():
             for row in batch.filter(pc.is_in(batch.column(columns[config][0]), chosen)).to_pylist():
                 rows[row[columns[config][0]]] = row
+        if config == "crossed":  # what they are about stands in their dialogues
+            crossed = [rows[name] for name in chosen_names]
+            about = _texts(release_dir, {Unit(row["dialogue_id"], "dialogue") for row in crossed}) if crossed else {}
+            for row in crossed:
+                row |= {name: about[row["dialogue_id"]][name] for name in ("scenario", "description", "flags")}
     if rejected:
         for batch in table_batches(release_dir / CANDIDATES, ["pair_id", "variant", "attempt", "text"]):
             for row in batch.to_pylist():
@@ -109,16 +118,28 @@ def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: i
     """The order a rater sees: replies before whole dialogues, flagged dialogues first, else a seeded order of the rater's own.
 
     Replies of one dialogue come by turn: a later one shows the references of the earlier ones, beside which an edited copy would be seen
-    for what it is. Whole dialogues are not those of the replies, and come last.
+    for what it is, and so may a crossed item. Whole dialogues are not those of the replies, and come last.
     """
     shuffled = sorted(seen, key=lambda one: derived_random(seed, "order", rater, one[0].name).random())
-    group = {unit.name: (unit.kind, texts[unit.name]["dialogue_id"]) for unit, _ in seen}
+    group = {unit.name: (unit.whole, texts[unit.name]["dialogue_id"]) for unit, _ in seen}
     flagged = {group[unit.name] for unit, _ in seen if texts[unit.name]["flags"]}
-    by_turn: dict[tuple[str, str], list[tuple[Unit, Cell]]] = defaultdict(list)
-    for one in sorted(seen, key=lambda one: -texts[one[0].name].get("turn", 0)):
+    by_turn: dict[tuple[bool, str], list[tuple[Unit, Cell]]] = defaultdict(list)
+    for one in sorted(seen, key=lambda one: (-texts[one[0].name].get("turn", 0), one[0].kind == "variant")):
         by_turn[group[one[0].name]].append(one)
-    shuffled.sort(key=lambda one: (one[0].kind == "dialogue", group[one[0].name] not in flagged))
+    shuffled.sort(key=lambda one: (one[0].whole, group[one[0].name] not in flagged))
     return [by_turn[group[unit.name]].pop() for unit, _ in shuffled]
+
+
+def _lettered(code: str, cell: Cell, row: TableRow) -> TableRow:
+    """A crossed item with its two replies as A and B, in an order that the code of the item gives, and which of them fits the context."""
+    order = REPLIES if int(code[-1], 16) % 2 else REPLIES[::-1]
+    fits = "AB"[order.index(REPLIES[CONTEXTS.index(cell.variant)])]
+    return {**row, "context": row[cell.variant], "reply_a": row[order[0]], "reply_b": row[order[1]], "fits": fits}
+
+
+def both_replies(item: Mapping[str, Any]) -> str:
+    """The two replies of a crossed item as one text, as a row of a spreadsheet shows them."""
+    return f"A: {item['reply_a']}\n\nB: {item['reply_b']}"
 
 
 def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> Item:
@@ -126,12 +147,17 @@ def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> Item:
     about = {"item": code, "kind": unit.kind, "scenario": row["scenario"], "situation": row["description"], "flags": row["flags"]}
     if unit.kind == "variant":
         return {**about, "context": row["context"], "text": row[cell.name]}
+    if unit.kind == "crossed":
+        return {**about, **{name: row[name] for name in ("context", "reply_a", "reply_b")}}
     turns = [{"role": turn["role"], "text": turn["text"], "strategy": turn.get("planted", turn["strategy"])} for turn in row["turns"]]
     return {**about, "turns": turns}
 
 
 def _key_entry(unit: Unit, cell: Cell, row: TableRow) -> Item:
     """What a code stands for."""
+    if unit.kind == "crossed":
+        context = CONTEXTS.index(cell.variant) + 1
+        return {"kind": "crossed", "crossed_id": unit.name, "context": context, "fits": row["fits"], "text": text_hash(both_replies(row))}
     if unit.kind == "variant":
         rejection = {} if cell.attempt is None else {"attempt": cell.attempt, "reasons": list(cell.reasons)}
         hashed = text_hash(row[cell.name])

@@ -13,6 +13,7 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.raters.review.record import CRITERIA
+from empathy_eval.raters.review.sheets import both_replies
 from empathy_eval.raters.review.told import warning
 
 WARNING = "warning"
@@ -40,7 +41,10 @@ Row = dict[str, str]
 
 
 def rows_of(sheet: dict[str, Any]) -> Iterator[Row]:
-    """A sheet as rows: one a reply; one a dialogue and, below it, one for each of its turns. The columns to fill are empty."""
+    """A sheet as rows: one a reply, or two to choose from; one a dialogue and, below it, one for each of its turns.
+
+    The columns to fill are empty.
+    """
     for row in _untied_rows(sheet):
         yield row | {TIE: tie(row)}
 
@@ -56,6 +60,10 @@ def _untied_rows(sheet: dict[str, Any]) -> Iterator[Row]:
         about |= {WARNING: warning(item), "rater": sheet["rater"], "review": sheet["review"]}
         if item["kind"] == "variant":
             yield about | {"context": "\n\n".join(f"{one['role']}: {one['text']}" for one in item["context"]), "text": item["text"]}
+            continue
+        if item["kind"] == "crossed":
+            context = "\n\n".join(f"{one['role']}: {one['text']}" for one in item["context"])
+            yield about | {"context": context, "text": both_replies(item)}
             continue
         yield about
         for place, turn in enumerate(item["turns"]):
@@ -140,7 +148,7 @@ def _write_workbook(sheet: dict[str, Any], stream: io.BytesIO, parts: Path) -> N
         for place, name in enumerate(COLUMNS):
             page.set_column(place, place, WIDTHS.get(name, 14), to_fill if name in FILLED else None, {"hidden": name in HIDDEN})
             page.write_string(0, place, name, head)
-        _add_choices(page, len(sheet["strategies"]))
+        _add_choices(page, sheet)
         for number, row in enumerate(rows_of(sheet), 1):
             for place, value in enumerate(row.values()):
                 if value:
@@ -150,9 +158,11 @@ def _write_workbook(sheet: dict[str, Any], stream: io.BytesIO, parts: Path) -> N
                 names.write_string(number, place, one[name])
 
 
-def _add_choices(page: Any, strategies: int) -> None:
+def _add_choices(page: Any, sheet: dict[str, Any]) -> None:
     """Lists to choose from in the columns to fill; the names of strategies stand on a page of their own."""
-    for name, source in {**CHOICES, "right_strategy": f"=strategies!$A$2:$A${strategies + 1}"}.items():
+    crossed = any(item["kind"] == "crossed" for item in sheet["items"])
+    choices = {**CHOICES, "decision": [*CHOICES["decision"], *(["A", "B"] if crossed else [])]}
+    for name, source in {**choices, "right_strategy": f"=strategies!$A$2:$A${len(sheet['strategies']) + 1}"}.items():
         column, error = COLUMNS.index(name), "Choose one of the list, or leave the cell empty."
         page.data_validation(1, column, LAST_ROW, column, {"validate": "list", "source": source, "error_message": error})
 

@@ -205,6 +205,8 @@ def _unblinded(answer: Judgement, answers: Answers, key: dict[str, Any]) -> Judg
     end = {"comment": answer.get("comment", ""), "form": answers.value["form"], "source": answers.source}
     if answer["kind"] == "variant":
         return {**about, **{name: answer[name] for name in ("coherence", "helpfulness", "empathy")}, **end}
+    if answer["kind"] == "crossed":
+        return {**about, "decision": answer["decision"], **end}
     turns = key["items"][answer["item"]]["turns"]
     tags = [_tag(one, turns[str(one["turn"])]) for one in answer.get("tags", [])]
     tags.sort(key=lambda one: int(one["turn"]))

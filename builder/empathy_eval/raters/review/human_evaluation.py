@@ -1,0 +1,127 @@
+"""What people said, for the manifest of the next release: mean ratings beside the paper's, agreement, and the reading of crossed items."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import derived_random, digest_file, signature_line
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.raters.agreement import Measure, Table, agree
+from empathy_eval.raters.review.record import CRITERIA, Judgement, decisions, rating_rows, read_record
+
+# What is rated of each sample.
+RATED = {"pairs": PAIR_VARIANTS, "cells": CELLS}
+LEVEL, PLACES = 0.95, 4
+
+
+def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: int) -> dict[str, Any]:
+    """What a manifest says of a record: decisions, and the human evaluation beside the paper's.
+
+    ``contents`` gives the content hash of the dialogues of the build by id. A dialogue that was to be removed and whose text is another
+    now is not removed but named under ``changed_since``.
+    """
+    record = read_record(path)
+    leaving = [one for one in decisions(record) if one.removed and one.dialogue_id in contents]
+    paper = read_yaml(data_folder("release") / "paper_ratings.yaml", "paper_ratings")
+    return {
+        "record": digest_file(path),
+        "releases": sorted(
+            ({name: one["release"][name] for name in ("name", "version")} for one in record["reviews"].values()),
+            key=lambda one: (one["name"], one["version"]),
+        ),
+        "raters": len({(one["review"], one["rater"]) for one in record["judgements"]}),
+        "judgements": len(record["judgements"]),
+        "removed": [one.to_json() for one in leaving if contents[one.dialogue_id] == one.content],
+        "changed_since": [one.dialogue_id for one in leaving if contents[one.dialogue_id] != one.content],
+        "ratings": list(human_evaluation(record, paper, resamples, seed)),
+        "kappa": {
+            criterion: {
+                **{name: getattr(one, name) for name in ("value", "low", "high", "items", "why", "signature")},
+                "paper": paper["kappa"][criterion],
+            }
+            for criterion, one in fleiss_kappas(record, resamples, seed).items()
+        },
+        "signature": signature_line(
+            mean="ratings", interval="percentile", level=LEVEL, resamples=resamples, seed=seed, unit="pair", numpy=np.__version__
+        ),
+        **({"crossed": found} if (found := crossed_reading(record, resamples, seed)) else {}),
+    }
+
+
+def crossed_reading(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Any] | None:
+    """How often raters, who see one context of a crossed item at most, take the reply that fits it; None where none were judged.
+
+    ``fitting`` is the share of choices, ``both_right`` that of the items of which most raters of either context were right; the intervals
+    are by drawing dialogues.
+    """
+    judged = [one for one in record["judgements"] if one["kind"] == "crossed"]
+    choices: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for one in judged:
+        choices[one["crossed_id"]][one["context"]].append(int(one["decision"] == one["fits"]))
+    if not judged:
+        return None
+    dialogue = {name: name.rpartition("-x")[0] for name in choices}
+    right = [(dialogue[name], vote) for name, contexts in choices.items() for votes in contexts.values() for vote in votes]
+    both = [
+        (dialogue[name], int(all(2 * sum(votes) > len(votes) for votes in contexts.values())))
+        for name, contexts in choices.items()
+        if len(contexts) == 2
+    ]
+    how = {"interval": "percentile", "level": LEVEL, "resamples": resamples, "seed": seed, "unit": "dialogue", "numpy": np.__version__}
+    return {
+        "items": len(choices),
+        "raters": len({(one["review"], one["rater"]) for one in judged}),
+        "fitting": _mean(right, resamples, (seed, "crossed", "fitting")),
+        "both_right": _mean(both, resamples, (seed, "crossed", "both")) if both else None,
+        "signature": signature_line(right="fits", both="majority-of-each-context", **how),
+    }
+
+
+def human_evaluation(record: dict[str, Any], paper: dict[str, Any], resamples: int, seed: int) -> Iterator[dict[str, Any]]:
+    """A row for each sample, variant and criterion: the mean rating (1 to 3) with its bootstrap interval over pairs.
+
+    The interval is None for a single pair. Rejected candidates are left out: they are no part of a release.
+    """
+    for sample, variants in RATED.items():
+        for variant in variants:
+            judged = [one for one in _of_sample(record, sample) if one["variant"] == variant]
+            for criterion in CRITERIA if judged else ():
+                ours = _mean([(one["pair_id"], one[criterion]) for one in judged], resamples, (seed, sample, variant, criterion))
+                beside = paper[variant][criterion] if sample == "pairs" else None
+                raters = len({(one["review"], one["rater"]) for one in judged})
+                yield {"sample": sample, "variant": variant, "criterion": criterion, **ours, "raters": raters, "paper": beside}
+
+
+def _of_sample(record: dict[str, Any], sample: str) -> list[Judgement]:
+    """The judgements on the variants of a sample; rejected texts stand beside them and are none of it."""
+    return [one for one in record["judgements"] if one["kind"] == "variant" and sample in one["samples"] and "attempt" not in one]
+
+
+def _mean(ratings: list[tuple[str, int]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
+    """The mean of ratings, and its interval by drawing pairs with all their ratings."""
+    by_pair: dict[str, list[int]] = defaultdict(list)
+    for name, rating in ratings:
+        by_pair[name].append(rating)
+    sums = np.array([[sum(one), len(one)] for _, one in sorted(by_pair.items())], dtype=float)
+    low = high = None
+    if len(sums) > 1:
+        rng = np.random.default_rng(derived_random(*parts, "ratings").getrandbits(64))
+        even = np.full(len(sums), 1 / len(sums))
+        drawn = np.array([rng.multinomial(len(sums), even) @ sums for _ in range(resamples)])
+        low, high = (round(float(value), PLACES) for value in np.quantile(drawn[:, 0] / drawn[:, 1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
+    mean = round(float(sums[:, 0].sum() / sums[:, 1].sum()), PLACES)
+    return {"mean": mean, "low": low, "high": high, "items": len(sums), "ratings": len(ratings)}
+
+
+def fleiss_kappas(record: dict[str, Any], resamples: int, seed: int) -> dict[str, Measure]:
+    """Fleiss' kappa of each criterion over the two variants, as in the paper, with its interval; none where nothing was rated."""
+    rated = rating_rows({**record, "judgements": _of_sample(record, "pairs")})
+    rows = [(one["item"], one["rater"], one["rating"], one["criterion"]) for one in rated]
+    return {one.criterion: one.fleiss for one in agree(Table.of(rows), resamples=resamples, seed=seed).criteria} if rows else {}
