@@ -145,8 +145,9 @@ class Dialogues:
         return planned(self.recipe.config, self.recipe.catalogue)
 
     def least(self, item: Any) -> int:
-        """The dialogue and the variants of its helper turns."""
-        return 1 + sum(1 for turn in item.turns for _ in kinds_of(turn, self.recipe.config))
+        """The dialogue and the variants of its helper turns, each as often as there are candidates."""
+        config = self.recipe.config
+        return 1 + config.candidates * sum(1 for turn in item.turns for _ in kinds_of(turn, config))
 
     def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         """One planned dialogue with all its rewrites."""

@@ -6,7 +6,7 @@ import itertools
 import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from empathy_eval.base.schemas import violations
@@ -14,7 +14,7 @@ from empathy_eval.completions.budget import cost, make_budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
 from empathy_eval.completions.requests import About, Request, Usage
-from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.configuration import APART, Configuration
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
 from empathy_eval.design.planning import Plan, PlannedTurn, ends, plans, seed_plan, some_plans
@@ -147,12 +147,19 @@ class Items:
         for plan in plans(self.config, self.catalogue):
             counts[SELF_CHAT] += 1
             for turn in plan.turns:
-                counts.update(kinds_of(turn, self.config))
+                counts.update(dict.fromkeys(kinds_of(turn, self.config), self.config.candidates))
         for kind, count in counts.items():
             settings = self.config.models[kind.role]
             sizes = [len(request.content) for request in rendered if request.about.kind == kind.name]
             average, seconds, each, observed = self._observed(kind.name, settings.model) or self._assumed(kind, sizes)
-            yield estimated(kind.name, settings, round(count * each), average, seconds, observed=observed)
+            many = self._candidates([one for one in rendered if one.about.kind == kind.name]) if kind.variant else 1
+            yield estimated(kind.name, settings, round(count * each / many), average, seconds, observed=observed)
+
+    def _candidates(self, rendered: list[Request]) -> float:
+        """How many candidates of a thing the ledger was asked for, as far as these first requests tell; 1 where they are not in it."""
+        found = [sum(1 for _ in itertools.takewhile(self.ledger.get, _candidate_keys(one))) for one in rendered]
+        asked = [count for count in found if count]
+        return sum(asked) / len(asked) if asked else 1
 
     def _observed(self, kind: str, model: str) -> tuple[list[float], float, float, bool] | None:
         """Averages of the ledger. Bad samples and repairs count as requests beyond one for each thing asked for."""
@@ -167,6 +174,11 @@ class Items:
         turns = (self.config.rules.min_turns + self.config.rules.max_turns) / 2
         written = TOKENS_A_VARIANT if kind.variant else turns * TOKENS_A_TURN
         return *assumed(sizes, written), 1.0, False
+
+
+def _candidate_keys(request: Request) -> Iterator[str]:
+    """The keys of the first samples of a request's candidates, one after the other."""
+    return (replace(request, sample=number * APART).key for number in range(APART))
 
 
 def stand_in(plan: Plan, recipe: Recipe) -> tuple[Dialogue, tuple[PlannedTurn, ...]]:
