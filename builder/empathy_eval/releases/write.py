@@ -74,7 +74,6 @@ def release(
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
-        _write_words(build_dir, folder, header["configuration"])
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
@@ -130,6 +129,7 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
     """All parquet files; returns the number of rows by config and split, empty splits too."""
     taxonomy, count = load_taxonomy(), candidates_of(header["configuration"])
+    _write_words(build_dir, folder, header["configuration"])
     counts: dict[str, Counter[str]] = {config: Counter(dict.fromkeys(SPLITS, 0)) for config in COLUMNS}
     with contextlib.ExitStack() as stack:
         data = {
