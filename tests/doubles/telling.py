@@ -35,6 +35,7 @@ class Telling(SeedBank):
 
     def __init__(self, catalogue: Catalogue, alter: Callable[[Request, str], str] = lambda request, text: text) -> None:
         super().__init__(catalogue)
+        self.name = "telling"
         self.requests: list[Request] = []
         self._alter = alter
 

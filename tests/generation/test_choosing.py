@@ -19,6 +19,7 @@ from empathy_eval.design.kinds import FAR_EMPATHETIC, NEAR_APATHETIC
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.word_list import NOT_CHOSEN, WORD_LIST, read_word_list
+from empathy_eval.generation.asked_before import asked_again
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.choosing import hardest
 from empathy_eval.generation.job import Dialogues
@@ -30,6 +31,10 @@ from tests.doubles.telling import PLAIN, WORDS, Telling, telling, telltale
 
 Lines = list[dict[str, Any]]
 MANY: dict[str, Any] = {"candidates": 4, "word_list": str(WORDS)}
+
+
+# What changes the requests of near variants.
+NEARER = {"helper_words_at_least": 8, "edit_ratio_below": 0.29, "overlap_at_most": 0.35, "toxicity": "none"}
 
 
 def built(folder: Path, catalogue: Catalogue, prompts: Prompts, **changes: Any) -> tuple[Telling, Lines]:
@@ -183,6 +188,10 @@ def test_a_preview_and_the_course_count_each_candidate(tmp_path: Path, catalogue
     model, _ = built(tmp_path / "two", catalogue, prompts, **{**MANY, "candidates": 2})
     ledger = tmp_path / "ledger.sqlite"
     assert ahead(ledger) == one and ahead(ledger, **MANY) == four, "what is in the ledger is of two candidates"
+    changed = telling(tmp_path / "c", catalogue, prompts, Telling(catalogue), **{**MANY, "candidates": 2}, checks=NEARER)
+    again = asked_again(changed, ledger)
+    near = Counter(one.about.kind for one in model.requests if one.about.kind.startswith("near"))
+    assert again and again.kinds == near, "all candidates that would be asked for again are told of"
     job = Dialogues(telling(tmp_path / "c", catalogue, prompts, model, **{**MANY, "candidates": 2}))
     assert sum(job.least(item) for item in job.items()) == one["self_chat"] + len(model.requests)
 

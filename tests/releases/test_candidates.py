@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.hashing import digest
+from empathy_eval.base.text import overlap as overlap_of
 from empathy_eval.commands.shortcuts import shortcut_table
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import CANDIDATES, PROVENANCE, TEXT_HASH, files_of, read_manifest
@@ -23,7 +24,7 @@ from empathy_eval.evaluation.corpus import before_contrast, read_corpus
 from empathy_eval.evaluation.shortcuts import audit
 from empathy_eval.generation.build import Run, build
 from empathy_eval.releases.manifest import file_hashes, manifest_text, sealed
-from empathy_eval.releases.show import rejected, show
+from empathy_eval.releases.show import Beside, rejected, show
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import release
 
@@ -139,7 +140,7 @@ def test_a_text_that_was_not_chosen_in_the_place_of_one_that_was_is_found(copy: 
             return row
         if "chosen" in row:
             return {**row, "chosen": [{"role": "assistant", "content": told}]}
-        overlap = {"empathetic_overlap": 0.0} if "empathetic_overlap" in row else {}
+        overlap = {"empathetic_overlap": overlap_of(row["reference"], told)} if "empathetic_overlap" in row else {}
         return {**row, **text, **overlap}
 
     forged(copy, [path for config in ("pairs", "controls", "preferences") for path in files_of(copy, config)], exchanged)
@@ -152,9 +153,7 @@ def test_a_text_that_was_not_chosen_in_the_place_of_one_that_was_is_found(copy: 
         lambda row: {**row, TEXT_HASH: hashed} if (row["pair_id"], row["what"]) == (name, "empathetic") else row,
     )
     found = [one for one in verify(copy, fast=True) if name in one.what]
-    assert any("empathetic is not the worst told of those that passed: words alone tell it by +3.000000" in one.what for one in found), (
-        found
-    )
+    assert any("is not the worst told of those that passed: words alone tell it by +3.000000" in one.what for one in found), found
 
 
 @pytest.mark.parametrize(
@@ -206,13 +205,14 @@ def test_before_the_contrast_checks_stands_nothing_that_was_not_chosen(copy: Pat
 
 def test_show_tells_the_candidates_with_their_scores(chosen: Path) -> None:
     row = next(row for row in rows(chosen / "release", "pairs") if telltale(row["turn"], 0))
+    beside = Beside(scenarios=chosen / "scenarios")
     for folder in (chosen / "b", chosen / "release"):
-        shown = show(folder, row["pair_id"])
+        shown = show(folder, row["pair_id"], beside)
         told = next(one for one in shown.texts if one.name == "empathetic")
         others = [one for one in shown.refused if one.name == "empathetic"]
         scores = [next(figure.value for figure in one.figures if figure.name == "words alone tell it") for one in (told, *others)]
         assert scores[0] == 0.0 and sorted(scores[1:]) == [0.0, 3.0, 3.0]
         assert all("which passed its checks" in one.made and one.reasons == (NOT_CHOSEN,) for one in others)
-    asked = [one for one in show(chosen / "b", row["pair_id"]).asked if one.kind == "far_empathetic"]
+    asked = [one for one in show(chosen / "b", row["pair_id"], beside).asked if one.kind == "far_empathetic"]
     assert sorted(one.verdict for one in asked) == ["not chosen"] * 3 + ["taken"] and not any(one.note for one in asked)
-    assert len(list(rejected(chosen / "b", NOT_CHOSEN))) == pq.read_metadata(chosen / "release" / "candidates.parquet").num_rows
+    assert len(list(rejected(chosen / "b", NOT_CHOSEN, beside))) == pq.read_metadata(chosen / "release" / "candidates.parquet").num_rows
