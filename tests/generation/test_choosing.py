@@ -34,7 +34,7 @@ MANY: dict[str, Any] = {"candidates": 4, "word_list": str(WORDS)}
 
 
 # What changes the requests of near variants.
-NEARER = {"helper_words_at_least": 8, "edit_ratio_below": 0.29, "overlap_at_most": 0.35, "toxicity": "none"}
+NEARER = {"helper_words_at_least": 8, "edit_ratio_below": 0.2, "overlap_at_most": 0.35, "toxicity": "none"}
 
 
 def built(folder: Path, catalogue: Catalogue, prompts: Prompts, **changes: Any) -> tuple[Telling, Lines]:

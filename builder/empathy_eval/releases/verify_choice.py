@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +38,9 @@ def choice_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     configuration, path = manifest["configuration"], folder / "candidates.parquet"
     try:
         words = _words(folder, configuration)
-        beside = dict(_beside(folder, words))
+        beside = dict[Place, _Beside]()
+        for place, one in _beside(folder, words):  # what comes in two parts has no number that can be known
+            beside[place] = replace(one, released=None) if place in beside else one
     except InputError as error:
         yield from error.problems
         return
@@ -94,7 +96,7 @@ def _misplaced(words: WordList, variant: str, text: str, other: _Beside, most: i
     own = words.giveaway(variant, text)
     if (own, other.released) <= (other.giveaway, other.attempt):
         return None
-    told = f"words alone tell it by {own / UNIT:+.6f}, and candidate {other.attempt} by {other.giveaway / UNIT:+.6f}"
+    told = f"words alone tell it by {own / UNIT:+.6f}, and text {other.attempt} of its candidates by {other.giveaway / UNIT:+.6f}"
     return f"is not the worst told of those that passed: {told}"
 
 

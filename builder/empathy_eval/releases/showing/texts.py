@@ -122,5 +122,5 @@ class Texts:
                     figures = variant_figures(KINDS[one.kind], reference, one.text, score, self.recipe, flags)
                     figures += self._told(KINDS[one.kind].variant or "", one.text)
                 why = "refused" if one.reasons else "passed its checks, and is of a turn whose pair is left out"
-                why = f"candidate {one.attempt}, which passed its checks" if one.reasons == (NOT_CHOSEN,) else why
+                why = f"text {one.attempt} of its candidates, which passed its checks" if one.reasons == (NOT_CHOSEN,) else why
                 yield Text(name, one.text, why, figures=figures, reasons=one.reasons)
