@@ -171,6 +171,7 @@ function candidatesSection({ total, rows, counts, page, last }, asks) {
   return section(
     "Candidates that were refused",
     made("p", { class: "quiet" }, "Texts that were written for a pair that is here, and that a check turned down before one passed."),
+    counts.has("not_chosen") ? made("p", { class: "quiet" }, "Those that are not_chosen passed: of several, another was released.") : null,
     made(
       "ul",
       { class: "choices", role: "list" },

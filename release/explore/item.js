@@ -192,7 +192,8 @@ function scoresPart({ items, controlled }, cells) {
 /** What was refused before this pair was whole. */
 function candidatesPart(candidates) {
   if (!candidates.length) return null;
-  return section("Candidates that were refused", candidatesTable(candidates, false));
+  const chosen = candidates.some((one) => (one.reasons ?? []).includes("not_chosen"));
+  return section(chosen ? "Candidates that are not released" : "Candidates that were refused", candidatesTable(candidates, false));
 }
 
 function candidatesTable(candidates, linked) {

@@ -26,7 +26,7 @@ def all_three(model: dict[str, object]) -> dict[str, object]:
 
 def test_an_unknown_key_is_named_with_the_known_ones(tmp_path: Path) -> None:
     said = refused(demo_file(tmp_path, tempereture=1))
-    assert 'config.yaml: has unknown "tempereture"' in said and "use one of checks" in said
+    assert 'config.yaml: has unknown "tempereture"' in said and "use one of candidates, checks" in said
 
 
 def test_a_negative_number_is_quoted(tmp_path: Path) -> None:

@@ -68,6 +68,8 @@ NEEDED: dict[str, dict[str, Any]] = {
     "prices": {"input": 1, "output": 1}, "meteor": {"synonyms": "none"}, "bertscore": {"model": "m", "layer": 1},
 }  # fmt: skip
 DESCRIPTION = Rules("", "here", [{"name": OPENING}, {"name": FIRST_PERSON}])
+# A word list that says little.
+WORDS = Path(__file__).parent.parent / "doubles" / "word_list.json"
 MODEL = {"kind": "openai", "model": "m", "max_tokens": 100, "base_url": "http://localhost:9/v1"}
 NEAR = {kind.name for kind in rewritings(controls=True) if kind.role == "near"}
 ASKED = {
@@ -135,6 +137,8 @@ def changed(raw: dict[str, Any], place: tuple[str, ...], value: Any) -> dict[str
     inside[place[-1]] = value
     if place == ("language",):  # what knows English alone cannot stay
         made["checks"]["toxicity"], made["report"] = "none", {"metrics": ["length"], "bootstrap": 10}
+    if place == ("candidates",):
+        made["word_list"] = str(WORDS)
     if value == "seeds":
         for name in ("dialogues", "surplus", "controls", "crossed"):
             del made[name]

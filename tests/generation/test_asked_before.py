@@ -25,6 +25,7 @@ from empathy_eval.generation.preview import Again
 from tests.completions.test_openai_endpoint import config_file
 from tests.conftest import copy_world
 from tests.doubles.server import Behaviour, Server, running
+from tests.doubles.telling import WORDS
 
 SIZE: dict[str, Any] = {"dialogues": 4, "controls": 2}
 PRICES = {"prices": {"input": 1000, "output": 1000}}
@@ -76,6 +77,7 @@ def test_what_is_as_it_was_and_what_was_refused_before_asks_nothing_again(paid: 
     ledger.close()
     assert paid.again(paid.recipe()) is None
     assert paid.again(paid.recipe(samples=6, repairs=0, dialogues=6, checks={**LIMITS, "overlap_at_most": 0.3})) is None
+    assert paid.again(paid.recipe(candidates=3, word_list=str(WORDS))) is None
     assert paid.again(paid.recipe(), paid.folder / "no.sqlite") is None
 
 

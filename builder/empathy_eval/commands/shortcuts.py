@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.files import write_whole
 from empathy_eval.commands.options import A_RELEASE, scoring_bar, scoring_with
 
 if TYPE_CHECKING:
@@ -18,29 +19,37 @@ EXAMPLES = """\
 examples:
   empathy-eval shortcuts build/demo/release
   empathy-eval shortcuts build/demo/release --by scenario --json
+  empathy-eval shortcuts build/demo/release --out words.json
 
 docs/shortcuts.md says what each shortcut is, and what the shortcut line does not show.
 """
 
 
 def shortcuts(
-    release: str | Path, *, by: str = "dialogue", without: Sequence[str] = (), progress: Callable[[int], None] | None = None
-) -> Audit:
+    release: str | Path, *, by: str = "dialogue", without: Sequence[str] = (), out: str | Path | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> Audit:  # fmt: skip
     """How often shortcuts, which understand nothing, tell the kind text of a pair of a release from the cold one.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. What learns is scored out of fold; ``by`` says whether folds are
     of dialogues or of whole scenarios. ``without`` may name "embedding": it is among the shortcuts where the configuration of the release
-    asks for it. ``progress`` is told of texts that VADER has scored.
+    asks for it. ``out`` is a file for the frozen word list: the weights of words alone by contrast, by which a build chooses among
+    candidates. ``progress`` is told of texts that VADER has scored.
 
     Raises:
         InputError: if it is no release or cannot be had, ``by`` is neither "dialogue" nor "scenario", ``without`` names something else, or
-            the packages of the embedding are not installed.
+            the packages of the embedding are not installed, or a list is to be made and there is nothing to learn from.
     """
+    from empathy_eval.evaluation.freezing import frozen
     from empathy_eval.evaluation.shortcuts import audit
     from empathy_eval.releases.fetch import release_folder
 
     with scoring_with(cache=False, progress=progress) as scoring:
-        return audit(release_folder(release), by=by, without=without, scoring=scoring)
+        folder = release_folder(release)
+        found = audit(folder, by=by, without=without, scoring=scoring)
+        if out is not None:
+            write_whole(Path(out), frozen(folder, by=by).text)
+        return found
 
 
 def add(verbs: Any) -> None:
@@ -68,6 +77,12 @@ def add(verbs: Any) -> None:
         metavar="NAME",
         help="leave this shortcut out: embedding, where its packages are missing",
     )
+    verb.add_argument(
+        "--out",
+        type=Path,
+        metavar="LIST.json",
+        help="write the frozen word list too: what words alone learned, by which a build with candidates chooses (word_list: LIST.json)",
+    )
     verb.add_argument("--json", action="store_true", help="print everything as JSON, each figure with its settings")
     verb.set_defaults(run=run)
 
@@ -75,7 +90,7 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     with scoring_bar() as progress:
-        found = shortcuts(options.release, by=options.by, without=options.without, progress=progress)
+        found = shortcuts(options.release, by=options.by, without=options.without, out=options.out, progress=progress)
     print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else shortcut_table(found))
     return 0
 
@@ -83,6 +98,8 @@ def run(options: argparse.Namespace) -> int:
 def shortcut_table(audit: Audit) -> str:
     """The audit as lines of text for a terminal, a block a contrast."""
     blocks = ["\n".join(_contrast(one, audit.by)) for one in audit.contrasts]
+    if audit.first:
+        blocks.append("\n".join(_first(audit)))
     return "\n\n".join([*blocks, "VADER, echo and length learn nothing: for them more is kind. --json has all settings."])
 
 
@@ -100,6 +117,14 @@ def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
     for name, pairs in (("easiest", one.easiest), ("hardest", one.hardest)):
         if pairs:
             yield f"  {name}: " + ", ".join(f"{pair.pair_id} {pair.margin:+.2f}" for pair in pairs)
+
+
+def _first(audit: Audit) -> Iterator[str]:
+    yield "words alone where the first candidate that passed stands in the place of the chosen one"
+    for one in audit.first:
+        row = one.shortcut
+        accuracy = _accuracy(row.accuracy) if row.accuracy else f"not defined: {row.why}"
+        yield f"  {one.contrast:<26}{accuracy}  another text in {one.others} of {row.pairs} pairs"
 
 
 def _accuracy(one: Estimate) -> str:

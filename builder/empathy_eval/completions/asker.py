@@ -92,10 +92,10 @@ class Asker:
         # By key what was sent and is not stored yet: who asks the very same meanwhile waits for that answer.
         self._under_way: dict[str, asyncio.Task[Completion]] = {}
 
-    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, again: int = 0) -> Answer[T] | None:
+    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, first: int = 0) -> Answer[T] | None:
         """The first good sample of the model for that kind, or None when samples are used up; every sample not taken is in the trail.
 
-        To ask ``again`` for what was asked for before, so many times, is to ask for samples of its own.
+        Samples are numbered from ``first`` on: who asks for the same once more gives numbers that nobody has asked for.
 
         Raises:
             NoAnswer: if a request was not answered, or is not in the ledger of an offline build.
@@ -104,7 +104,7 @@ class Asker:
         model = self.models[kind.role]
         attempts = self.samples * (1 + self.repairs)
         attempt = 0
-        for sample in range(again * self.samples, (again + 1) * self.samples):
+        for sample in range(first, first + self.samples):
             said = messages
             for _ in range(1 + self.repairs):
                 request = Request(model.body(said, kind.answer), model.endpoint, about, sample)

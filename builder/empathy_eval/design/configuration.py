@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,12 +14,15 @@ from empathy_eval.base.schemas import check, read_yaml, schema
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
 from empathy_eval.design.phases import PhaseRules
+from empathy_eval.design.word_list import MAKE, WordList, read_word_list
 
 ROLES = ("self_chat", "near", "far")
 # What else models may be for, in a build of crossed items: who writes them and who checks them.
 CROSSED_ROLES = ("crossed", "crossed_judge")
 # What only a release reads: it can be changed in the folder of a build.
 RELEASE_ONLY = ("withdrawn", "report")
+# The numbers of samples that are kept for each of several candidates: neither more candidates nor more samples move one.
+APART = 1000
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,9 @@ class Configuration:
     language: str = ENGLISH
     # Checks of one's own by name, each with its settings.
     own_checks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    # How many accepted texts of each variant a model is asked for, and by which words one of them is chosen; None for one.
+    candidates: int = 1
+    words: WordList | None = None
 
     @property
     def identity(self) -> str:
@@ -76,9 +82,13 @@ class Configuration:
 
     @property
     def published(self) -> dict[str, Any]:
-        """The configuration as a manifest shows it: without delivery, so without anything private, in sorted order."""
+        """The configuration as a manifest shows it: without delivery, so without anything private, in sorted order.
+
+        A word list is named by the hash of what it says.
+        """
         models = {role: {k: v for k, v in model.items() if k not in DELIVERY} for role, model in self.raw["models"].items()}
-        ordered: dict[str, Any] = json.loads(canonical_json({**self.raw, "models": models}))
+        words = {"word_list": self.words.digest} if self.words else {}
+        ordered: dict[str, Any] = json.loads(canonical_json({**self.raw, "models": models, **words}))
         return ordered
 
 
@@ -90,6 +100,11 @@ def identity_of(published: dict[str, Any]) -> str:
 def language_of(published: Mapping[str, Any]) -> str:
     """The code of the language of a published configuration."""
     return str(published.get("language", ENGLISH))
+
+
+def candidates_of(published: Mapping[str, Any]) -> int:
+    """How many candidates of each variant a published configuration asks for."""
+    return int(published.get("candidates", 1))
 
 
 def load_configuration(path: Path, *, model: str | None = None, base_url: str | None = None) -> Configuration:
@@ -104,17 +119,25 @@ def load_configuration(path: Path, *, model: str | None = None, base_url: str | 
     return checked(raw, path)
 
 
-def checked(raw: dict[str, Any], where: object) -> Configuration:
-    """The configuration of raw values.
+def checked(raw: dict[str, Any], where: object, words: WordList | None = None) -> Configuration:
+    """The configuration of raw values; ``words`` is its word list where that is at hand, else its file is read.
 
     Raises:
-        InputError: if they are not valid or contradict each other, with all problems at once.
+        InputError: if they are not valid or contradict each other, with all problems at once, or the word list is not valid.
     """
     check(raw, "configuration", where)
     # English is what a configuration without a language is of, and one without crossed items has none: said or not, it is the same build.
-    raw = {name: value for name, value in raw.items() if (name, value) not in (("language", ENGLISH), ("crossed", 0))}
-    configuration = _configuration(raw)
-    problems = _contradictions(configuration, where)
+    # So is one candidate.
+    one = raw.get("candidates", 1) == 1
+    unsaid = {"candidates", "word_list"} if one else set()
+    raw = {key: value for key, value in raw.items() if (key, value) not in (("language", ENGLISH), ("crossed", 0)) and key not in unsaid}
+    problems = list[Problem]()
+    try:
+        words = None if one or "word_list" not in raw else words or read_word_list(Path(raw["word_list"]))
+    except InputError as error:
+        problems, words = list(error.problems), None
+    configuration = _configuration(raw, words)
+    problems = [*_contradictions(configuration, where), *problems]
     if problems:
         raise InputError(problems)
     return configuration
@@ -128,11 +151,14 @@ def _overridden(raw: dict[str, Any], model: str | None, base_url: str | None) ->
     return {**raw, **{name: value for name, value in changes.items() if value and raw["kind"] == "openai"}}
 
 
-def _configuration(raw: dict[str, Any]) -> Configuration:
+def _configuration(raw: dict[str, Any], words: WordList | None) -> Configuration:
     checks = dict(raw["checks"])
     scored, own = checks["toxicity"], checks.pop("own", {})
     checks["toxicity"] = None if scored == "none" else ToxicityConfig(**scored)
-    plain = ("name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls", "crossed", "language")
+    plain = (
+        "name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls", "crossed", "language",
+        "candidates",
+    )  # fmt: skip
     return Configuration(
         **{name: raw[name] for name in plain if name in raw},
         rules=PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),
@@ -140,6 +166,7 @@ def _configuration(raw: dict[str, Any]) -> Configuration:
         checks=Limits(**checks),
         raw=raw,
         own_checks={name: settings or {} for name, settings in own.items()},
+        words=words,
     )
 
 
@@ -159,6 +186,7 @@ def _contradictions(configuration: Configuration, path: object) -> list[Problem]
     if banks and configuration.models["self_chat"].kind != "seed-bank":
         what = f"the seed bank answers only for its own dialogues ({', '.join(banks)}), beside a model that writes others"
         found.append(Problem(f"{path}: models", what, "use the seed bank for self_chat too, or for none"))
+    found += _unchoosable(configuration, banks, path)
     for role, one in configuration.models.items():
         faults = url_faults(one.base_url) if one.base_url else ()
         found += [Problem(f"{path}: models: {role}: base_url", what, fix) for what, fix in faults]
@@ -182,6 +210,23 @@ def _of_crossed(configuration: Configuration, path: object) -> Iterator[Problem]
     elif configuration.crossed and (lacking := [role for role in CROSSED_ROLES if role not in configuration.models]):
         what = f"has no {' and no '.join(lacking)}, and {configuration.crossed} crossed items are to be made"
         yield Problem(f"{path}: models", what, "name who writes them (crossed) and who checks them (crossed_judge), or leave crossed out")
+def _unchoosable(configuration: Configuration, banks: Sequence[str], path: object) -> Iterator[Problem]:
+    """What keeps several candidates from being asked for, or one of them from being chosen."""
+    count, words = configuration.candidates, configuration.words
+    if count == 1:
+        return
+    where = f"{path}: candidates"
+    if some := [role for role in banks if role != "self_chat"]:
+        what = f"{count} texts are to be chosen from, and the seed bank ({', '.join(some)}) has one of each variant"
+        yield Problem(where, what, "name a model with --model, or leave candidates out")
+    if configuration.samples > APART:
+        what = f"{count} of them with {configuration.samples:,} samples each: only {APART:,} numbers are kept for one"
+        yield Problem(where, what, f"ask for {APART:,} samples at most")
+    if "word_list" not in configuration.raw:
+        yield Problem(f"{path}: word_list", f"is missing: candidates: {count} are chosen from by what a word list says", MAKE)
+    elif words and words.language != configuration.language:
+        what = f'is of the language "{words.language}", the texts are to be of "{configuration.language}"'
+        yield Problem(f"{path}: word_list", what, f"{MAKE}, of a release in that language")
 
 
 def stray_settings(report: Mapping[str, Any], where: str) -> list[Problem]:

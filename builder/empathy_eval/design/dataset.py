@@ -27,6 +27,10 @@ MADE_BY = ("writer", "judge")
 NULLABLE = {DIFFICULTY, *WAYS, FAR_WAY, *MADE_BY}
 
 
+# Of the provenance where one of several candidates was chosen: the SHA-256 of the text of a variant, null for a dialogue.
+TEXT_HASH = "text_sha256"
+
+
 UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
 
 
@@ -110,6 +114,11 @@ def contract(config: str, names: Collection[str]) -> pa.Schema:
 
 
 PROVENANCE = pa.schema([("dialogue_id", TEXT), ("pair_id", TEXT), ("what", TEXT), ("method", TEXT), ("model", TEXT), ("request_key", TEXT)])
+
+
+def provenance_columns(candidates: int) -> pa.Schema:
+    """The columns of the provenance; where one of several candidates was chosen, the hash of its text too."""
+    return PROVENANCE.append(pa.field(TEXT_HASH, TEXT)) if candidates > 1 else PROVENANCE
 
 
 CANDIDATES = pa.schema([("pair_id", TEXT), ("variant", TEXT), ("attempt", pa.int64()), ("text", TEXT), ("reasons", FLAGS)])

@@ -85,7 +85,7 @@ class Recipe:
         raw = {**self.config.raw, "models": {**self.config.raw["models"], **named}}
         raw["checks"] = {**raw["checks"], **({"own": own} if own else {})}
         found = {**self.checks, **{one.name: one for one in checks}}
-        return replace(self, config=checked(raw, self.config.name), models={**self.models, **models}, checks=found)
+        return replace(self, config=checked(raw, self.config.name, self.config.words), models={**self.models, **models}, checks=found)
 
 
 def _nameless(models: Mapping[str, Any], checks: Sequence[Any]) -> Iterator[Problem]:

@@ -11,7 +11,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.text import ENGLISH, UNICODE_WORDS, words
+from empathy_eval.base.text import ENGLISH, words
+from empathy_eval.design.word_list import tokens_of
 
 Counts = NDArray[np.int64]
 # Runs are hashed into so many bits: two of them may share a place.
@@ -45,7 +46,7 @@ class Lexicon:
     """The words of all texts that were read, each with its place; ``tokens`` is what a signature calls them."""
 
     def __init__(self, language: str = ENGLISH) -> None:
-        self.language, self.tokens = language, "empathy-eval" if language == ENGLISH else UNICODE_WORDS
+        self.language, self.tokens = language, tokens_of(language)
         self._places: dict[str, int] = {}
 
     def __len__(self) -> int:

@@ -11,12 +11,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from empathy_eval.design.word_list import UNIT as UNIT
 from empathy_eval.evaluation.bag_of_words import Bag, Counts, Features, Readings
 from empathy_eval.evaluation.ranking import wins
 from empathy_eval.metrics.protocol import Array
 
-# Weights are whole numbers of millionths, so that their sums are the same in any order.
-UNIT = 10**6
 ALPHA = 1
 # What is added to the spread of a difference, so that one without any spread has a weight.
 LEAST_SPREAD = 0.01

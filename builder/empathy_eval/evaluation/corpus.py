@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,11 +15,12 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import check
-from empathy_eval.base.tabular import WHOLE, schema_of, table_batches
+from empathy_eval.base.tabular import WHOLE, TableRow, schema_of, table_batches
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
 from empathy_eval.design.dataset import CANDIDATES, FAR_WAY, GROUPINGS, SPLITS, WAYS, column, files_of, parts_of
 from empathy_eval.design.dataset import pair_id as id_of
+from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.evaluation.contexts import read_contexts
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.metrics.protocol import Context
@@ -148,19 +150,48 @@ def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] =
 
 
 def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
-    path = release_dir / "candidates.parquet"
     found: dict[str, dict[str, str]] = {}
     refused = False
+    for (pair_id, variant), rows in itertools.groupby(candidate_rows(release_dir), lambda row: (row["pair_id"], row["variant"])):
+        if variant in PAIR_VARIANTS and (first := _first_of(list(rows))):
+            refused = refused or bool(first["reasons"])
+            found.setdefault(pair_id, {}).setdefault(variant, first["text"])
+    return found if refused else {}
+
+
+def _first_of(rows: list[TableRow]) -> TableRow | None:
+    """Of a variant's texts, in the order they were judged, the first that only a contrast check could refuse; None if there is none.
+
+    Where one of several candidates was released, those before and after it are left out: what was refused there was not in its place.
+    """
+    first, before = None, 0
+    for row in rows:
+        if row["attempt"] > before + 1:  # the released one has the number between
+            break
+        before = row["attempt"]
+        if row["reasons"] == [NOT_CHOSEN]:
+            first = None
+        elif REASONS.issuperset(row["reasons"]):
+            first = first or row
+        if not row["reasons"]:
+            break
+    return first
+
+
+def candidate_rows(release_dir: Path) -> Iterator[TableRow]:
+    """The texts of variants that reached the checks and are not released, in order; none where a release has no such file.
+
+    Raises:
+        InputError: if the file is none of a release's.
+    """
+    path = release_dir / "candidates.parquet"
     for batch in table_batches(path, CANDIDATES.names) if path.is_file() else ():
         if not batch.schema.equals(CANDIDATES) or any(column.null_count for column in batch.columns):
             raise input_error(path, "does not hold what the data contract says", WHOLE)
         for row in batch.to_pylist():
             if not PAIR.fullmatch(row["pair_id"]):
                 raise input_error(path, f'"{row["pair_id"]}" is no pair', WHOLE)
-            if row["variant"] in PAIR_VARIANTS and REASONS.issuperset(row["reasons"]):
-                refused = refused or bool(row["reasons"])
-                found.setdefault(row["pair_id"], {}).setdefault(row["variant"], row["text"])
-    return found if refused else {}
+            yield row
 
 
 def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], int]]:

@@ -78,28 +78,42 @@ class ContrastAudit:
 
 
 @dataclass(frozen=True)
+class FirstSamples:
+    """How often words alone is right where the first accepted candidate of each variant stands in the place of the chosen one.
+
+    ``others`` says in how many pairs that is another text.
+    """
+
+    contrast: str
+    others: int
+    shortcut: Shortcut
+
+
+@dataclass(frozen=True)
 class Audit:
     """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
 
     ``difficulty`` is by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
-    empty where that is not defined.
+    empty where that is not defined. ``first`` is by contrast what words alone reach over first samples; empty where nothing was chosen.
     """
 
     by: str
     contrasts: tuple[ContrastAudit, ...]
     difficulty: Mapping[str, float] = field(default_factory=dict, repr=False)
+    first: tuple[FirstSamples, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values, but for the difficulty of each pair."""
-        return {"by": self.by, "contrasts": [one.to_json() for one in self.contrasts]}
+        first = [{"contrast": one.contrast, "others": one.others, **asdict(one.shortcut)} for one in self.first]
+        return {"by": self.by, "contrasts": [one.to_json() for one in self.contrasts], **({"first_samples": first} if first else {})}
 
     def records(self) -> Iterator[dict[str, Any]]:
         """A record a shortcut and contrast with the columns ``COLUMNS``; what there is not is None."""
-        for contrast in self.contrasts:
-            for one in contrast.shortcuts:
-                bounds = asdict(one.accuracy) if one.accuracy else {}
-                values = [one.trained, one.pairs, *(bounds.get(name) for name in ("value", "low", "high")), one.why, one.signature]
-                yield dict(zip(COLUMNS, [contrast.contrast, one.name, *values], strict=True))
+        rows = [(contrast.contrast, one) for contrast in self.contrasts for one in contrast.shortcuts]
+        for contrast, one in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
+            bounds = asdict(one.accuracy) if one.accuracy else {}
+            values = [one.trained, one.pairs, *(bounds.get(name) for name in ("value", "low", "high")), one.why, one.signature]
+            yield dict(zip(COLUMNS, [contrast, one.name, *values], strict=True))
 
     def to_pandas(self) -> pd.DataFrame:
         """A row a shortcut and contrast with the columns ``COLUMNS``; a number that there is not is NaN.

@@ -71,6 +71,16 @@ def read_texts(held: Held, lexicon: Lexicon, scoring: Scoring, embedding: Embedd
     return {config: _read(held, config, lexicon, scoring, (embedding, seed)) for config in COMPARED}
 
 
+def counted_texts(held: Held, lexicon: Lexicon) -> dict[str, Texts]:
+    """The texts by config, for what counts words alone."""
+    found = {}
+    for config, compared in COMPARED.items():
+        corpus: Corpus = getattr(held, config)
+        texts = {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in compared}
+        found[config] = Texts(corpus, {name: lexicon.read(some) for name, some in texts.items()}, {}, np.zeros(0, dtype=np.int64))
+    return found
+
+
 def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded: tuple[Embedding | None, int]) -> Texts:
     corpus: Corpus = getattr(held, config)
     texts = {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in COMPARED[config]}

@@ -11,19 +11,20 @@ import numpy as np
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import digest_bytes, signature_line
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.contrasts import APATHETIC, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.design.contrasts import APATHETIC, CELLS, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.evaluation.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, WordPairs, Words
 from empathy_eval.evaluation.closed_forms import FORMS, UNIT, Learned, Learner, Sides
 from empathy_eval.evaluation.corpus import Corpus
 from empathy_eval.evaluation.embedding import NAME as EMBEDDING
 from empathy_eval.evaluation.embedding import Embedding, embedding_of, margins_of
+from empathy_eval.evaluation.first_samples import first_samples, others
 from empathy_eval.evaluation.inversion import Chance, accuracies
 from empathy_eval.evaluation.ranking import wins
 from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters
 from empathy_eval.evaluation.results import Measured
-from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Margin, Shortcut, Telltale
-from empathy_eval.evaluation.shortcut_texts import REFERENCE, Held, Texts, read_texts
+from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, FirstSamples, Margin, Shortcut, Telltale
+from empathy_eval.evaluation.shortcut_texts import REFERENCE, Held, Texts, counted_texts, read_texts
 from empathy_eval.evaluation.stand import Stand, Take
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -31,6 +32,7 @@ from empathy_eval.metrics.scoring import PLAIN, Scoring
 FOLDS, TELLTALE, EXTREMES = 5, 20, 5
 BY = ("dialogue", "scenario")
 WORDS_ALONE = "words alone"
+FIRST_SAMPLES = f"{WORDS_ALONE}, first samples"
 # (contrast, config, kind variant, cold variant); the reference is the kind text of its contrast.
 AUDITED = (
     (RAW, "pairs", *PAIR_VARIANTS[::-1]), (STANCE_NEAR, "controls", *NEAR), (STANCE_FAR, "controls", *FAR),
@@ -70,7 +72,7 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
     found, known = dict[str, ContrastAudit](), lexicon.words
     won, difficulty = dict[str, dict[str, _Won]](), dict[str, float]()
     for name, config, kind, cold in AUDITED:
-        one = _Contrast(texts[config], kind, cold, folds_of(_units(texts[config].corpus, by), chance.seed), by)
+        one = _Contrast(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
         won[name], learned = one.won(learners, embedding)
         rows = one.judged(won[name], chance)
         found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows)
@@ -80,11 +82,24 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
                 margins = (learned.margins / UNIT).tolist()
                 difficulty = dict(zip(one.texts.corpus.pair_ids, margins, strict=True))
     near, far = found[STANCE_NEAR], found[STANCE_FAR]
-    both = _Contrast(texts["controls"], "", "", folds_of(_units(texts["controls"].corpus, by), chance.seed), by)
+    both = _Contrast(texts["controls"], "", "", folds_of(units_of(texts["controls"].corpus, by), chance.seed), by)
     sides = " and ".join((near.kind, far.kind)), " and ".join((near.cold, far.cold))
     rows = both.judged(_at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]), chance)
     stance = ContrastAudit(STANCE, "controls", *sides, *both.counts, rows)
-    return Audit(by, (*found.values(), stance), difficulty)
+    return Audit(by, (*found.values(), stance), difficulty, tuple(_first(held, chance, by)))
+
+
+def _first(held: Held, chance: Chance, by: str) -> Iterator[FirstSamples]:
+    """What words alone reach over first samples, contrast by contrast, learned and dealt as over the chosen ones."""
+    if (first := first_samples(held)) is None:
+        return
+    lexicon, won = Lexicon(first.pairs.language), dict[str, dict[str, _Won]]()
+    texts, learners = counted_texts(first, lexicon), {FIRST_SAMPLES: words_alone(lexicon)}
+    for name, config, kind, cold in (*AUDITED, (STANCE, "controls", "", "")):
+        one = _Contrast(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
+        won[name] = _at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]) if name == STANCE else one.won(learners, None)[0]
+        (row,) = one.judged(won[name], chance)
+        yield FirstSamples(name, others(getattr(held, config), one.texts.corpus, (kind, cold) if kind else CELLS), row)
 
 
 def words_alone(lexicon: Lexicon) -> Learner:
@@ -99,7 +114,8 @@ def measured_with_audit(stand: Stand, embedding: Embedding | None = None, take: 
     return replace(measured, audit=audited(held, stand.chance, embedding=embedding, scoring=stand.scoring))
 
 
-def _units(corpus: Corpus, by: str) -> Sequence[str]:
+def units_of(corpus: Corpus, by: str) -> Sequence[str]:
+    """Of each pair what folds are made of."""
     return corpus.dialogues if by == "dialogue" else [str(one) for one in corpus.scenario_ids]
 
 

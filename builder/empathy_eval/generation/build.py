@@ -20,9 +20,11 @@ from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.pending import under_way
+from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.planning import part_of
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.word_list import WORD_LIST
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder
 from empathy_eval.generation.course import Course
 from empathy_eval.generation.items import WINDOW, outcomes
@@ -88,6 +90,8 @@ def opened(config: Asks, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]
             raise input_error(ledger.path, what, fix)
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
         write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
+        if isinstance(config, Configuration) and config.words:
+            write_whole(out / WORD_LIST, config.words.text)
         yield ledger, budget
 
 

@@ -146,8 +146,9 @@ class Dialogues:
         return planned(self.recipe.config, self.recipe.catalogue)
 
     def least(self, item: Any) -> int:
-        """The dialogue, the variants of its helper turns, and its crossed items with their checks."""
-        return sum(kind.times for kind in kinds_of_plan(item, self.recipe.config))
+        """The dialogue, the variants of its helper turns as often as there are candidates, and its crossed items with their checks."""
+        config = self.recipe.config
+        return sum(kind.times * (config.candidates if kind.variant else 1) for kind in kinds_of_plan(item, config))
 
     def work(self, asker: Asker) -> Callable[[Any], Coroutine[Any, Any, Any]]:
         """One planned dialogue with all its rewrites."""

@@ -104,12 +104,17 @@ class Pair:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A variant's text that reached the checks and is not released: refused for its reasons, or of a pair that is left out."""
+    """A variant's text that reached the checks and is not released: refused for its reasons, or of a pair that is left out.
+
+    ``attempt`` is its number, from 1, among all such texts of the variant, the released one too: that has the number which none of these
+    has. It is None where no other was asked for after one had passed: then the order says it.
+    """
 
     kind: str
     turn: int
     text: str
     reasons: tuple[str, ...]
+    attempt: int | None = None
 
 
 @dataclass(frozen=True)
@@ -151,6 +156,9 @@ class Outcome:
         value: dict[str, Any] = _plain(self)
         if not self.crossed:
             del value["crossed"]
+        for one in value["candidates"]:
+            if one["attempt"] is None:
+                del one["attempt"]
         return value
 
     @classmethod

@@ -15,7 +15,7 @@ from empathy_eval.completions.budget import cost, make_budget
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import make_models
 from empathy_eval.completions.requests import About, Request, Usage
-from empathy_eval.design.configuration import Configuration
+from empathy_eval.design.configuration import APART, Configuration
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
 from empathy_eval.design.phases import crossable
@@ -171,14 +171,22 @@ class Items:
         """By kind: requests counted over the plan, tokens and time from the ledger's averages or from rendered requests."""
         counts, crossed = Counter[Kind](), list[Plan]()
         for plan in plans(self.config, self.catalogue):
-            counts.update(kinds_of_plan(plan, self.config))
+            for kind in kinds_of_plan(plan, self.config):
+                counts[kind] += self.config.candidates if kind.variant else 1
             crossed += [plan] if plan.crosses and len(crossed) < RENDERED else []
         shown = [*rendered, *(one for plan in crossed for one in self.requests(plan) if KINDS[one.about.kind] in CROSSING)]
         for kind, count in counts.items():
             settings = self.config.models[kind.role]
             sizes = [len(request.content) for request in shown if request.about.kind == kind.name]
             average, seconds, each, observed = self._observed(kind.name, settings.model) or self._assumed(kind, sizes)
-            yield estimated(kind.name, settings, round(count * each), average, seconds, observed=observed)
+            many = self._candidates([one for one in rendered if one.about.kind == kind.name]) if kind.variant else 1
+            yield estimated(kind.name, settings, round(count * each / many), average, seconds, observed=observed)
+
+    def _candidates(self, rendered: list[Request]) -> float:
+        """How many candidates of a thing the ledger was asked for, as far as these first requests tell; 1 where they are not in it."""
+        found = [sum(1 for _ in itertools.takewhile(self.ledger.get, _candidate_keys(one))) for one in rendered]
+        asked = [count for count in found if count]
+        return sum(asked) / len(asked) if asked else 1
 
     def _observed(self, kind: str, model: str) -> tuple[list[float], float, float, bool] | None:
         """Averages of the ledger. Bad samples and repairs count as requests beyond one for each thing asked for."""
@@ -193,6 +201,11 @@ class Items:
         turns = (self.config.rules.min_turns + self.config.rules.max_turns) / 2
         written = turns * TOKENS_A_TURN if kind == SELF_CHAT else TOKENS_A_VARIANT * (3 if kind == CROSSED else 1)
         return *assumed(sizes, written), float(kind.times), False
+
+
+def _candidate_keys(request: Request) -> Iterator[str]:
+    """The keys of the first samples of a request's candidates, one after the other."""
+    return (replace(request, sample=number * APART).key for number in range(APART))
 
 
 def kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:

@@ -20,7 +20,7 @@ from empathy_eval.completions.models.protocol import Model, NoAnswer
 from empathy_eval.completions.models.seed_bank import SeedBank
 from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer, weights_of
 from empathy_eval.completions.requests import About, Completion, Flaw, Request
-from empathy_eval.design.configuration import ToxicityConfig
+from empathy_eval.design.configuration import APART, ToxicityConfig
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import KINDS, SCORE, SELF_CHAT
 from empathy_eval.design.planning import Plan
@@ -53,12 +53,14 @@ class Step:
     repair: bool = False
 
     def keyed(self, key: str, samples: int) -> Request | None:
-        """The same request as the sample that has this key: a replay does not come to it where the first has no answer, or is taken."""
+        """The same request as the sample that has this key, of the same candidate: a replay does not come to it where the first has no
+        answer, or is taken."""
         if self.request.key == key:
             return self.request
         if self.repair:
             return None
-        others = (replace(self.request, sample=sample) for sample in range(min(samples, MOST_SAMPLES)))
+        first = self.request.sample - self.request.sample % APART
+        others = (replace(self.request, sample=first + sample) for sample in range(min(samples, MOST_SAMPLES)))
         return next((one for one in others if one.key == key), None)
 
 

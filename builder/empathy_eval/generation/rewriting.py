@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from empathy_eval.base.text import edit_ratio, overlap, words
-from empathy_eval.completions.asker import Asker, settled
+from empathy_eval.completions.asker import Answer, Asker, settled
 from empathy_eval.completions.requests import Failure, Flaw
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.kinds import NEAR_APATHETIC, Kind, rewritings
@@ -18,6 +18,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks import contrast, safety
 from empathy_eval.generation.checks.own import Check, flaws_by
 from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
+from empathy_eval.generation.choosing import Judged, hardest
 from empathy_eval.generation.marker_edits import de_empathised
 from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Pair, Scene, Variant
 
@@ -113,7 +114,7 @@ class Rewriter:
         if kind != NEAR_APATHETIC or way == "model":
             return await self._asked(kind, scene)
         text = de_empathised(scene.reference.text, self.recipe.config.checks.edit_ratio_below, self.recipe.language)
-        judged = await self._judged(kind, scene, text)
+        judged = await self._judged(kind, scene, text, self.trail)
         if not isinstance(judged, list):
             return _made(kind, scene, (text, judged), ("rules", "rules", None))
         if way == "rules-then-model":
@@ -123,19 +124,24 @@ class Rewriter:
         return None
 
     async def _asked(self, kind: Kind, scene: Scene) -> Variant | None:
-        async def judge(value: Any) -> tuple[str, float | None] | list[Flaw]:
-            text = value["text"].strip()
-            judged = await self._judged(kind, scene, text)
-            return judged if isinstance(judged, list) else (text, judged)
+        said = messages(self.recipe, kind, scene)
 
-        answer = await self.asker.ask(scene.about(kind), messages(self.recipe, kind, scene), judge, self.trail)
+        async def ask(first: int, trail: ItemTrail) -> Answer[Judged] | None:
+            async def judge(value: Any) -> Judged | list[Flaw]:
+                text = value["text"].strip()
+                judged = await self._judged(kind, scene, text, trail)
+                return judged if isinstance(judged, list) else (text, judged)
+
+            return await self.asker.ask(scene.about(kind), said, judge, trail, first)
+
+        answer = await hardest(ask, self.recipe.config, kind, self.trail)
         if answer is None:
             return None
         method = "seed" if self.recipe.config.models[kind.role].kind == "seed-bank" else "model"
         return _made(kind, scene, answer.value, (method, answer.model, answer.request_key))
 
-    async def _judged(self, kind: Kind, scene: Scene, text: str) -> float | None | list[Flaw]:
-        """The toxicity of a text that passes all checks of a variant, or its flaws; either is in the trail."""
+    async def _judged(self, kind: Kind, scene: Scene, text: str, trail: ItemTrail) -> float | None | list[Flaw]:
+        """The toxicity of a text that passes all checks of a variant, or its flaws; either is in that trail."""
         reference, limits, language = scene.reference, self.recipe.config.checks, self.recipe.language
         if kind.near:
             found = contrast.near(reference.text, text, limits, language.code)
@@ -148,7 +154,7 @@ class Rewriter:
         found += flaws_by(self.checks, lambda check: check.variant(kind.variant or "", text, scene))
         score = await toxicity(self.asker, text, scene.about(kind))
         found += too_toxic(score, limits.toxicity)
-        self.trail.judged(kind.name, scene.place, text, found)
+        trail.judged(kind.name, scene.place, text, found)
         return found or score
 
 

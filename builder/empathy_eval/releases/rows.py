@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import DIFFICULTY, pair_id
+from empathy_eval.design.dataset import DIFFICULTY, TEXT_HASH, pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Turn, Variant
@@ -130,7 +131,7 @@ def _preference_row(pair: TableRow) -> TableRow:
 
 
 def provenance_rows(outcome: Outcome) -> Iterator[TableRow]:
-    """The request key of the dialogue, of each variant (made by rules means no request), and those of each crossed item of models."""
+    """The request keys of the dialogue, of each variant (none if rules made it) with the hash of its text, of crossed items of models."""
     dialogue = outcome.dialogue
     if dialogue is None:
         return
@@ -142,6 +143,7 @@ def provenance_rows(outcome: Outcome) -> Iterator[TableRow]:
         "method": dialogue.source,
         "model": dialogue.model,
         "request_key": dialogue.request_key,
+        TEXT_HASH: None,
     }
     for pair in outcome.pairs:
         for what in VARIANTS:
@@ -155,6 +157,7 @@ def provenance_rows(outcome: Outcome) -> Iterator[TableRow]:
                     "method": made.method,
                     "model": made.model,
                     "request_key": made.request_key,
+                    TEXT_HASH: digest_bytes(made.text.encode()),
                 }
     for item in outcome.crossed:
         yield from crossed_requests(_crossed_row(dialogue, item))
@@ -169,14 +172,17 @@ def crossed_requests(row: TableRow) -> Iterator[TableRow]:
 
 
 def candidate_rows(outcome: Outcome) -> Iterator[TableRow]:
-    """The texts that reached the checks and are not released, numbered within their variant from 1 in the order they were judged."""
+    """The texts that reached the checks and are not released, numbered within their variant from 1 in the order they were judged.
+
+    Where one of several was chosen, that one has the number that none of them has.
+    """
     attempts: Counter[tuple[int, str]] = Counter()
     for one in outcome.candidates:
         attempts[one.turn, one.kind] += 1
         yield {
             "pair_id": pair_id(outcome.dialogue_id, one.turn),
             "variant": KINDS[one.kind].variant,
-            "attempt": attempts[one.turn, one.kind],
+            "attempt": one.attempt or attempts[one.turn, one.kind],
             "text": one.text,
             "reasons": list(one.reasons),
         }

@@ -60,7 +60,7 @@ def _looking(folder: Path, beside: Beside) -> Iterator[Look]:
     """A look into a release or a build, with its ledger open, or an empty one in its place."""
     source = source_of(folder)
     path = beside.ledger or source.ledger
-    again = recipe_again(source.header, beside.scenarios, beside.templates, beside.rules)
+    again = recipe_again(source.header, beside.scenarios, beside.templates, beside.rules, folder)
     record = read_record(beside.reviews) if beside.reviews else None
     with Ledger(path, create=False, write=False) if path else Ledger(Path(":memory:")) as ledger:
         yield Look(source, ledger, again, record, answered=path is not None)

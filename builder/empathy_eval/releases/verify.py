@@ -17,8 +17,8 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import refuse_absurd
-from empathy_eval.design.configuration import language_of
-from empathy_eval.design.dataset import CANDIDATES, MANIFEST, PROVENANCE, SPLITS, TABLES, configs_of, contract, file_of, read_tables
+from empathy_eval.design.configuration import candidates_of, language_of
+from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, configs_of, contract, file_of, provenance_columns, read_tables
 from empathy_eval.evaluation.report import measure_release, metrics_of
 from empathy_eval.evaluation.text_scores import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -30,6 +30,7 @@ from empathy_eval.releases.explore import PAGE, page_faults
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify_annotations import annotation_faults
 from empathy_eval.releases.verify_answers import answer_faults
+from empathy_eval.releases.verify_choice import choice_faults
 from empathy_eval.releases.verify_crossed import crossed_faults
 from empathy_eval.releases.verify_items import item_faults
 from empathy_eval.releases.verify_report import comparable, disagreements, unseen
@@ -39,7 +40,6 @@ from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
 REPORT = {f"report/{TABLES}", "report/index.html"}
 ALWAYS = {"README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", *REPORT}
 CARD_ROW = re.compile(r"^\| `(\w+)` \| .{0,200} \| (\d{1,12}) \| (\d{1,12}) \| (\d{1,12}) \|$", re.MULTILINE)
-BESIDE = {"provenance.parquet": PROVENANCE, "candidates.parquet": CANDIDATES}
 LINK = "put the file itself there, as `cp -rL` or `hf download --local-dir` do"
 NOT_COMPARED = "not compared are the rows of {} and every p-value after Holm, which is corrected over all metrics of a table"
 
@@ -78,6 +78,7 @@ def verify(
     if not found:
         rows = [*row_faults(release_dir, manifest), *crossed_faults(release_dir, manifest), *annotation_faults(release_dir, manifest)]
         found = [*rows, *_duplicates(release_dir, manifest), *_card(release_dir, manifest)]
+    found = found or [*choice_faults(release_dir, manifest)]
     if not found and ledgers:
         found = answer_faults(release_dir, manifest, ledgers)
     if not fast and all(isinstance(one, NotRecomputed) for one in found):
@@ -119,9 +120,10 @@ def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                 what = f"has {table.metadata.num_rows} rows, the manifest says {manifest['counts'][config][split]}"
                 yield Problem(str(path), what, RESTORE)
 
-    for name in sorted(BESIDE.keys() & manifest["files"].keys()):
+    beside = {"provenance.parquet": provenance_columns(candidates_of(manifest["configuration"])), "candidates.parquet": CANDIDATES}
+    for name in sorted(beside.keys() & manifest["files"].keys()):
         table = _parquet(folder / name)
-        if isinstance(table, Problem) or not table.schema_arrow.equals(BESIDE[name]):
+        if isinstance(table, Problem) or not table.schema_arrow.equals(beside[name]):
             yield table if isinstance(table, Problem) else Problem(str(folder / name), "has other columns than the contract", RESTORE)
 
 

@@ -107,6 +107,9 @@ def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
                 # The unit stands behind the last number of an interval alone.
                 if value is not None and number(100 * value, 1) not in page:
                     yield f"shortcuts: {contrast['contrast']}: {one['name']}", number(100 * value, 1)
+    for one in (tables.get("shortcuts") or {}).get("first_samples", ()):
+        if one["accuracy"] and number(100 * one["accuracy"]["value"], 1) not in page:
+            yield f"shortcuts: {one['contrast']}: first samples", number(100 * one["accuracy"]["value"], 1)
     for judge, worth in tables.get("judges", {}).get("worth", {}).items():
         for name, one in worth["criteria"].items():
             right = one["stance"].get("judge", {})

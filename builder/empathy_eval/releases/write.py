@@ -14,8 +14,10 @@ from typing import Any
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.tabular import Writer
-from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, configs_of, file_of, split_of
+from empathy_eval.design.configuration import candidates_of
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, configs_of, file_of, provenance_columns, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.evaluation.report import Report, own_metrics, published_configuration, write_report
 from empathy_eval.generation.build_folder import accepted, read_build
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -85,6 +87,15 @@ def release(
     return Released(manifest, report)
 
 
+def _write_words(build_dir: Path, folder: Path, configuration: dict[str, Any]) -> None:
+    """The word list by which candidates were chosen, if any were."""
+    if candidates_of(configuration) > 1:
+        words = read_word_list(build_dir / WORD_LIST)
+        if words.digest != configuration["word_list"]:
+            raise input_error(build_dir / WORD_LIST, "was changed after the build", "run the same build again: it replays from the ledger")
+        write_whole(folder / WORD_LIST, words.text)
+
+
 def _write_papers(folder: Path, facts: dict[str, Any], report: Report) -> None:
     """What is read beside the data: card, changelog, description for machines, licence."""
     write_card(folder, facts, report)
@@ -118,7 +129,8 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 
 def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
     """All parquet files; returns the number of rows by config and split, empty splits too."""
-    taxonomy = load_taxonomy()
+    taxonomy, count = load_taxonomy(), candidates_of(header["configuration"])
+    _write_words(build_dir, folder, header["configuration"])
     data: dict[tuple[str, str], Writer] = {}
     counts: dict[str, Counter[str]] = {}
     with contextlib.ExitStack() as stack:
@@ -130,7 +142,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
 
         for config in COLUMNS:
             begin(config)
-        provenance = stack.enter_context(Writer(folder / "provenance.parquet", PROVENANCE))
+        provenance = stack.enter_context(Writer(folder / "provenance.parquet", provenance_columns(count)))
         candidates = stack.enter_context(Writer(folder / "candidates.parquet", CANDIDATES))
         for outcome in accepted(build_dir, checked=True):
             if outcome.dialogue_id not in selection.dialogue_ids:

@@ -11,6 +11,7 @@ from empathy_eval.base.errors import InputError, JobError, Problem, input_error,
 from empathy_eval.completions.answer_text import SURROGATE
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import Scene, Turn
 
 GROUP = "empathy_eval.checks"
@@ -95,6 +96,8 @@ def _looked(check: Check, look: Callable[[Check], Iterable[Flaw]]) -> list[Flaw]
         if not texts or not REASON.fullmatch(one.reason) or SURROGATE.search(one.detail):
             what = "not a Flaw with a reason in lower case, such as too_many_questions, and a detail that is text"
             raise _failed(check, f"gave {str(one)[:80]!r}, {what}")
+        if one.reason == NOT_CHOSEN:
+            raise _failed(check, f'gave the reason "{NOT_CHOSEN}", which is of texts that pass')
     return found
 
 

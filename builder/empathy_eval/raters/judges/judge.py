@@ -97,7 +97,8 @@ class _Asked:
 
     async def _ask(self, kind: str, messages: Any, judge: Any, sample: int) -> Any:
         about = About(self.case.dialogue_id, kind, self.case.turn)
-        return await self.judge.asker.ask(about, messages, judge, self.trail, sample)
+        asker = self.judge.asker
+        return await asker.ask(about, messages, judge, self.trail, sample * asker.samples)
 
     @property
     def _context(self) -> list[dict[str, str]]:

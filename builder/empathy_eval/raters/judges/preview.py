@@ -99,13 +99,13 @@ class _Looking(Asker):
         super().__init__(ledger, dict(models), job.prompts, samples=config.samples, repairs=config.repairs, offline=True)
         self.first, self.open, self.used = dict[str, Request](), set[str](), dict[str, tuple[str, Completion]]()
 
-    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, again: int = 0) -> Answer[T] | None:
+    async def ask(self, about: About, messages: list[Message], judge: Judge[T], trail: Trail, first: int = 0) -> Answer[T] | None:
         """What the ledger answers; what it does not is passed over, so that what comes after it is seen."""
         model = self.models[JUDGE]
-        request = Request(model.body(messages, ALL_KINDS[about.kind].answer), model.endpoint, about, again * self.samples)
+        request = Request(model.body(messages, ALL_KINDS[about.kind].answer), model.endpoint, about, first)
         self.first.setdefault(request.key, request)
         try:
-            return await super().ask(about, messages, judge, trail, again)
+            return await super().ask(about, messages, judge, trail, first)
         except NoAnswer:
             self.open.add(request.key)
             return Answer(dict[str, float](), "", "") if about.kind == IDEAL.name else None  # type: ignore[arg-type]

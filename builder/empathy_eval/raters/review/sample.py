@@ -14,6 +14,7 @@ from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import files_of, parts_of
 from empathy_eval.design.quotas import apportion
+from empathy_eval.design.word_list import NOT_CHOSEN
 
 CANDIDATES = "candidates.parquet"
 # The two contexts of a crossed item, and its two replies.
@@ -213,7 +214,7 @@ def _rejected(release_dir: Path, names: set[str]) -> dict[str, list[Cell]]:
     found: dict[str, list[Cell]] = defaultdict(list)
     for batch in table_batches(path, ["pair_id", "variant", "attempt", "reasons"]):
         for row in batch.to_pylist():
-            if row["reasons"] and row["variant"] in PAIR_VARIANTS and row["pair_id"] in names:
+            if row["reasons"] not in ([], [NOT_CHOSEN]) and row["variant"] in PAIR_VARIANTS and row["pair_id"] in names:
                 found[row["pair_id"]].append(Cell(row["variant"], row["attempt"], tuple(row["reasons"]), ("rejected",)))
     if not found:
         raise input_error(path, "holds no rejected apathetic or empathetic text of a pair of this release", fix)

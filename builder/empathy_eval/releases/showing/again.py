@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import EmpathyEvalError
+from empathy_eval.base.errors import EmpathyEvalError, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest, digest_bytes
 from empathy_eval.base.schemas import schema
@@ -23,6 +23,7 @@ from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.quotas import places
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.design.word_list import WORD_LIST, WordList, read_word_list
 from empathy_eval.generation.retrace import Retracer
 
 # A plan of strangers beyond this is not drawn again.
@@ -66,15 +67,18 @@ class Again:
         return Retracer(self.recipe, ledger, weights, {**known, **names})
 
 
-def recipe_again(header: Mapping[str, Any], scenarios: Path | None, templates: Path | None, rules: Path | None) -> Again:
-    """The recipe of a manifest, or of what a build wrote. ``scenarios``, ``templates`` and ``rules`` are folders in the project's place.
+def recipe_again(
+    header: Mapping[str, Any], scenarios: Path | None, templates: Path | None, rules: Path | None, folder: Path | None = None
+) -> Again:
+    """The recipe of a manifest, or of what a build wrote. ``scenarios``, ``templates`` and ``rules`` are folders in the project's place;
+    ``folder`` is the one with the header, and with the word list if that names one.
 
     Raises:
         InputError: if one of these folders is not valid.
     """
     catalogue, prompts = load_catalogue(scenarios), load_prompts(templates)
     try:
-        config = checked(dict(header["configuration"]), "configuration")
+        config = checked(dict(header["configuration"]), "configuration", _words(header, folder))
     except EmpathyEvalError as error:
         return Again(None, notes=(f"the configuration is none of this version, so nothing is rendered again: {error.problems[0].what}",))
     if config.dialogues > MOST_DIALOGUES or config.rules.max_turns > MOST_TURNS or config.surplus > 1:
@@ -84,6 +88,21 @@ def recipe_again(header: Mapping[str, Any], scenarios: Path | None, templates: P
     except EmpathyEvalError as error:
         return Again(None, notes=("nothing is checked or rendered again: " + _without(config, rules, error),))
     return Again(recipe, tuple(_changed(header, recipe, scenarios)), tuple(_not_run(config)))
+
+
+def _words(header: Mapping[str, Any], folder: Path | None) -> WordList | None:
+    """The word list of a folder whose configuration names one by its hash.
+
+    Raises:
+        InputError: if it is not there, or not the one.
+    """
+    named = header["configuration"].get("word_list")
+    if named is None or folder is None:
+        return None
+    words = read_word_list(folder / WORD_LIST)
+    if words.digest != named:
+        raise input_error(folder / WORD_LIST, f'is not the word list "{named}"', "put the one there that was built with")
+    return words
 
 
 def _of_bytes(path: Path | None) -> set[str]:

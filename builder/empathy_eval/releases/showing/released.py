@@ -190,7 +190,7 @@ def _candidate(row: TableRow, path: Path) -> Candidate:
     kind, text, reasons = VARIANTS.get(str(row.get("variant"))), row.get("text"), row.get("reasons")
     if kind is None or not isinstance(text, str) or not isinstance(reasons, list) or None in reasons:
         raise input_error(path, "a row does not hold what the data contract says", WHOLE)
-    return Candidate(kind, _parts(row, path)[1], text, tuple(reasons))
+    return Candidate(kind, _parts(row, path)[1], text, tuple(reasons), row.get("attempt"))
 
 
 def _parts(row: TableRow, path: Path) -> tuple[str, int]:

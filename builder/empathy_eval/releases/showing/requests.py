@@ -9,8 +9,10 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.completions.answer_text import value_of
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import About, Completion, Flaw, Request
+from empathy_eval.design.configuration import APART
 from empathy_eval.design.kinds import ALL_KINDS, JUDGING, KINDS, SCORE
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import Candidate, Outcome
 from empathy_eval.generation.retrace import Step, Trace
 from empathy_eval.releases.showing.again import Again
@@ -71,7 +73,8 @@ def asked_of(
     ``refused`` are by key the reasons against answers, as far as they were noted.
     """
     taken, steps = keys_of(outcome) if outcome else {}, trace.steps if trace else ()
-    found = [_stepped(step, taken, again) for step in steps]
+    chosen = {key: step.request.sample // APART for step in steps if (key := step.request.key) in taken.values()}
+    found = [_stepped(step, taken, again, chosen) for step in steps]
     known, beside = {one.key for one in found}, list[Asked]()
     mine = {*taken.values(), *(checks_of(outcome) if outcome else ())}
     for row in (one for one in rows if one.key not in known):
@@ -88,12 +91,15 @@ def _sample_of(row: Row, steps: Iterable[Step], recipe: Recipe | None) -> Reques
     return next(filter(None, found), None)
 
 
-def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], again: Again) -> Asked:
+def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], again: Again, chosen: Mapping[str, int]) -> Asked:
+    """A request of the replay; ``chosen`` is by key of what it came to and was taken which candidate that is."""
     about, request, recipe, changed = step.request.about, step.request, again.recipe, again.changed
     key = taken.get((about.kind, about.turn))
     verdict, note = str(step.verdict), ""
     same = step.keyed(key, recipe.config.samples) if key and recipe else None
-    if same and step.verdict == "unanswered":
+    if step.verdict == "taken" and key and chosen.get(key, request.sample // APART) != request.sample // APART:
+        verdict = NOT_CHOSEN.replace("_", " ")
+    elif same and step.verdict == "unanswered":
         request, verdict, note = same, "taken", PROVEN
     elif key and key != request.key and step.verdict == "taken" and again.unrun and (same or not changed):
         verdict, note = "unknown", NOT_KNOWN
@@ -119,7 +125,7 @@ def _beside(row: Row, taken: set[str | None], noted: Mapping[str, tuple[str, ...
 
 def refused_texts(rows: Iterable[Row], candidates: Iterable[Candidate]) -> dict[str, tuple[str, ...]]:
     """By key the reasons against answers, as a release notes them: it has the texts that reached the checks, and not their requests."""
-    noted = {(one.kind, one.turn, one.text): one.reasons for one in candidates if one.reasons}
+    noted = {(one.kind, one.turn, one.text): one.reasons for one in candidates if one.reasons and one.reasons != (NOT_CHOSEN,)}
     found = ((row.key, noted.get((row.about.kind, row.about.turn or 0, text_of(row.about.kind, row.completion) or ""))) for row in rows)
     return {key: reasons for key, reasons in found if reasons}
 

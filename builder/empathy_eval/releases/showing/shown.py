@@ -36,8 +36,8 @@ class Text:
 class Asked:
     """A request and its answer. ``body`` is what was sent, None where it cannot be rendered again; ``note`` says why, or what is odd.
 
-    ``verdict`` is ``taken``, ``refused``, ``unanswered``, ``scored``, ``not judged`` or ``unknown``; ``reasons`` are (reason, detail) of
-    what was refused. Without an answer ``finish``, ``model`` and ``text`` are None.
+    ``verdict`` is ``taken``, ``not chosen``, ``refused``, ``unanswered``, ``scored``, ``not judged`` or ``unknown``; ``reasons`` are
+    (reason, detail) of what was refused. Without an answer ``finish``, ``model`` and ``text`` are None.
     """
 
     key: str

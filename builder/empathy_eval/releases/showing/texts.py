@@ -9,6 +9,7 @@ from empathy_eval.completions.answer_text import LONGEST
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.word_list import NOT_CHOSEN, UNIT
 from empathy_eval.generation.marker_edits import rules_applied
 from empathy_eval.generation.outcomes import VARIANTS, Dialogue, Outcome, Pair, Variant
 from empathy_eval.generation.retrace import Trace
@@ -87,8 +88,17 @@ class Texts:
             if not kind.near:
                 other, name_of = self.dialogue.turns[pair.turn].strategy, self._named
                 figures += (Figure("strategy", name_of(made.strategy) or "", f"another than {name_of(other)}", made.strategy != other),)
+            figures += self._told(name, made.text) if made.method != "rules" else ()
         how = self._made(name, made, reference)
         return Text(name, made.text, how, self._named(made.strategy), made.way, made.model, made.request_key, figures)
+
+    def _told(self, variant: str, text: str) -> tuple[Figure, ...]:
+        """How the word list tells a text, where candidates were asked for."""
+        words = self.recipe.config.words if self.recipe else None
+        if words is None or len(text) > LONGEST:
+            return ()
+        side = f"{words.contrast_of(variant)}: of those that pass, the lowest is released"
+        return (Figure("words alone tell it", words.giveaway(variant, text) / UNIT, side, holds=True),)
 
     def _made(self, name: str, made: Variant, reference: str) -> str:
         if made.method == "seed":
@@ -124,5 +134,7 @@ class Texts:
                     reference, score = self.dialogue.turns[one.turn].text, self._scores.get(one.text)
                     flags = flags_at(self.dialogue, one.turn, self.recipe.language)
                     figures = variant_figures(KINDS[one.kind], reference, one.text, score, self.recipe, flags)
+                    figures += self._told(KINDS[one.kind].variant or "", one.text)
                 why = "refused" if one.reasons else "passed its checks, and is of a turn whose pair is left out"
+                why = f"text {one.attempt} of its candidates, which passed its checks" if one.reasons == (NOT_CHOSEN,) else why
                 yield Text(name, one.text, why, figures=figures, reasons=one.reasons)
