@@ -210,6 +210,8 @@ def _of_crossed(configuration: Configuration, path: object) -> Iterator[Problem]
     elif configuration.crossed and (lacking := [role for role in CROSSED_ROLES if role not in configuration.models]):
         what = f"has no {' and no '.join(lacking)}, and {configuration.crossed} crossed items are to be made"
         yield Problem(f"{path}: models", what, "name who writes them (crossed) and who checks them (crossed_judge), or leave crossed out")
+
+
 def _unchoosable(configuration: Configuration, banks: Sequence[str], path: object) -> Iterator[Problem]:
     """What keeps several candidates from being asked for, or one of them from being chosen."""
     count, words = configuration.candidates, configuration.words
