@@ -157,7 +157,7 @@ def cells(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPL
     for path in files_of(release_dir, config, splits):
         for batch in table_batches(path, [name]):
             nulls = batch.column(0).null_count and name not in NULLABLE
-            if not batch.schema.field(0).type.equals(COLUMNS[config].field(name).type) or nulls:
+            if not batch.schema.field(0).type.equals(configs_of([config])[config].field(name).type) or nulls:
                 raise input_error(path, f'the column "{name}" does not hold what the data contract says', WHOLE)
             yield from batch.column(0).to_pylist()
 
