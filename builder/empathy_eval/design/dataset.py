@@ -68,8 +68,16 @@ COLUMNS = {
 _JUDGED = [("teacher", TEXT), ("rubric", TEXT), ("rubric_hash", TEXT)]
 
 
-# What judges said: the configs of a release that was made with annotations, each where it has rows.
+_CROSSED = [
+    ("crossed_id", TEXT), ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("turn", pa.int64()),
+    *((name, pa.list_(UTTERANCE)) for name in ("context_1", "context_2")), ("reply_1", TEXT), ("reply_2", TEXT), ("reason", TEXT),
+    ("source", TEXT), ("writer", TEXT), ("judge", TEXT), ("request_keys", FLAGS),
+]  # fmt: skip
+
+
+# The configs that a release has where they have rows: crossed items, and what judges said.
 OPTIONAL = {
+    "crossed": pa.schema(_CROSSED),
     "annotations": pa.schema(
         [("pair_id", TEXT), ("dialogue_id", TEXT), ("turn", pa.int64()), ("variant", TEXT), *_JUDGED, ("criterion", TEXT),
          ("sample", pa.int64()), ("value", pa.float64()), ("reason", TEXT), ("request_key", TEXT)]
@@ -87,7 +95,7 @@ OPTIONAL = {
 
 
 def configs_of(counts: Collection[str]) -> dict[str, pa.Schema]:
-    """The configs of a release with their columns, by what its manifest counts: those of every release, then what judges said."""
+    """The configs of a release with their columns, by what its manifest counts: those of every release, then those that not all have."""
     return COLUMNS | {config: columns for config, columns in OPTIONAL.items() if config in counts}
 
 

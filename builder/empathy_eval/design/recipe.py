@@ -101,7 +101,7 @@ def load_recipe(
     if problems := [*lacking(configuration, language), *_english_texts(language, [name for name, one in brought.items() if not one])]:
         raise InputError(problems)
     folders = {name: Path(one) if one else None for name, one in brought.items()}
-    return Recipe(configuration, load_catalogue(folders["scenarios"]), load_prompts(folders["templates"]), language=language)
+    return Recipe(configuration, load_catalogue(folders["scenarios"], language.code), load_prompts(folders["templates"]), language=language)
 
 
 def _english_texts(language: Language, packaged: Sequence[str]) -> Iterator[Problem]:

@@ -14,7 +14,9 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import FAR
+from empathy_eval.design.crossed import CROSSED, CrossedItem, content, load_crossed
 from empathy_eval.design.personas import Personas, load_personas
 from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
@@ -39,6 +41,12 @@ class SeedTurn:
     far_apathetic: str | None = None
     # By variant its manner or device.
     ways: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def texts(self) -> list[str]:
+        """The turn and all its variants."""
+        every = (self.text, self.apathetic, self.empathetic, self.near_empathetic, self.far_apathetic)
+        return [text for text in every if text is not None]
 
 
 @dataclass(frozen=True)
@@ -73,8 +81,8 @@ class Scenario:
 class Catalogue:
     """The taxonomy and all scenarios, by number; ``seed_hash`` names the content of all seed dialogues.
 
-    ``personas`` is what seekers and lengths are drawn from, ``telltale`` the words that rewriters are told to do without, and
-    ``files`` the digest of what each file says that is no scenario.
+    ``personas`` is what seekers and lengths are drawn from, ``telltale`` the words that rewriters are told to do without,
+    ``files`` the digest of what each file says that is no scenario, and ``crossed`` the crossed items of the seeds, by scenario.
     """
 
     taxonomy: Taxonomy
@@ -83,6 +91,7 @@ class Catalogue:
     personas: Personas | None = None
     telltale: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    crossed: Mapping[int, tuple[CrossedItem, ...]] = field(default_factory=dict)
 
     def __getitem__(self, number: int) -> Scenario:
         return next(scenario for scenario in self.scenarios if scenario.number == number)
@@ -139,8 +148,8 @@ def _examples(scenario: Scenario, variant: str, way: str | None) -> Iterator[Exa
             yield Example(before.text, turn.text, text, strategy or "", way)
 
 
-def load_catalogue(folder: Path | None = None) -> Catalogue:
-    """Reads a scenario folder (by default the project's own), with all problems of all files at once.
+def load_catalogue(folder: Path | None = None, language: str = ENGLISH) -> Catalogue:
+    """Reads a scenario folder (by default the project's own), with all problems of all files at once; words are of that language.
 
     Raises:
         InputError: for files that are not valid, seeds that break a phase rule, numbers that repeat, or no scenario at all.
@@ -165,13 +174,17 @@ def load_catalogue(folder: Path | None = None) -> Catalogue:
         scenarios.append(scenario)
         raw[scenario.number] = value.get("seed")
     problems += _repeated_numbers(scenarios, folder)
+    crossed, wrong = load_crossed(folder, {one.number: one.seed and one.seed.turns for one in scenarios}, language)
+    problems += wrong
     if problems:
         raise InputError(problems)
     if not scenarios:
         raise input_error(folder, "holds no scenario file", "add NNN-<slug>.yaml files")
     ordered = tuple(sorted(scenarios, key=lambda scenario: scenario.number))
     files = {name: digest(read_yaml(folder / name, Path(name).stem)) for name in COMMON if (folder / name).is_file()}
-    return Catalogue(taxonomy, ordered, digest([[number, raw[number]] for number in sorted(raw)]), personas, telltale, files)
+    files |= {CROSSED: digest(content(crossed))} if crossed else {}
+    seed_hash = digest([[number, raw[number]] for number in sorted(raw)])
+    return Catalogue(taxonomy, ordered, seed_hash, personas, telltale, files, crossed)
 
 
 def _scenario(value: dict[str, Any]) -> Scenario:

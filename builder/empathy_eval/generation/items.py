@@ -14,6 +14,7 @@ from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks.own import Check
+from empathy_eval.generation.crossing import curated
 from empathy_eval.generation.outcomes import ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
@@ -45,8 +46,9 @@ class Workshop:
         except NoAnswer as error:
             return Outcome(*identity, "missing", (str(error),))
         return Outcome(
-            *identity, "accepted", (), dialogue, pairs, trail.sorted_failures(), trail.candidates_beside(pairs), trail.plain_usage()
-        )
+            *identity, "accepted", (), dialogue, pairs, trail.sorted_failures(), trail.candidates_beside(pairs), trail.plain_usage(),
+            curated(self.recipe, dialogue),
+        )  # fmt: skip
 
 
 async def outcomes(

@@ -113,6 +113,25 @@ class Candidate:
 
 
 @dataclass(frozen=True)
+class Crossed:
+    """A crossed item of a dialogue: ``reply_1`` is for the turns before ``turn``, ``reply_2`` for them with ``twin`` as the last one.
+
+    A curated one (``source`` is ``seed``) has no writer, judge or requests; else these are the writer's request, then the checks'.
+    """
+
+    crossed_id: str
+    turn: int
+    twin: str
+    reply_1: str
+    reply_2: str
+    reason: str
+    source: str
+    writer: str | None = None
+    judge: str | None = None
+    request_keys: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Outcome:
     """What became of one item. ``usage`` sums the ledger rows that the replay of this item used."""
 
@@ -125,10 +144,13 @@ class Outcome:
     failures: tuple[Failure, ...] = ()
     candidates: tuple[Candidate, ...] = ()
     usage: dict[str, dict[str, int]] = field(default_factory=dict)
+    crossed: tuple[Crossed, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The outcome as plain JSON values."""
+        """The outcome as plain JSON values; crossed items only where there are any."""
         value: dict[str, Any] = _plain(self)
+        if not self.crossed:
+            del value["crossed"]
         return value
 
     @classmethod
@@ -142,6 +164,7 @@ class Outcome:
                 "pairs": tuple(_pair(pair) for pair in value["pairs"]),
                 "failures": tuple(Failure(**{**one, "reasons": tuple(one["reasons"])}) for one in value["failures"]),
                 "candidates": tuple(Candidate(**{**one, "reasons": tuple(one["reasons"])}) for one in value["candidates"]),
+                "crossed": tuple(Crossed(**{**one, "request_keys": tuple(one["request_keys"])}) for one in value.get("crossed", ())),
             }
         )
 
