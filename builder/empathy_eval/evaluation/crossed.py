@@ -20,6 +20,7 @@ from empathy_eval.design.dataset import SPLITS, column, files_of
 from empathy_eval.evaluation.contexts import read_contexts
 from empathy_eval.evaluation.crossed_rows import Crossed, CrossedRow
 from empathy_eval.evaluation.inversion import Chance, accuracies
+from empathy_eval.evaluation.own_scores import Column
 from empathy_eval.evaluation.ranking import wins
 from empathy_eval.evaluation.resampling import Clusters, Estimate
 from empathy_eval.evaluation.results import PLACES
@@ -172,7 +173,7 @@ def asked_of(metrics: Sequence[Metric], items: Items, scoring: Scoring = PLAIN) 
 def _scores(metric: Metric, scored: Scored) -> tuple[Array, Array]:
     """The scores of both replies, cut to the places that are the same in every process, and turned round where lower is better."""
     sign = -1 if metric.higher_is_better is False else 1
-    one, other = (sign * np.round(metric.scores(scored.rows[name]), metric.places) for name in REPLIES)
+    one, other = (sign * Column(metric, scored.rows[name]).scores for name in REPLIES)
     return one, other
 
 

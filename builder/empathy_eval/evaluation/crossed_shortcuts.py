@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from empathy_eval.evaluation.closed_forms import FORMS, Learner, Sides
 from empathy_eval.evaluation.crossed import MORE, Asked, Items, Verdicts
 from empathy_eval.evaluation.embedding import Embedding, sampled
 from empathy_eval.evaluation.shortcuts import folds_of
+from empathy_eval.evaluation.results import PLACES
 from empathy_eval.metrics.echo import Echo
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
@@ -24,7 +24,7 @@ OF_REPLY, OF_BOTH = "words of the reply", "words of the last turn with words of 
 ECHO_OF_CHANGE, LAST, WHOLE = "echo of what differs", "cosine, last turn", "cosine, whole context"
 FORM = "log-odds"
 # Cosines are cut to so many places, which most machines agree on.
-PLACES = 4
+COSINE_PLACES = 4
 ONE_SCENARIO = "all items are of one scenario: there is no other to learn from"
 
 
@@ -78,14 +78,6 @@ def _own(texts: Readings, row: int) -> NDArray[np.int32]:
     return np.unique(texts.codes[texts.starts[row] : texts.starts[row + 1]])
 
 
-class _Duels(NamedTuple):
-    """The replies to all first contexts, then those to all second ones, each with the last turn before it; and the same the other way."""
-
-    replies: Readings
-    turns: Readings
-    swapped: Counts
-
-
 def _learned(items: Items, seed: int) -> list[Asked]:
     lexicon, count = Lexicon(items.language), len(items)
     replies = lexicon.read([*items.replies[0], *items.replies[1]])
@@ -113,20 +105,19 @@ def _counted(items: Items) -> list[Asked]:
     """Length, and two echoes: the share of a reply's words that the seeker has said, and that one last turn has and the other has not."""
     language, count = items.language, len(items)
     length, echo = Length(language), Echo(language)
-    echoes, changes = (np.zeros((2, 2, count)) for _ in range(2))
-    lengths = [np.array([length.score(text) for text in some], dtype=np.float64) for some in items.replies]
+    lengths, echoes, changes = (np.zeros((2, 2, count)) for _ in range(3))
     for row in range(count):
         both = [items.contexts[side][row] for side in (0, 1)]
         last = [{*words(context[-1]["text"], language)} for context in both]
+        own = [words(replies[row], language) for replies in items.replies]
+        lengths[:, :, row] = [len(reply) for reply in own]
         for side, context in enumerate(both):
-            for place, replies in enumerate(items.replies):
-                echoes[side, place, row] = echo.score(replies[row], context)
-                changes[side, place, row] = _share(words(replies[row], language), last[side] - last[1 - side])
-    return [
-        Asked("length", f"{length.signature}|{MORE}", Verdicts.of((lengths[0], lengths[1]), (lengths[0], lengths[1]))),
-        Asked("echo", f"{echo.signature}|{MORE}", _verdicts(echoes)),
-        Asked(ECHO_OF_CHANGE, f"{signature_line(share='words-of-the-reply-in-this-last-turn-alone', tok=_tokens(echo))}|{MORE}", _verdicts(changes)),
-    ]
+            said = {word for turn in context if turn["role"] == "seeker" for word in words(turn["text"], language)}
+            echoes[side, :, row] = [_share(reply, said) for reply in own]
+            changes[side, :, row] = [_share(reply, last[side] - last[1 - side]) for reply in own]
+    of_change = signature_line(share="words-of-the-reply-in-this-last-turn-and-not-in-the-other", tok=Lexicon(language).tokens)
+    named = (("length", length.signature, lengths), ("echo", echo.signature, echoes), (ECHO_OF_CHANGE, of_change, changes))
+    return [Asked(name, f"{signature}|{MORE}", _verdicts(np.round(scores, PLACES))) for name, signature, scores in named]
 
 
 def _verdicts(scores: Array) -> Verdicts:
@@ -152,4 +143,4 @@ def _alike(items: Items, seed: int, embedding: Embedding) -> list[Asked]:
                 last[side, place, row] = vectors[turns[-1]] @ vectors[replies[row]]
                 mean = np.mean([vectors[text] for text in turns], axis=0)
                 whole[side, place, row] = mean @ vectors[replies[row]] / np.linalg.norm(mean)
-    return [Asked(name, embedding.signature, _verdicts(np.round(found, PLACES))) for name, found in ((LAST, last), (WHOLE, whole))]
+    return [Asked(name, embedding.signature, _verdicts(np.round(found, COSINE_PLACES))) for name, found in ((LAST, last), (WHOLE, whole))]
