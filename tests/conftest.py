@@ -14,6 +14,7 @@ import pytest
 import yaml
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.configuration import Configuration, load_configuration
+from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import COMMON, Catalogue, load_catalogue
@@ -80,6 +81,10 @@ def copy_world(folder: Path, numbers: Collection[str] = WORLD) -> Path:
     for path in data_folder("scenarios").glob("*.yaml"):
         if path.name[:3] in numbers or path.name in COMMON:
             shutil.copy(path, folder / path.name)
+    (folder / CROSSED).mkdir()
+    for path in (data_folder("scenarios") / CROSSED).glob("*.yaml"):
+        if path.stem in numbers:
+            shutil.copy(path, folder / CROSSED / path.name)
     return folder
 
 

@@ -22,7 +22,9 @@ DIFFICULTY = "difficulty"
 # How the variants of a pair are made what they are; null where that was not planned, and releases of before do not have them.
 WAYS = ("apathetic_manner", "empathetic_device")
 FAR_WAY = "far_apathetic_manner"
-NULLABLE = {DIFFICULTY, *WAYS, FAR_WAY}
+# Curated crossed items have neither.
+MADE_BY = ("writer", "judge")
+NULLABLE = {DIFFICULTY, *WAYS, FAR_WAY, *MADE_BY}
 
 
 UTTERANCE = pa.struct([("role", TEXT), ("text", TEXT)])
@@ -71,13 +73,12 @@ _JUDGED = [("teacher", TEXT), ("rubric", TEXT), ("rubric_hash", TEXT)]
 _CROSSED = [
     ("crossed_id", TEXT), ("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("turn", pa.int64()),
     *((name, pa.list_(UTTERANCE)) for name in ("context_1", "context_2")), ("reply_1", TEXT), ("reply_2", TEXT), ("reason", TEXT),
-    ("source", TEXT), ("writer", TEXT), ("judge", TEXT), ("request_keys", FLAGS),
+    ("source", TEXT), *((name, TEXT) for name in MADE_BY), ("request_keys", FLAGS),
 ]  # fmt: skip
 
 
-# The configs that a release has where they have rows: crossed items, and what judges said.
-OPTIONAL = {
-    "crossed": pa.schema(_CROSSED),
+# What judges said: the configs of a release that was made with annotations, each where it has rows.
+JUDGED = {
     "annotations": pa.schema(
         [("pair_id", TEXT), ("dialogue_id", TEXT), ("turn", pa.int64()), ("variant", TEXT), *_JUDGED, ("criterion", TEXT),
          ("sample", pa.int64()), ("value", pa.float64()), ("reason", TEXT), ("request_key", TEXT)]
@@ -92,6 +93,10 @@ OPTIONAL = {
          ("variant", TEXT), ("named", TEXT), ("request_key", TEXT)]
     ),
 }  # fmt: skip
+
+
+# The configs that a release has where they have rows.
+OPTIONAL = {"crossed": pa.schema(_CROSSED), **JUDGED}
 
 
 def configs_of(counts: Collection[str]) -> dict[str, pa.Schema]:

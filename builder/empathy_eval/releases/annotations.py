@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import TableRow, Writer
-from empathy_eval.design.dataset import OPTIONAL, PROVENANCE, SPLITS, column, file_of, split_of
+from empathy_eval.design.dataset import JUDGED, PROVENANCE, SPLITS, column, file_of, split_of
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.raters.judges.annotations import Annotated
@@ -191,14 +191,14 @@ def identity_of(row: TableRow) -> tuple[Any, ...]:
 
 def keys_of(config: str, row: TableRow) -> list[str]:
     """The keys of the requests behind a row."""
-    return [row[name] for name in OPTIONAL[config].names if "request_key" in name]
+    return [row[name] for name in JUDGED[config].names if "request_key" in name]
 
 
 def _write(folder: Path, taken: Sequence[Taken]) -> dict[str, dict[str, int]]:
     """The configs that have rows, a file a split; returns the number of rows by config and split."""
     taxonomy = load_taxonomy()
     there = {config for one in taken for config in one.said["counts"]}
-    configs = {config: schema for config, schema in OPTIONAL.items() if config in there}
+    configs = {config: schema for config, schema in JUDGED.items() if config in there}
     counts = {config: dict.fromkeys(SPLITS, 0) for config in configs}
     requests = dict[tuple[str, str | None, str, str, str], None]()
     with contextlib.ExitStack() as stack:

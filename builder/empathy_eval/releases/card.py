@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
-from empathy_eval.design.dataset import SPLITS, configs_of, files_of
+from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
 from empathy_eval.evaluation.claims import claims, line_of
 from empathy_eval.evaluation.report import Report
 
@@ -28,7 +28,15 @@ def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
     configs = configs_of(facts["counts"])
     papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
     values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers}
+    values["crossed"] = _crossed(folder) if "crossed" in configs else None
     write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(configs), example=_example(folder)))
+
+
+def _crossed(folder: Path) -> dict[str, Any]:
+    """How many crossed items are curated and how many are of models, and who wrote and judged these."""
+    source, writers, judges = (list(cells(folder, "crossed", name)) for name in ("source", "writer", "judge"))
+    named = {what: sorted({one for one in names if one}) for what, names in (("writers", writers), ("judges", judges))}
+    return {"curated": source.count("seed"), "modelled": source.count("model"), **named}
 
 
 def _columns(configs: dict[str, pa.Schema]) -> list[dict[str, Any]]:

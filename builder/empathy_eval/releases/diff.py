@@ -11,7 +11,7 @@ from typing import Any
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW
-from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, OPTIONAL, SPLITS, file_of, read_manifest, read_tables
+from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, JUDGED, SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.releases.annotations import identity_of
 
 # What of a manifest says how a release was made.
@@ -33,7 +33,7 @@ class Figure:
 class Diff:
     """What differs between two releases; ``moved`` holds ids whose split changed, which must never be.
 
-    ``annotations`` counts rows of what judges said, by config: added, removed, changed.
+    ``annotations`` counts rows of what judges said, by config: added, removed, changed; ``crossed`` names the crossed items likewise.
     """
 
     versions: tuple[str, str]
@@ -47,6 +47,7 @@ class Diff:
     figures: tuple[Figure, ...]
     made_by: dict[str, Any]
     annotations: dict[str, dict[str, int]]
+    crossed: dict[str, tuple[str, ...]]
 
     def to_json(self) -> dict[str, Any]:
         """The differences as JSON values."""
@@ -59,6 +60,7 @@ class Diff:
         for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
             lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
+        lines += [f"crossed items {what}: {len(ids):,}  {_some(ids)}" for what, ids in self.crossed.items()]
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         for config, counts in self.annotations.items():
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
@@ -95,6 +97,7 @@ def diff(before: Path, after: Path) -> Diff:
         _figures(before, after),
         {path: values for name in MADE_BY for path, values in _changes(name, manifests[0].get(name), manifests[1].get(name))},
         _annotations((before, after), manifests),
+        _crossed((before, after), manifests),
     )
 
 
@@ -118,10 +121,24 @@ def _dialogues(folder: Path, passed_over: set[str]) -> dict[str, tuple[str, str]
     return found
 
 
+def _crossed(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:
+    """The crossed items that came, went or say something else; nothing where none did."""
+    old, new = (_items(folder) if "crossed" in told["counts"] else {} for folder, told in zip(folders, manifests, strict=True))
+    changed = {name for name in old.keys() & new.keys() if old[name] != new[name]}
+    found = {"added": new.keys() - old.keys(), "removed": old.keys() - new.keys(), "changed": changed}
+    return {what: tuple(sorted(ids)) for what, ids in found.items() if ids}
+
+
+def _items(folder: Path) -> dict[str, str]:
+    """The hash of each crossed item by its id."""
+    batches = (batch for split in SPLITS for batch in table_batches(file_of(folder, "crossed", split)))
+    return {row["crossed_id"]: digest(row) for batch in batches for row in batch.to_pylist()}
+
+
 def _annotations(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> dict[str, dict[str, int]]:
     """How many rows of what judges said came, went or say something else, by config; a config without such is left out."""
     found = {}
-    for config in OPTIONAL:
+    for config in JUDGED:
         old, new = (_said(folder, config) if config in told["counts"] else {} for folder, told in zip(folders, manifests, strict=True))
         changed = sum(old[name] != new[name] for name in old.keys() & new.keys())
         counts = {"added": len(new.keys() - old.keys()), "removed": len(old.keys() - new.keys()), "changed": changed}

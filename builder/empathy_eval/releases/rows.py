@@ -10,13 +10,13 @@ from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import DIFFICULTY, pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.taxonomy import Taxonomy
-from empathy_eval.generation.outcomes import VARIANTS, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Turn, Variant
 
 ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
 
 def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
-    """(config, row) of an accepted item: a dialogue, and for each pair its rows in ``pairs``, ``preferences``, ``controls``."""
+    """(config, row) of an accepted item: a dialogue, each pair's rows in ``pairs``, ``preferences``, ``controls``, and its crossed items."""
     dialogue = outcome.dialogue
     if dialogue is None:
         return
@@ -30,6 +30,8 @@ def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[
         if all(controls.values()):
             more = {column: value for name, one in controls.items() for column, value in _control(name, one).items()}
             yield "controls", row | more | {"far_apathetic_manner": pair.far_apathetic and pair.far_apathetic.way}
+    for item in outcome.crossed:
+        yield "crossed", _crossed_row(dialogue, item)
 
 
 def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> TableRow:
@@ -91,6 +93,20 @@ def _control(name: str, variant: Variant) -> TableRow:
     }
 
 
+def _crossed_row(dialogue: Dialogue, item: Crossed) -> TableRow:
+    before = [{"role": turn.role, "text": turn.text} for turn in dialogue.turns[: item.turn]]
+    return {
+        "crossed_id": item.crossed_id,
+        "dialogue_id": dialogue.dialogue_id,
+        "scenario_id": dialogue.scenario_id,
+        "turn": item.turn,
+        "context_1": before,
+        "context_2": [*before[:-1], {"role": "seeker", "text": item.twin}],
+        **{name: getattr(item, name) for name in ("reply_1", "reply_2", "reason", "source", "writer", "judge")},
+        "request_keys": list(item.request_keys),
+    }
+
+
 def preference_prompt(context: list[dict[str, str]]) -> list[dict[str, str]]:
     """A context in the form preference trainers take: neighbours of one role are joined by a blank line."""
     prompt: list[dict[str, str]] = []
@@ -114,7 +130,7 @@ def _preference_row(pair: TableRow) -> TableRow:
 
 
 def provenance_rows(outcome: Outcome) -> Iterator[TableRow]:
-    """The request key of the dialogue and of each variant; made by rules means no request."""
+    """The request key of the dialogue, of each variant (made by rules means no request), and those of each crossed item of models."""
     dialogue = outcome.dialogue
     if dialogue is None:
         return
@@ -140,6 +156,16 @@ def provenance_rows(outcome: Outcome) -> Iterator[TableRow]:
                     "model": made.model,
                     "request_key": made.request_key,
                 }
+    for item in outcome.crossed:
+        yield from crossed_requests(_crossed_row(dialogue, item))
+
+
+def crossed_requests(row: TableRow) -> Iterator[TableRow]:
+    """The provenance of a row of ``crossed``: the writer's request, then the judge's; none of a curated one."""
+    place = {"dialogue_id": row["dialogue_id"], "pair_id": pair_id(row["dialogue_id"], row["turn"]), "what": "crossed"}
+    for number, key in enumerate(row["request_keys"]):
+        how = {"method": "judge", "model": row["judge"]} if number else {"method": "model", "model": row["writer"]}
+        yield {**place, **how, "request_key": key}
 
 
 def candidate_rows(outcome: Outcome) -> Iterator[TableRow]:

@@ -30,6 +30,7 @@ from empathy_eval.releases.explore import PAGE, page_faults
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify_annotations import annotation_faults
 from empathy_eval.releases.verify_answers import answer_faults
+from empathy_eval.releases.verify_crossed import crossed_faults
 from empathy_eval.releases.verify_items import item_faults
 from empathy_eval.releases.verify_report import comparable, disagreements, unseen
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
@@ -75,7 +76,7 @@ def verify(
     found = [Problem(str(link), "leads out of the release", LINK) for link in leading_out(release_dir)]
     found = found or [*_files(release_dir, manifest), *_tables(release_dir, manifest)]
     if not found:
-        rows = [*row_faults(release_dir, manifest), *annotation_faults(release_dir, manifest)]
+        rows = [*row_faults(release_dir, manifest), *crossed_faults(release_dir, manifest), *annotation_faults(release_dir, manifest)]
         found = [*rows, *_duplicates(release_dir, manifest), *_card(release_dir, manifest)]
     if not found and ledgers:
         found = answer_faults(release_dir, manifest, ledgers)

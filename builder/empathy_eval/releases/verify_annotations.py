@@ -12,7 +12,7 @@ from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.design.contrasts import CONTROLS
-from empathy_eval.design.dataset import OPTIONAL, PROVENANCE, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.dataset import JUDGED, OPTIONAL, PROVENANCE, SPLITS, file_of, parts_of, split_of
 from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.rubrics import REWARD, Rubric
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -36,7 +36,7 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
     yield from _people(manifest, judged)
     requests, there, seen = _requests(folder), set[Asked](), set[Any]()
     found: dict[Judged, Counter[str]] = defaultdict(Counter)
-    for config, split in [(config, split) for config in OPTIONAL if config in manifest["counts"] for split in SPLITS]:
+    for config, split in [(config, split) for config in JUDGED if config in manifest["counts"] for split in SPLITS]:
         texts = _Texts(folder, split)
         for place, row in read_rows(folder, config, split):
             if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:

@@ -11,7 +11,7 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.design.dataset import OPTIONAL, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.dataset import JUDGED, SPLITS, file_of, parts_of, split_of
 from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
@@ -51,7 +51,7 @@ def answer_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path])
 def _rows(folder: Path, manifest: dict[str, Any]) -> dict[tuple[str, str], dict[Place, Said]]:
     """All rows, by judge and rubric and by case."""
     found: dict[tuple[str, str], dict[Place, Said]] = defaultdict(lambda: defaultdict(dict))
-    for config in [one for one in OPTIONAL if one in manifest["counts"]]:
+    for config in [one for one in JUDGED if one in manifest["counts"]]:
         for split in SPLITS:
             for _, row in read_rows(folder, config, split):
                 found[row["teacher"], row["rubric"]][_place(row["pair_id"] or row["dialogue_id"])][config, identity_of(row)] = row

@@ -14,7 +14,7 @@ from typing import Any
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.tabular import Writer
-from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, file_of, split_of
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, PROVENANCE, SPLITS, configs_of, file_of, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.report import Report, own_metrics, published_configuration, write_report
 from empathy_eval.generation.build_folder import accepted, read_build
@@ -118,13 +118,17 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
     """All parquet files; returns the number of rows by config and split, empty splits too."""
     taxonomy = load_taxonomy()
-    counts: dict[str, Counter[str]] = {config: Counter(dict.fromkeys(SPLITS, 0)) for config in COLUMNS}
+    data: dict[tuple[str, str], Writer] = {}
+    counts: dict[str, Counter[str]] = {}
     with contextlib.ExitStack() as stack:
-        data = {
-            (config, split): stack.enter_context(Writer(file_of(folder, config, split), schema))
-            for config, schema in COLUMNS.items()
-            for split in SPLITS
-        }
+
+        def begin(config: str) -> None:
+            for split in SPLITS:
+                data[config, split] = stack.enter_context(Writer(file_of(folder, config, split), configs_of([config])[config]))
+            counts[config] = Counter(dict.fromkeys(SPLITS, 0))
+
+        for config in COLUMNS:
+            begin(config)
         provenance = stack.enter_context(Writer(folder / "provenance.parquet", PROVENANCE))
         candidates = stack.enter_context(Writer(folder / "candidates.parquet", CANDIDATES))
         for outcome in accepted(build_dir, checked=True):
@@ -132,6 +136,8 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
                 continue
             split, scenario = split_of(outcome.dialogue_id), header["scenarios"][outcome.dialogue_id[:3]]["name"]
             for config, row in rows(outcome, scenario, taxonomy):
+                if config not in counts:  # one that not every release has
+                    begin(config)
                 data[config, split].add(row)
                 counts[config][split] += 1
             for row in provenance_rows(outcome):

@@ -16,7 +16,7 @@ from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
 from empathy_eval.base.text import ENGLISH, edit_ratio, overlap
 from empathy_eval.completions.answer_text import LONGEST
 from empathy_eval.design.contrasts import CONTROLS
-from empathy_eval.design.dataset import CANDIDATES, COLUMNS, OPTIONAL, PROVENANCE, column, file_of, parts_of, read_manifest, split_of
+from empathy_eval.design.dataset import CANDIDATES, COLUMNS, JUDGED, PROVENANCE, column, file_of, parts_of, read_manifest, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation.outcomes import Candidate, Dialogue, Outcome, Pair, Turn, Variant
 from empathy_eval.releases.showing.names import VARIANTS, Place
@@ -147,12 +147,12 @@ class Released:
     def said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
         """Rows of annotations, comparisons and strategies, scores by metric, and how difficult a pair is for words alone."""
         found = dict[str, list[TableRow]]()
-        for config in [one for one in OPTIONAL if one in self.header["counts"]]:
+        for config in [one for one in JUDGED if one in self.header["counts"]]:
             path = file_of(self._folder, config, split_of(place.dialogue_id))
             if place.turn is not None:
-                found[config] = rows_where(path, OPTIONAL[config], "pair_id", place.name)
+                found[config] = rows_where(path, JUDGED[config], "pair_id", place.name)
             elif config == "annotations":
-                found[config] = [one for one in rows_where(path, OPTIONAL[config], "dialogue_id", place.name) if one["pair_id"] is None]
+                found[config] = [one for one in rows_where(path, JUDGED[config], "dialogue_id", place.name) if one["pair_id"] is None]
         if place.turn is not None:
             found["scores"] = self._beside(ITEMS, "pair_id", place.name)
             rows = self._rows("pairs", "pair_id", place.name)

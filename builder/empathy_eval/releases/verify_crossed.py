@@ -1,0 +1,90 @@
+"""The crossed items of a release: each valid, of a dialogue that is there, and its contexts those of that dialogue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import Problem
+from empathy_eval.base.schemas import violations
+from empathy_eval.base.tabular import Rows, TableRow, table_batches
+from empathy_eval.design.configuration import language_of
+from empathy_eval.design.crossed import CHANGED, changed_words
+from empathy_eval.design.dataset import PROVENANCE, SPLITS, file_of, split_of
+from empathy_eval.releases.rows import crossed_requests
+from empathy_eval.releases.verify_rows import RESTORE, read_rows
+
+# What a row of the provenance says of a request.
+Asked = tuple[Any, ...]
+
+
+def crossed_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Crossed items are valid, once there, in the split of their dialogue, whose turns they are of; their requests are in the provenance."""
+    if "crossed" not in manifest["counts"]:
+        return
+    language = language_of(manifest["configuration"])
+    seen, requests, there = dict[str, str](), _requests(folder), set[Asked]()
+    for split in SPLITS:
+        dialogues = Rows(file_of(folder, "dialogues", split))
+        for place, row in read_rows(folder, "crossed", split):
+            if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, "crossed_row")]:
+                yield from wrong
+                continue
+            name, keys = row["crossed_id"], {_asked(one) for one in crossed_requests(row)}
+            if before := seen.get(name):
+                yield Problem(place, f'"{name}" is also in {before}', "an id stands for one row")
+            seen[name] = place
+            if (own := split_of(row["dialogue_id"])) != split:
+                yield Problem(place, f'"{name}" belongs to {own} by its dialogue', "never move a row to another split")
+            whats = [*_against_dialogue(row, dialogues.get(row["dialogue_id"])), *_contexts(row, language)]
+            whats += ["its requests are not in the provenance"] if keys - requests else []
+            yield from (Problem(place, f'"{name}": {what}', RESTORE) for what in whats)
+            there |= keys
+    if lost := requests - there:
+        yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of crossed items that no row is of", RESTORE)
+
+
+def _requests(folder: Path) -> set[Asked]:
+    """All requests of crossed items in the provenance."""
+    batches = table_batches(folder / "provenance.parquet", PROVENANCE.names)
+    return {_asked(row) for batch in batches for row in batch.to_pylist() if row["what"] == "crossed"}
+
+
+def _asked(row: TableRow) -> Asked:
+    return tuple(row[name] for name in PROVENANCE.names)
+
+
+def _against_dialogue(row: TableRow, dialogue: TableRow | None) -> Iterator[str]:
+    """What an item says otherwise than the dialogue that it is of."""
+    if dialogue is None or any(violations(dialogue, "dialogues_row")):
+        yield "has no dialogue in this split" if dialogue is None else "its dialogue is not valid"
+        return
+    if not re.fullmatch(rf"{row['dialogue_id']}-x[1-9][0-9]*", row["crossed_id"]):
+        yield f'its id is not one of "{row["dialogue_id"]}"'
+    for name in ("scenario_id", "source"):
+        if row[name] != dialogue[name]:
+            yield f"its {name} is not that of the dialogue"
+    turns = dialogue["turns"]
+    if row["turn"] >= len(turns) or turns[row["turn"]]["role"] != "helper":
+        yield f"turn {row['turn']} of its dialogue is not a helper's"
+        return
+    if row["context_1"] != [{"role": one["role"], "text": one["text"]} for one in turns[: row["turn"]]]:
+        yield "its context_1 is not the dialogue's earlier turns"
+    if row["source"] == "model" and row["reply_1"] != turns[row["turn"]]["text"]:
+        yield "its reply_1 is not the dialogue's own turn"
+
+
+def _contexts(row: TableRow, language: str) -> Iterator[str]:
+    """What of the two contexts and replies is not crossed."""
+    (*before, last), (*others, twin) = row["context_1"], row["context_2"]
+    if {last["role"], twin["role"]} != {"seeker"}:
+        yield "its contexts do not end with what the seeker says"
+    if before != others:
+        yield "its contexts differ in more than their last turn"
+    least, most = CHANGED
+    if not least <= (changed := changed_words(last["text"], twin["text"], language)) <= most:
+        yield f"its contexts differ in {changed} words of their last turn, not in {least} to {most}"
+    if row["reply_1"] == row["reply_2"]:
+        yield "its replies are one"
