@@ -101,6 +101,12 @@ class Verdicts:
         return (one + other) / 2, both, (self.own[0] + self.own[1]) / 2
 
     @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Which items have all scores."""
+        found: NDArray[np.bool_] = ~np.isnan(self.figures).any(axis=0)
+        return found
+
+    @property
     def ties(self) -> tuple[Array, Array]:
         """By item the share of equal scores between replies, and between contexts."""
         (one, other), (first, second) = ((a == 0.5, b == 0.5) for a, b in (self.fitting, self.own))
@@ -120,34 +126,28 @@ class Asked:
 
 def rows_of(asked: Sequence[Asked], items: Items, chance: Chance) -> list[CrossedRow]:
     """A row a scorer, with intervals over dialogues; scorers of the same items share their resamples."""
-    nothing = np.zeros(len(items), dtype=bool)
-    scored = [~np.isnan(one.verdicts.figures).any(axis=0) if one.verdicts else nothing for one in asked]
-    made, over = dict[int, CrossedRow](), dict[bytes, list[int]]()
+    made, over = dict[int, CrossedRow](), dict[bytes, list[tuple[int, Asked, Verdicts]]]()
     for number, one in enumerate(asked):
-        if scored[number].any():
-            over.setdefault((scored[number] | one.strict).tobytes(), []).append(number)
+        if one.verdicts and one.verdicts.scored.any():
+            over.setdefault((one.verdicts.scored | one.strict).tobytes(), []).append((number, one, one.verdicts))
         else:
             made[number] = CrossedRow(one.name, 0, len(items), *(None,) * 5, one.why or "it has no score of these items", one.signature)
     for mask, some in over.items():
         rows = np.frombuffer(mask, dtype=bool)
         clusters = items.clusters if rows.all() else items.clusters.take(rows)
-        won = [np.nan_to_num(figure[rows]) for number in some for figure in _of(asked[number]).figures]
-        found = accuracies(won, clusters, chance)
-        for place, number in enumerate(some):
-            made[number] = _row(asked[number], scored[number], found[3 * place : 3 * place + 3], chance.interval(clusters))
+        found = accuracies([np.nan_to_num(figure[rows]) for _, _, verdicts in some for figure in verdicts.figures], clusters, chance)
+        for place, (number, one, verdicts) in enumerate(some):
+            three = found[3 * place : 3 * place + 3]
+            made[number] = _row(one, verdicts, three, chance.interval(clusters))
     return [made[number] for number in range(len(asked))]
 
 
-def _of(one: Asked) -> Verdicts:
-    assert one.verdicts
-    return one.verdicts
-
-
-def _row(one: Asked, scored: NDArray[np.bool_], found: Sequence[Estimate], interval: str) -> CrossedRow:
-    ties = [round(float(each[scored].mean()), PLACES) for each in _of(one).ties]
+def _row(one: Asked, verdicts: Verdicts, found: Sequence[Estimate], interval: str) -> CrossedRow:
+    scored, of = verdicts.scored, len(verdicts.scored)
+    ties = [round(float(each[scored].mean()), PLACES) for each in verdicts.ties]
     missing = "|missing:wrong" if one.strict and not scored.all() else ""
     count = int(scored.sum())
-    return CrossedRow(one.name, count, len(scored) - count, *found, *ties, one.why, f"{one.signature}{missing}|{interval}")
+    return CrossedRow(one.name, count, of - count, *found, *ties, one.why, f"{one.signature}{missing}|{interval}")
 
 
 def asked_of(metrics: Sequence[Metric], items: Items, scoring: Scoring = PLAIN) -> tuple[list[Asked], list[MetricFault]]:

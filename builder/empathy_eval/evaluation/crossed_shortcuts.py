@@ -14,8 +14,8 @@ from empathy_eval.evaluation.bag_of_words import BITS, MULTIPLIER, Bag, Counts, 
 from empathy_eval.evaluation.closed_forms import FORMS, Learner, Sides
 from empathy_eval.evaluation.crossed import MORE, Asked, Items, Verdicts
 from empathy_eval.evaluation.embedding import Embedding, sampled
-from empathy_eval.evaluation.shortcuts import folds_of
 from empathy_eval.evaluation.results import PLACES
+from empathy_eval.evaluation.shortcuts import folds_of
 from empathy_eval.metrics.echo import Echo
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
@@ -61,7 +61,8 @@ class WordsBeside:
 
     def bag(self, texts: Readings) -> Bag:
         """One count two words."""
-        assert isinstance(texts, Beside)
+        if not isinstance(texts, Beside):
+            raise TypeError("replies without the turns before them")
         found, rows = list[Counts](), list[int]()
         for row in range(len(texts.texts)):
             turn, reply = (self._hashes[one] for one in (_own(texts.before, row), _own(texts, row)))
@@ -143,4 +144,7 @@ def _alike(items: Items, seed: int, embedding: Embedding) -> list[Asked]:
                 last[side, place, row] = vectors[turns[-1]] @ vectors[replies[row]]
                 mean = np.mean([vectors[text] for text in turns], axis=0)
                 whole[side, place, row] = mean @ vectors[replies[row]] / np.linalg.norm(mean)
-    return [Asked(name, embedding.signature, _verdicts(np.round(found, COSINE_PLACES))) for name, found in ((LAST, last), (WHOLE, whole))]
+    return [
+        Asked(name, f"{embedding.of_cosines}|cosine:{beside},{COSINE_PLACES}-places|{MORE}", _verdicts(np.round(found, COSINE_PLACES)))
+        for name, beside, found in ((LAST, "last-turn", last), (WHOLE, "mean-of-turns", whole))
+    ]

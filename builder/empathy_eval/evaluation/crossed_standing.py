@@ -8,13 +8,15 @@ from pathlib import Path
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.dataset import column, files_of
-from empathy_eval.evaluation.crossed import CONFIG, asked_of, crossed_of, read_items
+from empathy_eval.evaluation.crossed import CONFIG, Asked, asked_of, crossed_of, read_items
 from empathy_eval.evaluation.crossed_scores import GivenCrossed, read_crossed_scores
 from empathy_eval.evaluation.crossed_shortcuts import shortcuts_of
 from empathy_eval.evaluation.embedding import Embedding
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.score_file import Given
 from empathy_eval.evaluation.stand import Stand
+
+WHOLE_SETS = "not applicable: it measures whole sets of texts"
 
 
 def read_given(release_dir: Path, files: Sequence[Path], *, higher_is_better: bool = True) -> list[GivenCrossed]:
@@ -48,6 +50,7 @@ def with_crossed(
         return measured
     # Scores that are given of pairs are of no crossed item.
     asked, faults = asked_of([one for one in stand.found.metrics if not isinstance(one, Given)], items, stand.scoring)
+    asked += [Asked(one.name, one.signature, None, WHOLE_SETS) for one in stand.found.diversities]
     asked += [one.asked(items, strict=stand.strict) for one in given]
     simple = shortcuts_of(items, stand.chance.seed, embedding) if shortcuts else []
     told = {one.metric for one in measured.faults}
