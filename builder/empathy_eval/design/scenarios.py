@@ -174,7 +174,7 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH) -> Catal
         scenarios.append(scenario)
         raw[scenario.number] = value.get("seed")
     problems += _repeated_numbers(scenarios, folder)
-    crossed, wrong = load_crossed(folder, {one.number: one.seed and one.seed.turns for one in scenarios}, language)
+    crossed, wrong = load_crossed(folder, {one.number: one.seed.turns if one.seed else None for one in scenarios}, language)
     problems += wrong
     if problems:
         raise InputError(problems)

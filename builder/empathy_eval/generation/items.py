@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from empathy_eval.base.errors import job_error
-from empathy_eval.completions.asker import Asker
+from empathy_eval.completions.asker import Asker, settled
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks.own import Check
-from empathy_eval.generation.crossing import curated
+from empathy_eval.generation.crossing import Curator
 from empathy_eval.generation.outcomes import ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate
@@ -42,12 +42,14 @@ class Workshop:
             if dialogue is None:
                 reasons = tuple(sorted({reason for _, failure in trail.failures for reason in failure.reasons}))
                 return Outcome(*identity, "rejected", reasons, failures=trail.sorted_failures(), usage=trail.plain_usage())
-            pairs = await Rewriter(self.asker, self.recipe, self.checks, trail).pairs(dialogue, plan.turns)
+            makers = self.asker, self.recipe, self.checks, trail
+            asked: list[Coroutine[Any, Any, Any]] = [Rewriter(*makers).pairs(dialogue, plan.turns), Curator(*makers).items(dialogue, plan)]
+            pairs, crossed = await settled(*asked)
         except NoAnswer as error:
             return Outcome(*identity, "missing", (str(error),))
         return Outcome(
             *identity, "accepted", (), dialogue, pairs, trail.sorted_failures(), trail.candidates_beside(pairs), trail.plain_usage(),
-            curated(self.recipe, dialogue),
+            crossed,
         )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
 
 def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
-    """(config, row) of an accepted item: a dialogue, each pair's rows in ``pairs``, ``preferences``, ``controls``, and its crossed items."""
+    """(config, row) of an accepted item: the dialogue, each pair in ``pairs``, ``preferences``, ``controls``, its crossed items."""
     dialogue = outcome.dialogue
     if dialogue is None:
         return

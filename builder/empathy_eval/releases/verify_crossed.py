@@ -21,7 +21,7 @@ Asked = tuple[Any, ...]
 
 
 def crossed_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
-    """Crossed items are valid, once there, in the split of their dialogue, whose turns they are of; their requests are in the provenance."""
+    """Crossed items are valid, once there, in the split of their dialogue and of its turns; their requests are in the provenance."""
     if "crossed" not in manifest["counts"]:
         return
     language = language_of(manifest["configuration"])
