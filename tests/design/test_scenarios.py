@@ -121,7 +121,7 @@ def test_personas_and_telltale_words_are_checked_and_may_be_left_out(world: Path
     assert "telltale.yaml: words" in problems(world)[0]
     (world / "telltale.yaml").unlink()
     found = load_catalogue(world)
-    assert found.personas is None and found.telltale == () and list(found.files) == ["taxonomy.yaml"]
+    assert found.personas is None and found.telltale == () and list(found.files) == ["taxonomy.yaml", "crossed"]
 
 
 def test_a_cold_text_with_a_manner_and_no_text_is_told_what_it_misses(world: Path) -> None:

@@ -52,6 +52,12 @@ CONTRACT: dict[str, dict[str, Any]] = {
         for suffix, kind in {"": "string", "_edit_ratio": "float64", "_overlap": "float64", "_toxicity": "float64"}.items()
     }
     | {"far_apathetic_manner": "string"},
+    "crossed": {
+        "crossed_id": "string", "dialogue_id": "string", "scenario_id": "int64", "turn": "int64",
+        "context_1": [{"role": "string", "text": "string"}], "context_2": [{"role": "string", "text": "string"}],
+        "reply_1": "string", "reply_2": "string", "reason": "string", "source": "string", "writer": "string", "judge": "string",
+        "request_keys": ["string"],
+    },
 }  # fmt: skip
 
 
