@@ -30,7 +30,7 @@ from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statisti
 
 CONFIG = "crossed"
 REPLIES = ("reply_1", "reply_2")
-REFERENCE = "not applicable: it reads a reference, and crossed items have none"
+REFERENCE = "not applicable: a reference is read, and crossed items have none"
 # What a scorer without a better direction is taken for.
 MORE = "right:more-is-fitting"
 

@@ -9,28 +9,30 @@ from pathlib import Path
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.dataset import column, files_of
 from empathy_eval.evaluation.crossed import CONFIG, Asked, asked_of, crossed_of, read_items
-from empathy_eval.evaluation.crossed_scores import GivenCrossed, read_crossed_scores
+from empathy_eval.evaluation.crossed_scores import GivenCrossed, of_crossed, read_crossed_scores
 from empathy_eval.evaluation.crossed_shortcuts import shortcuts_of
 from empathy_eval.evaluation.embedding import Embedding
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.score_file import Given
 from empathy_eval.evaluation.stand import Stand
 
-WHOLE_SETS = "not applicable: it measures whole sets of texts"
+WHOLE_SETS = "not applicable: whole sets of texts are measured"
 
 
-def read_given(release_dir: Path, files: Sequence[Path], *, higher_is_better: bool = True) -> list[GivenCrossed]:
-    """The files of scores of crossed items.
+def read_given(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool = True) -> tuple[Sequence[Path], list[GivenCrossed]]:
+    """The files of scores that are of pairs, and the scores of the others, which are of crossed items.
 
     Raises:
         InputError: if the release has no such items, or as :func:`empathy_eval.evaluation.crossed_scores.read_crossed_scores`.
     """
+    files = [path for path in scores if of_crossed(path)]
     if not files:
-        return []
+        return scores, []
     if not any(path.is_file() for path in files_of(release_dir, CONFIG)):
         raise input_error(release_dir, f"has no crossed items, which {files[0]} is of", "score a release that has them")
     known = column(release_dir, CONFIG, "crossed_id")
-    return [read_crossed_scores(path, known, higher_is_better=higher_is_better) for path in files]
+    given = [read_crossed_scores(path, known, higher_is_better=higher_is_better) for path in files]
+    return [path for path in scores if path not in files], given
 
 
 def with_crossed(
