@@ -33,7 +33,7 @@ def fits(context: int, reply: int) -> float:
 
 
 def written(path: Path, ids: Sequence[str], give: Give = fits) -> Path:
-    lines = [[name, context, reply, give(context, reply)] for name in ids for context in (1, 2) for reply in (1, 2)]
+    lines: list[list[Any]] = [[name, context, reply, give(context, reply)] for name in ids for context in (1, 2) for reply in (1, 2)]
     if path.suffix == ".jsonl":
         rows = [dict(zip(HEADER.split(","), one, strict=True)) for one in lines]
         path.write_text("".join(json.dumps({**one, "model": "m"}) + "\n" for one in rows))

@@ -103,8 +103,7 @@ class Verdicts:
     @property
     def scored(self) -> NDArray[np.bool_]:
         """Which items have all scores."""
-        found: NDArray[np.bool_] = ~np.isnan(self.figures).any(axis=0)
-        return found
+        return np.asarray(~np.isnan(np.array(self.figures)).any(axis=0))
 
     @property
     def ties(self) -> tuple[Array, Array]:
@@ -137,17 +136,16 @@ def rows_of(asked: Sequence[Asked], items: Items, chance: Chance) -> list[Crosse
         clusters = items.clusters if rows.all() else items.clusters.take(rows)
         found = accuracies([np.nan_to_num(figure[rows]) for _, _, verdicts in some for figure in verdicts.figures], clusters, chance)
         for place, (number, one, verdicts) in enumerate(some):
-            three = found[3 * place : 3 * place + 3]
-            made[number] = _row(one, verdicts, three, chance.interval(clusters))
+            made[number] = _row(one, verdicts, found[3 * place : 3 * place + 3], chance.interval(clusters))
     return [made[number] for number in range(len(asked))]
 
 
 def _row(one: Asked, verdicts: Verdicts, found: Sequence[Estimate], interval: str) -> CrossedRow:
-    scored, of = verdicts.scored, len(verdicts.scored)
-    ties = [round(float(each[scored].mean()), PLACES) for each in verdicts.ties]
+    scored, (fitting, both, own) = verdicts.scored, found
+    ties, own_ties = (round(float(each[scored].mean()), PLACES) for each in verdicts.ties)
     missing = "|missing:wrong" if one.strict and not scored.all() else ""
-    count = int(scored.sum())
-    return CrossedRow(one.name, count, of - count, *found, *ties, one.why, f"{one.signature}{missing}|{interval}")
+    count, signature = int(scored.sum()), f"{one.signature}{missing}|{interval}"
+    return CrossedRow(one.name, count, len(scored) - count, fitting, both, own, ties, own_ties, None, signature)
 
 
 def asked_of(metrics: Sequence[Metric], items: Items, scoring: Scoring = PLAIN) -> tuple[list[Asked], list[MetricFault]]:

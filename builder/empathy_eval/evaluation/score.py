@@ -48,7 +48,7 @@ def score(
     ruled = judged(release_dir, judges, annotations)
     scores, of_items = read_given(release_dir, scores, higher_is_better=not lower_is_better)
     for files in (scores, [one.path for one in of_items]):
-        named_apart([one.name for one in (*found.metrics, *ruled, *found.diversities)], files)
+        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], files)
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
     given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
     both = Found((*found.metrics, *given), found.diversities, language)

@@ -35,7 +35,7 @@ class Check:
         return ()
 
     def variant(self, variant: str, text: str, scene: Scene) -> Iterable[Flaw]:
-        """What is wrong with the text of a variant (``apathetic``, ``empathetic``, …) of a helper turn; nothing if it passes."""
+        """What is wrong with the text of a variant (``apathetic``, …), or of a crossed reply (``crossed``); nothing if it passes."""
         return ()
 
 
