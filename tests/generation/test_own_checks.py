@@ -134,7 +134,9 @@ def test_a_check_that_finds_nothing_changes_nothing_but_the_header(recipe: Recip
     pairs = [(one, pair) for one in outcomes(built) for pair in one["pairs"]]
     names = ("apathetic", "empathetic", "near_empathetic", "far_apathetic")
     released = [(name, pair[name]["text"], one["dialogue_id"]) for one, pair in pairs for name in names if pair[name]]
-    assert sorted(check.seen) == sorted(released), "it saw each variant once, under its name"
+    items = [(one, item) for one in outcomes(built) for item in one["crossed"]]
+    crossed = [("crossed", item[name], one["dialogue_id"]) for one, item in items for name in ("reply_1", "reply_2")]
+    assert sorted(check.seen) == sorted([*released, *crossed, *crossed]), "it saw each variant once, and a crossed reply in both contexts"
 
 
 def test_flaws_of_a_dialogue_reject_it_and_are_counted(recipe: Recipe, tmp_path: Path) -> None:
@@ -154,7 +156,7 @@ def test_flaws_of_variants_leave_their_pairs_out_and_are_counted_by_kind(recipe:
     summary = summary_of(recipe, tmp_path / "b", Few(most=0))
     assert summary["accepted"] == 3 and summary["pairs"] < 20
     assert set(summary["failed_for_good"]) <= {f"{kind}: too_many_questions" for kind in (
-        "near_apathetic", "far_empathetic", "near_empathetic", "far_apathetic")}  # fmt: skip
+        "near_apathetic", "far_empathetic", "near_empathetic", "far_apathetic", "crossed")}  # fmt: skip
     refused = [one for outcome in outcomes(tmp_path / "b") for one in outcome["candidates"] if one["reasons"]]
     assert {tuple(one["reasons"]) for one in refused} == {("too_many_questions",)} and all("?" in one["text"] for one in refused)
 

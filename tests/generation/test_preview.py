@@ -10,6 +10,7 @@ import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
@@ -27,6 +28,7 @@ def seedless(world: Path, tmp_path: Path) -> Recipe:
         value = yaml.safe_load(path.read_text())
         del value["seed"]
         path.write_text(yaml.safe_dump(value, sort_keys=False))
+    shutil.rmtree(world / CROSSED)
     config = demo_file(tmp_path, **DRAWN, models=dict.fromkeys(("self_chat", "near", "far"), MODEL))
     return Recipe(load_configuration(config), load_catalogue(world), load_prompts())
 

@@ -30,8 +30,8 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "diff",
         help="compare two releases",
-        description="Dialogues added, removed, changed, withdrawn; columns; the inversion side by side; what made them. A dialogue "
-        "that moved to another split is an error (exit status 2).",
+        description="Dialogues added, removed, changed, withdrawn; crossed items; columns; the inversion side by side; what made them. "
+        "A dialogue that moved to another split is an error (exit status 2).",
     )
     verb.add_argument("before", metavar="A", help=f"the earlier release, {A_RELEASE}")
     verb.add_argument("after", metavar="B", help="the later release, likewise")
