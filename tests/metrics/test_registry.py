@@ -147,7 +147,7 @@ def test_every_text_in_quotes_is_read_as_it_is(text: str, number: int, flag: boo
         ("counted_metrics:Counted:wrod=x", 'metric "counted_metrics:Counted": takes no "wrod"\n  Fix: it takes word, times, strict'),
         ("length:unit=letter", 'length: has unknown "unit"\n  Fix: use one of language'),
         ("rouge-l:language=German", '"German" does not match'),
-        ("bertscore:layr=5", 'has unknown "layr"\n  Fix: use one of layer, model'),
+        ("bertscore:layr=5", 'has unknown "layr"\n  Fix: use one of against, layer, model'),
         ("bertscore:layer=0", "bertscore: layer: 0 is out of range"),
         ("meteor:synonyms=all", '"all" is not known\n  Fix: use one of none, wordnet'),
         ("dist-1:budget=many", 'dist-1: budget: "many" is not of type integer'),

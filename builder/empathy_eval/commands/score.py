@@ -24,7 +24,9 @@ examples:
   empathy-eval score replies.jsonl --metric vader --metric length --ratings ratings.csv --ensemble huffman:vader,length
 
 judge.csv has the columns pair_id, variant, score, and its row the name "judge". Pairs that it leaves out are counted, and with --strict
-they are wrong. docs/metrics.md shows a metric of your own in 15 lines, docs/judges.md how a model comes to judge. score asks none.
+they are wrong. With crossed_id, context, reply, score it is of crossed items, which stand in a table of their own where a release has
+some: docs/crossed_scores.md. docs/metrics.md shows a metric of your own in 15 lines, docs/judges.md how a model comes to judge. score
+asks none.
 replies.jsonl has a line {"context": …, "reply": …} a text, and may have item, system and reference beside: docs/metrics.md.
 """
 RATINGS = "put all beside what people rated: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
@@ -34,7 +36,10 @@ STAND = ("split", "strict", "judges", "annotations")
 BESIDE_PEOPLE = ("ratings", "ensembles")
 SOURCE = f"the release, {A_RELEASE}; or texts of your own, a .jsonl file"
 METRIC = "a metric by name, or module:name, either with settings behind it, as in bertscore:layer=5; repeatable"
-FILE = "scores from elsewhere as .csv, .tsv or .jsonl: pair_id, variant, score, or a column a variant; repeatable, a row a file"
+FILE = (
+    "scores from elsewhere as .csv, .tsv or .jsonl: pair_id, variant, score, or a column a variant; of crossed items crossed_id, context, "
+    "reply, score; repeatable, a row a file"
+)
 JUDGE = "a model that annotated the release by a rubric: each criterion is a row, or the one that is named; repeatable"
 ENSEMBLE = (
     "with --ratings: a row made of others, huffman:NAME,NAME,… (each averaged with what came before it, in the order of their correlation "
@@ -54,7 +59,8 @@ def score(
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
     ``bertscore:layer=5``, or an object; a file of scores is CSV, TSV or JSONL with ``pair_id``, ``variant``, ``score``, or a column a
-    variant. A judge is named as ``teacher/rubric``, or ``teacher/rubric:criterion`` for one row of it, and is found in the folders of
+    variant; one with ``crossed_id``, ``context``, ``reply`` (1 or 2 each), ``score`` is of crossed items.
+    A judge is named as ``teacher/rubric``, or ``teacher/rubric:criterion`` for one row of it, and is found in the folders of
     ``annotate`` that ``annotations`` names (then no name means all), or in the release; nothing is asked. With ``strict`` a pair that a
     file or a judge leaves out is wrong in its accuracy. ``items`` is a file, parquet or CSV, for the scores
     of every text and the verdicts of every pair. ``shortcuts`` says whether the shortcut audit is made too; an embedding is left out of
@@ -122,7 +128,8 @@ def add(verbs: Any) -> None:
         help="see whether a metric, a judge or a reward model is fooled",
         description="Scores the variants of a release and says whom the metric prefers: differences with intervals and p-values, how often "
         "the empathetic variant of a pair is ranked higher, the area under the curve; the effects of stance and closeness apart; at equal "
-        "length; by scenario, phase, strategy and manner of apathy (in JSON and CSV).",
+        "length; by scenario, phase, strategy and manner of apathy (in JSON and CSV); and where a release has crossed items, how often the "
+        "reply that fits the context is preferred.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -6,11 +6,13 @@ import csv
 import io
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
+    from empathy_eval.evaluation.crossed_rows import Crossed
     from empathy_eval.evaluation.own_means import OwnMeasured
     from empathy_eval.evaluation.resampling import Estimate
     from empathy_eval.evaluation.results import Difference, Measured
@@ -32,7 +34,7 @@ def score_table(measured: Measured) -> str:
     """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
     head = f"{'':<24}{'difference':>11}  {'95 % interval':<21}{'p (Holm)':>9}{'accuracy':>10}{'AUC':>7}"
     lines = [f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out]
-    lines += ["", *_headline(measured), "", *_comparisons(measured)]
+    lines += ["", *_headline(measured), "", *_crossed(measured.crossed), "", *_comparisons(measured)]
     matched = [("equal length, " + name, row) for name, rows in measured.matched.items() for row in rows]
     parts = [("pairs", measured.inversion), ("2x2", measured.controls)], [("before contrast checks", measured.candidates)]
     whole, before = ([(table, row) for table, rows in some for row in rows] for some in parts)
@@ -60,6 +62,22 @@ def _headline(measured: Measured) -> Iterator[str]:
         yield f"{row.metric:<{wide}}{_estimate(both.accuracy):<27}{sides}{both.ties:>7.3f}{_estimate(both.effect):<27}  {beside}".rstrip()
     if rows and line:
         yield f"{'shortcut line':<{wide}}{_estimate(line.accuracy)}  by {line.shortcut}"
+
+
+def _crossed(crossed: Crossed | None) -> Iterator[str]:
+    """What metrics and shortcuts make of crossed items."""
+    if crossed is None:
+        return
+    rows, wide = (*crossed.metrics, *crossed.shortcuts), max(24, *(len(one.metric) + 1 for one in (*crossed.metrics, *crossed.shortcuts)))
+    titles = "".join(f"{name:>9}  {'95 % interval':<18}" for name in ("fitting", "both", "own"))
+    yield f"{'crossed items':<{wide}}{'items':>6}{titles}".rstrip()
+    for row in rows:
+        if row.fitting:
+            yield f"{row.metric:<{wide}}{row.items:>6}{''.join(f'{_estimate(one):<29}' for one in row.figures.values())}".rstrip()
+    for why, names in groupby(sorted((row.why or "", row.metric) for row in rows if not row.fitting), key=lambda one: one[0]):
+        yield f"not here: {', '.join(name for _, name in names)} ({why})"
+    sources = ", ".join(f"{count} {name}" for name, count in crossed.sources.items())
+    yield f"fitting and own: 0.5 is chance; both: 0 without the context, 0.25 for guesses; {crossed.items} items ({sources})"
 
 
 def _comparisons(measured: Measured) -> Iterator[str]:

@@ -121,12 +121,17 @@ class WordPairs:
 
     def __init__(self, lexicon: Lexicon) -> None:
         self.signature = f"words-and-pairs-of-words,{lexicon.tokens},casefolded,hash=crc32-multiply-shift,{BITS}-bits"
-        self._hashes = np.array([zlib.crc32(word.encode()) for word in lexicon.words], dtype=np.uint64)
+        self._hashes = hashes_of(lexicon)
 
     def bag(self, texts: Readings) -> Bag:
         """One count a word or pair of words."""
         codes = texts.codes
         return _runs(self._hashes[codes] if len(codes) else codes.astype(np.uint64), texts.lengths, (1, 2))
+
+
+def hashes_of(lexicon: Lexicon) -> NDArray[np.uint64]:
+    """The CRC-32 of each word of a lexicon, by place."""
+    return np.array([zlib.crc32(word.encode()) for word in lexicon.words], dtype=np.uint64)
 
 
 class Characters:

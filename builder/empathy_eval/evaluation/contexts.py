@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.tabular import WHOLE, table_batches
-from empathy_eval.design.dataset import COLUMNS, SPLITS, files_of
+from empathy_eval.design.dataset import SPLITS, configs_of, files_of
 from empathy_eval.metrics.protocol import Context
 
 
@@ -59,13 +59,13 @@ class Contexts(Sequence[Context]):
         return self._parts[number].context(place - self._begins[number])
 
 
-def read_contexts(release_dir: Path, config: str, splits: Sequence[str] = SPLITS) -> Contexts:
-    """The contexts of a config.
+def read_contexts(release_dir: Path, config: str, splits: Sequence[str] = SPLITS, name: str = "context") -> Contexts:
+    """The contexts of a config, in the column of that name.
 
     Raises:
         InputError: if a file is not there or is no parquet, or a turn of a context is empty.
     """
-    return Contexts(list(_parts(release_dir, config, splits)))
+    return Contexts(list(_parts(release_dir, config, splits, name)))
 
 
 def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]], splits: Sequence[str] = SPLITS) -> Iterator[set[int]]:
@@ -81,14 +81,14 @@ def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]]
             yield set().union(*(of_text[place[turn]] for turn in range(start, end) if seeker[turn]))
 
 
-def _parts(release_dir: Path, config: str, splits: Sequence[str]) -> Iterator[Part]:
+def _parts(release_dir: Path, config: str, splits: Sequence[str], name: str = "context") -> Iterator[Part]:
     for path in files_of(release_dir, config, splits):
-        for batch in table_batches(path, ["context"]):
+        for batch in table_batches(path, [name]):
             contexts = batch.column(0)
-            turns = contexts.flatten() if contexts.type.equals(COLUMNS[config].field("context").type) else None
+            turns = contexts.flatten() if contexts.type.equals(configs_of([config])[config].field(name).type) else None
             if turns is None or contexts.null_count or turns.null_count or any(one.null_count for one in turns.flatten()):
-                raise input_error(path, f'a turn of the column "context" of {config} is empty', WHOLE)
-            texts, roles = (turns.field(name).dictionary_encode() for name in ("text", "role"))
+                raise input_error(path, f'a turn of the column "{name}" of {config} is empty', WHOLE)
+            texts, roles = (turns.field(part).dictionary_encode() for part in ("text", "role"))
             lengths = pc.list_value_length(contexts).to_numpy(zero_copy_only=False)
             begins = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
             text_of, role_of = (one.indices.to_numpy(zero_copy_only=False) for one in (texts, roles))

@@ -37,10 +37,12 @@ class Embedding(Embedder):
         except InputError as error:
             raise missing_package(f"report: shortcuts: {NAME}", "bertscore", f"leave it out with --without {NAME}") from error
         versions = {name: metadata.version(name) for name in ("bert-score", "transformers", "torch", "numpy")}
-        self.signature = signature_line(
-            model=PACKAGED, layer=LAYER, weights=digest_file(folder_of(PACKAGED) / FILE)[:12], pooled="mean,normalised", places=PLACES,
-            form="ridge-of-differences", ridge=RIDGE, sample=MOST, drawn="sha256", **versions,
-        )  # fmt: skip
+        weights = digest_file(folder_of(PACKAGED) / FILE)[:12]
+        vectors = {"model": PACKAGED, "layer": LAYER, "weights": weights, "pooled": "mean,normalised", "places": PLACES}
+        sample = {"sample": MOST, "drawn": "sha256", **versions}
+        self.signature = signature_line(**vectors, form="ridge-of-differences", ridge=RIDGE, **sample)
+        # What is said of cosines, where nothing is learned.
+        self.of_cosines = signature_line(**vectors, **sample)
 
 
 def embedding_of(settings: Mapping[str, Any], without: Collection[str] = ()) -> Embedding | None:

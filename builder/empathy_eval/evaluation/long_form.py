@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from empathy_eval.design.contrasts import CELLS
+from empathy_eval.evaluation.crossed_rows import crossed_records
 
 Values = Mapping[str, Any]
 _RANKED = ("accuracy", "auc", "effect")
@@ -36,6 +37,8 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
         yield _record("smallest", "", "", name, **one)
     for contrast in tables["shortcuts"]["contrasts"] if tables["shortcuts"] else ():
         yield from _shortcuts(contrast, tables["shortcuts"]["by"])
+    for group, name, figure, values in crossed_records(tables["crossed"]) if "crossed" in tables else ():
+        yield _record("crossed", group, name, figure, **values | _flat({"accuracy": values.get("accuracy")}))
     yield from (_record("faults", "", "", "", told=one) for one in tables["faults"])
 
 

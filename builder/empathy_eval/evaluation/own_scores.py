@@ -133,11 +133,10 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
         InputError: for another suffix, unknown items, scores given twice and what is no number; all at once.
     """
     known, problems, scores = set(items), list[Problem](), dict[tuple[str, str], float]()
-    for where, row in _rows(path):
-        if isinstance(row, Problem):
-            problems.append(row)
+    for where, one in score_rows(path, ("item", "score")):
+        if isinstance(one, Problem):
+            problems.append(one)
             continue
-        one = {name: row[name] for name in ("item", "score") if name in row}
         found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(one, "own_score")]
         if not found and one["item"] not in known:
             found.append(Problem(where, f'"{one["item"]}" is no item of the texts', "use the items of the file that is scored"))
@@ -152,24 +151,31 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
     return Given(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
 
-def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
-    """(place, columns) of each row, or what is wrong with it."""
+def score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
+    """(place, the named columns) of each row of a CSV, TSV or JSONL file by its suffix, or what is wrong with the row.
+
+    The first column is a name, the others are numbers.
+
+    Raises:
+        InputError: for another suffix, and a table that has not each column once.
+    """
     if path.suffix.lower() == ".jsonl":
-        yield from ((f"{path}: line {number}", row) for number, row in json_rows(path))
+        for number, row in json_rows(path):
+            yield f"{path}: line {number}", row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}
         return
     if path.suffix.lower() not in DELIMITERS:
         raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: name it by what it holds")
     lines = csv_rows(path, DELIMITERS[path.suffix.lower()])
     names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
-    if odd := [name for name in ("item", "score") if names.count(name) != 1]:
-        raise input_error(path, f"has not one column {' and '.join(odd)}", "the first line names the columns: item,score")
+    if odd := [name for name in columns if names.count(name) != 1]:
+        raise input_error(path, f"has not one column {' and '.join(odd)}", f"the first line names the columns: {','.join(columns)}")
     for number, cells in lines:
         where = f"{path}: line {number}"
         if any(cells[len(names) :]):
             yield where, Problem(where, f"has {len(cells)} cells, the header {len(names)}", "quote cells that hold commas")
         elif cells:
-            row: dict[str, Any] = dict(zip_longest(names, (cell.strip() for cell in cells[: len(names)]), fillvalue=""))
-            yield where, row | {"score": _number(row["score"])}
+            row = dict(zip_longest(names, (cell.strip() for cell in cells[: len(names)]), fillvalue=""))
+            yield where, {name: _number(row[name]) if place else row[name] for place, name in enumerate(columns)}
 
 
 def _number(text: str) -> float | str:

@@ -17,6 +17,8 @@ from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.model_families import shared_families
 from empathy_eval.evaluation.charts import charts_of
 from empathy_eval.evaluation.corpus import LENGTH_WITHIN, refuse_odd_rows
+from empathy_eval.evaluation.crossed_rows import Crossed
+from empathy_eval.evaluation.crossed_standing import with_crossed
 from empathy_eval.evaluation.descriptives import course, examples, lengths, making, ways
 from empathy_eval.evaluation.embedding import Embedding, embedding_of
 from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_lengths
@@ -67,6 +69,11 @@ class Report:
     told: dict[str, Any]
     scores: TextScores = field(repr=False, compare=False)
     left: tuple[NotRecomputed, ...] = ()
+
+    @property
+    def crossed(self) -> Crossed | None:
+        """What metrics and shortcuts make of crossed items; None for a release without them."""
+        return self.measured.crossed
 
     def to_json(self) -> dict[str, Any]:
         """The report as JSON values."""
@@ -206,7 +213,7 @@ def measure_release(
     }
     references, scores = of_references(stand), list[TextScores]()
     measured = measured_with_audit(stand, found.embedding, lambda *given: scores.append(text_scores(references, *given)))
-    return Report(measured, about, told, scores[0])
+    return Report(with_crossed(measured, stand, embedding=found.embedding), about, told, scores[0])
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
+from empathy_eval.evaluation.crossed_rows import Crossed
 from empathy_eval.evaluation.long_form import COLUMNS, NUMBERS, records
 from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.evaluation.shortcut_rows import Audit
@@ -127,7 +128,7 @@ class Measured:
     """All tables of a release.
 
     ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner; ``smallest`` by contrast what
-    so many pairs could have shown; ``audit`` what shortcuts reach.
+    so many pairs could have shown; ``audit`` what shortcuts reach; ``crossed`` what is made of crossed items, where there are some.
     """
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -141,6 +142,7 @@ class Measured:
     comparisons: list[Comparison] = field(default_factory=list)
     smallest: dict[str, Smallest] = field(default_factory=dict)
     audit: Audit | None = None
+    crossed: Crossed | None = None
 
     @property
     def equal_closeness(self) -> dict[str, Difference]:
@@ -165,6 +167,7 @@ class Measured:
             "smallest": {name: asdict(one) for name, one in self.smallest.items()},
             "shortcuts": self.audit and self.audit.to_json(),
             "faults": [str(one) for one in self.faults],
+            **({"crossed": self.crossed.to_json()} if self.crossed else {}),
         }
 
     def records(self) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,7 @@ from pathlib import Path
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.evaluation.crossed_standing import read_given, with_crossed
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items, write_items
 from empathy_eval.evaluation.judges import Annotations, judged
@@ -30,7 +31,8 @@ def score(
 
     Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
     file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
-    the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding.
+    the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding; so is what is
+    told of crossed items, of which a file of scores may be too.
 
     Raises:
         InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
@@ -44,20 +46,22 @@ def score(
     language = language_of(configuration)
     found = find(names, configuration["report"], language=language) if names else Found((), ())
     ruled = judged(release_dir, judges, annotations)
-    named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], scores)
+    scores, of_items = read_given(release_dir, scores, higher_is_better=not lower_is_better)
+    for files in (scores, [one.path for one in of_items]):
+        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], files)
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
     given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
     both = Found((*found.metrics, *given), found.diversities, language)
     stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
     if not len(stand.pairs):
         raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")
-    what, fix = f"holds no score of a pair in {', '.join(splits)}", "leave --split out, or name another"
+    what = f"holds no score of a pair in {', '.join(splits)}"
     places = [*map(str, scores), *(one.name for one in ruled)]
-    empty = [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
-    if empty:
-        raise InputError([Problem(place, what, fix) for place in empty])
+    if empty := [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]:
+        raise InputError([Problem(place, what, "leave --split out, or name another") for place in empty])
     take = partial(write_items, items) if items else None
-    return measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
+    measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
+    return with_crossed(measured, stand, of_items, shortcuts=shortcuts)
 
 
 def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:

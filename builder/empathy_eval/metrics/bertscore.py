@@ -10,7 +10,7 @@ from typing import Any
 
 from empathy_eval.base.errors import missing_package
 from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
-from empathy_eval.metrics.protocol import MeanMetric, Segments
+from empathy_eval.metrics.protocol import Context, MeanMetric, Segments
 from empathy_eval.metrics.weights import FILE, PACKAGED, WITHOUT, folder_of, is_hash, published
 
 # Segments whose embeddings are held at one time.
@@ -31,8 +31,10 @@ class BertScore(MeanMetric):
     places = 4
     keep = True
 
-    def __init__(self, model: str = PACKAGED, layer: int = 6) -> None:
+    def __init__(self, model: str = PACKAGED, layer: int = 6, against: str = "reference") -> None:
         """Loads a model: a Hub name, a folder, weights by their hash, or the packaged one; safetensors alone.
+
+        ``against`` is what a text is compared with: its ``reference``, or of its ``context`` what the seeker said last.
 
         Raises:
             InputError: if bert-score, or the package that holds the configured weights, is not installed, or there are no safetensors.
@@ -52,8 +54,11 @@ class BertScore(MeanMetric):
         self._model: Any = get_model(str(folder), layer).to(self._device)
         weights = digest_file(folder / FILE)[:12] if model == PACKAGED or is_hash(named) else _digest(self._model)
         versions = {name: metadata.version(name) for name in ("transformers", "torch")}
+        other = {} if against == "reference" else {"against": "last-seeker-turn"}
+        if other:
+            self.name, self.reads = f"{self.name}, last turn", ("context",)
         self.signature = signature_line(
-            model=named, layer=layer, weights=weights, idf="no", rescale="no", floor=0,
+            model=named, layer=layer, weights=weights, idf="no", rescale="no", floor=0, **other,
             version=metadata.version("bert-score"), **versions,
         )  # fmt: skip
 
@@ -68,7 +73,8 @@ class BertScore(MeanMetric):
 
     def score_all(self, segments: Segments) -> list[float]:
         """F1 of each text."""
-        pairs = list(zip(segments.texts, segments.references, strict=True))
+        others = segments.references if "reference" in self.reads else [last_said(context) for context in segments.contexts]
+        pairs = list(zip(segments.texts, others, strict=True))
         return [score for start in range(0, len(pairs), HELD) for score in self._f1(pairs[start : start + HELD])]
 
     def _f1(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
@@ -101,6 +107,11 @@ class BertScore(MeanMetric):
                 # A copy: a view would keep the whole batch with its padding.
                 embedded[texts[row]] = (vectors[place, : lengths[place]].clone(), weights[place, : lengths[place]].clone())
         return embedded
+
+
+def last_said(context: Context) -> str:
+    """The last turn of the seeker; empty where there is none."""
+    return next((turn["text"] for turn in reversed(context) if turn["role"] == "seeker"), "")
 
 
 def device() -> str:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
+from empathy_eval.evaluation.crossed_rows import FIGURES
+from empathy_eval.evaluation.crossed_shortcuts import LAST, WHOLE
 from empathy_eval.evaluation.page import number, signed
 
 # A number may differ by this much from its recomputation; BERTScore's embeddings vary with the machine, and a figure that counts
 # ranks or exchanges jumps by a whole text where two scores are all but equal. A shortcut has no figures but such.
 EXACT = 1e-6
 TOLERANCE = {"BERTScore F1": 1e-4}
+# Of crossed items there are few, and a cosine that decides one otherwise is a jump by it.
+COSINES = dict.fromkeys((LAST, WHOLE), 2e-2)
 SHORTCUTS = {"embedding": 2e-3}
 COUNTED, JUMP = ("p", "holm", "accuracy", "auc", "effect", "ties"), 5e-3
 
@@ -18,7 +22,7 @@ COUNTED, JUMP = ("p", "holm", "accuracy", "auc", "effect", "ties"), 5e-3
 def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXACT) -> Iterator[tuple[str, str]]:
     """(where, what) of all that the tables say otherwise than their recomputation does, or not at all."""
     if isinstance(found, dict) and isinstance(told, dict):
-        within = TOLERANCE.get(found.get("metric", ""), tolerance)
+        within = (TOLERANCE | COSINES).get(found.get("metric", ""), tolerance)
         if any(found.get(side) in TOLERANCE for side in ("one", "other")) or where == "smallest":
             within = JUMP
         # A row of the audit has a name, the line of a contrast that of its shortcut.
@@ -28,7 +32,7 @@ def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXA
                 yield _at(where, name), "is missing" if name in found else "is not in the data"
             else:
                 jumps = within > EXACT and name in COUNTED and not where.startswith("shortcuts")
-                yield from disagreements(told[name], found[name], _at(where, name), JUMP if jumps else max(within, loose))
+                yield from disagreements(told[name], found[name], _at(where, name), max(within, JUMP if jumps else loose))
     elif isinstance(found, list) and isinstance(told, list):
         if len(told) != len(found):
             yield where, f"has {len(told)} entries, the data gives {len(found)}"
@@ -76,6 +80,7 @@ def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
     def some(found: list[Any]) -> list[Any]:
         return [{**row, "differences": _without_holm(row["differences"])} for row in found if row["metric"] in measured]
 
+    crossed = tables.get("crossed")
     twos = [one for one in tables.get("comparisons", ()) if {one["one"], one["other"]} <= set(measured)]
     return {
         **{name: value for name, value in tables.items() if name != "smallest"},
@@ -84,6 +89,7 @@ def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
         "matched": {name: kept for name, found in tables["matched"].items() if (kept := some(found))},
         "groups": {name: {group: some(found) for group, found in groups.items()} for name, groups in tables["groups"].items()},
         "faults": [one for one in tables["faults"] if one.startswith(tuple(f"metric {name}: " for name in measured))],
+        **({"crossed": {**crossed, "metrics": [row for row in crossed["metrics"] if row["metric"] in measured]}} if crossed else {}),
     }
 
 
@@ -110,12 +116,23 @@ def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
     for one in (tables.get("shortcuts") or {}).get("first_samples", ()):
         if one["accuracy"] and number(100 * one["accuracy"]["value"], 1) not in page:
             yield f"shortcuts: {one['contrast']}: first samples", number(100 * one["accuracy"]["value"], 1)
+    for where, row in crossed_rows(tables):
+        for figure in FIGURES:
+            for value in (row[figure] or {}).values():
+                if value is not None and number(100 * value, 1) not in page:
+                    yield f"{where}: {row['metric']}: {figure}", number(100 * value, 1)
     for judge, worth in tables.get("judges", {}).get("worth", {}).items():
         for name, one in worth["criteria"].items():
             right = one["stance"].get("judge", {})
             for value in (right.get("value"), right.get("low"), right.get("high")):
                 if value is not None and number(100 * value, 1) not in page:
                     yield f"judges: {judge}: {name}", number(100 * value, 1)
+
+
+def crossed_rows(tables: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """(table, row) of what is told of crossed items."""
+    for name in ("metrics", "shortcuts"):
+        yield from ((f"crossed: {name}", row) for row in tables.get("crossed", {}).get(name, ()))
 
 
 def rows(tables: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
