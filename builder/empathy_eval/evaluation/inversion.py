@@ -51,6 +51,13 @@ class Chance:
             seed=self.seed, numpy=np.__version__,
         )  # fmt: skip
 
+    def of_intervals(self, clusters: Clusters) -> str:
+        """The settings behind intervals alone over these dialogues."""
+        return signature_line(
+            interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, unit="dialogue",
+            strata="scenario,singles-pooled", dialogues=len(clusters), seed=self.seed, numpy=np.__version__,
+        )  # fmt: skip
+
 
 def measured_rows(
     metrics: Sequence[Metric], statistics: Mapping[str, Statistics], clusters: Clusters, contrasts: Sequence[Contrast], chance: Chance

@@ -1,4 +1,4 @@
-"""All tables of a release as one: a record a contrast, comparison, shortcut or fault, with all that the tables hold."""
+"""All tables of a release as one: a record a contrast, comparison, shortcut, attack or fault, with all that the tables hold."""
 
 from __future__ import annotations
 
@@ -36,7 +36,17 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
         yield _record("smallest", "", "", name, **one)
     for contrast in tables["shortcuts"]["contrasts"] if tables["shortcuts"] else ():
         yield from _shortcuts(contrast, tables["shortcuts"]["by"])
+    yield from _attacks(tables.get("attacks") or {"rows": ()})
     yield from (_record("faults", "", "", "", told=one) for one in tables["faults"])
+
+
+def _attacks(table: Values) -> Iterator[dict[str, Any]]:
+    """A record a figure of each scorer under each attack: ``pairs`` are the eligible replies, ``of`` all of them."""
+    for row in table["rows"]:
+        for name in ("rises", "falls", "change", "in_effects"):
+            about = {"pairs": row["eligible"], "of": row["replies"], "signature": row["signature"]}
+            told = row["effect"]["why"] or "" if name == "in_effects" else ""
+            yield _record("attacks", name, row["metric"], row["attack"], **about, **(row[name] or {}), told=told)
 
 
 def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:

@@ -15,6 +15,8 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.model_families import shared_families
+from empathy_eval.evaluation.attack_registry import find_attacks
+from empathy_eval.evaluation.attacked import UnderAttack
 from empathy_eval.evaluation.charts import charts_of
 from empathy_eval.evaluation.corpus import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.descriptives import course, examples, lengths, making, ways
@@ -177,9 +179,12 @@ def write_report(
 
 
 def measure_release(
-    release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges
-) -> Report:
-    """The tables of a release by these metrics, its shortcut audit, and what ``judges`` makes of its annotations."""
+    release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges, *,
+    attacked: bool = True,
+) -> Report:  # fmt: skip
+    """The tables of a release by these metrics, its shortcut audit, what ``judges`` makes of its annotations, and the table of the built-in
+    attacks, which the report of a release of before has not.
+    """
     configuration = facts["configuration"]
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
     stand = Stand(release_dir, found, chance, scoring)
@@ -205,7 +210,14 @@ def measure_release(
         **judges(release_dir, facts),
     }
     references, scores = of_references(stand), list[TextScores]()
-    measured = measured_with_audit(stand, found.embedding, lambda *given: scores.append(text_scores(references, *given)))
+    attacks = UnderAttack(stand, find_attacks(language=found.language)) if attacked else None
+
+    def take(*given: Any) -> None:
+        scores.append(text_scores(references, *given))
+        if attacks:
+            attacks(*given)
+
+    measured = measured_with_audit(stand, found.embedding, take).under(attacks and attacks.table)
     return Report(measured, about, told, scores[0])
 
 

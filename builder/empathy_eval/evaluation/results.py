@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
+from empathy_eval.evaluation.attack_rows import AttackTable
 from empathy_eval.evaluation.long_form import COLUMNS, NUMBERS, records
 from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.evaluation.shortcut_rows import Audit
@@ -127,7 +128,7 @@ class Measured:
     """All tables of a release.
 
     ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner; ``smallest`` by contrast what
-    so many pairs could have shown; ``audit`` what shortcuts reach.
+    so many pairs could have shown; ``audit`` what shortcuts reach; ``attacks`` how scores change when replies are attacked.
     """
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -141,6 +142,7 @@ class Measured:
     comparisons: list[Comparison] = field(default_factory=list)
     smallest: dict[str, Smallest] = field(default_factory=dict)
     audit: Audit | None = None
+    attacks: AttackTable | None = None
 
     @property
     def equal_closeness(self) -> dict[str, Difference]:
@@ -165,7 +167,14 @@ class Measured:
             "smallest": {name: asdict(one) for name, one in self.smallest.items()},
             "shortcuts": self.audit and self.audit.to_json(),
             "faults": [str(one) for one in self.faults],
+            **({"attacks": self.attacks.to_json()} if self.attacks else {}),
         }
+
+    def under(self, attacks: AttackTable | None) -> Measured:
+        """The tables with that of attacks, and the faults of metrics that none was told of before."""
+        known = {one.metric for one in self.faults}
+        new = [one for one in (attacks.faults if attacks else ()) if one.metric not in known]
+        return replace(self, attacks=attacks, faults=[*self.faults, *new])
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The same in the long form: a record a contrast, comparison, shortcut or fault, with the columns ``COLUMNS``."""

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.evaluation.attack_registry import Attacks
+from empathy_eval.evaluation.attacked import UnderAttack
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items, write_items
 from empathy_eval.evaluation.judges import Annotations, judged
@@ -24,13 +27,14 @@ from empathy_eval.metrics.scoring import PLAIN, Scoring
 def score(
     release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
     strict: bool = False, items: Path | None = None, shortcuts: bool = True, scoring: Scoring = PLAIN, judges: Sequence[str] = (),
-    annotations: Annotations | None = None,
+    annotations: Annotations | None = None, attacks: Callable[[str], Attacks] | None = None,
 ) -> Measured:  # fmt: skip
     """Puts metrics, by name or ``module:name``, files of scores and judges on the stand of the report, over all splits or one.
 
     Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
     file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
     the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding.
+    ``attacks`` gives those for the language of the texts, such as :func:`~empathy_eval.evaluation.attack_registry.find_attacks` does.
 
     Raises:
         InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
@@ -43,6 +47,7 @@ def score(
         check_items(items)
     language = language_of(configuration)
     found = find(names, configuration["report"], language=language) if names else Found((), ())
+    chosen = attacks(language) if attacks else None
     ruled = judged(release_dir, judges, annotations)
     named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], scores)
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
@@ -56,8 +61,15 @@ def score(
     empty = [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
     if empty:
         raise InputError([Problem(place, what, fix) for place in empty])
-    take = partial(write_items, items) if items else None
-    return measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
+    under = UnderAttack(stand, chosen) if chosen else None
+    takes = [*([partial(write_items, items)] if items else []), *([under] if under else [])]
+
+    def take(*scored: Any) -> None:
+        for one in takes:
+            one(*scored)
+
+    measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
+    return measured.under(under and under.table)
 
 
 def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:

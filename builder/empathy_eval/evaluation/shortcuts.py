@@ -20,7 +20,6 @@ from empathy_eval.evaluation.embedding import NAME as EMBEDDING
 from empathy_eval.evaluation.embedding import Embedding, embedding_of, margins_of
 from empathy_eval.evaluation.inversion import Chance, accuracies
 from empathy_eval.evaluation.ranking import wins
-from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Margin, Shortcut, Telltale
 from empathy_eval.evaluation.shortcut_texts import REFERENCE, Held, Texts, read_texts
@@ -193,16 +192,8 @@ class _Contrast:
                 pairs, clusters = len(one.sample), clusters.take(np.isin(np.arange(pairs), one.sample))
                 if one.won is not None:
                     right |= {name: accuracies([one.won], clusters, chance)[0]}
-            signature = f"{one.signature}|{_interval(clusters, chance)}"
+            signature = f"{one.signature}|{chance.of_intervals(clusters)}"
             yield Shortcut(name, one.trained, pairs, right.get(name), None if name in right else few, signature)
-
-
-def _interval(clusters: Clusters, chance: Chance) -> str:
-    """The settings of an interval."""
-    return signature_line(
-        interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=chance.resamples, unit="dialogue",
-        strata="scenario,singles-pooled", dialogues=len(clusters), seed=chance.seed, numpy=np.__version__,
-    )  # fmt: skip
 
 
 def _explained(found: ContrastAudit, ids: Sequence[str], learned: Learned, known: Sequence[str]) -> ContrastAudit:

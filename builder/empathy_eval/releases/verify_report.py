@@ -12,7 +12,7 @@ from empathy_eval.evaluation.page import number, signed
 EXACT = 1e-6
 TOLERANCE = {"BERTScore F1": 1e-4}
 SHORTCUTS = {"embedding": 2e-3}
-COUNTED, JUMP = ("p", "holm", "accuracy", "auc", "effect", "ties"), 5e-3
+COUNTED, JUMP = ("p", "holm", "accuracy", "auc", "effect", "ties", "rises", "falls", "in_effects"), 5e-3
 
 
 def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXACT) -> Iterator[tuple[str, str]]:
@@ -76,6 +76,7 @@ def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
     def some(found: list[Any]) -> list[Any]:
         return [{**row, "differences": _without_holm(row["differences"])} for row in found if row["metric"] in measured]
 
+    attacked = [row for row in tables.get("attacks", {}).get("rows", ()) if row["metric"] in measured]
     twos = [one for one in tables.get("comparisons", ()) if {one["one"], one["other"]} <= set(measured)]
     return {
         **{name: value for name, value in tables.items() if name != "smallest"},
@@ -83,6 +84,7 @@ def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
         **{name: some(tables[name]) for name in ("inversion", "controls", "candidates")},
         "matched": {name: kept for name, found in tables["matched"].items() if (kept := some(found))},
         "groups": {name: {group: some(found) for group, found in groups.items()} for name, groups in tables["groups"].items()},
+        **({"attacks": {**tables["attacks"], "rows": attacked, "told": []}} if "attacks" in tables else {}),
         "faults": [one for one in tables["faults"] if one.startswith(tuple(f"metric {name}: " for name in measured))],
     }
 
@@ -107,6 +109,11 @@ def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
                 # The unit stands behind the last number of an interval alone.
                 if value is not None and number(100 * value, 1) not in page:
                     yield f"shortcuts: {contrast['contrast']}: {one['name']}", number(100 * value, 1)
+    for row in tables.get("attacks", {}).get("rows", ()):
+        for name, places, said in (("rises", 1, percents), ("in_effects", 2, signed)):
+            for value in (row[name] or {}).values():
+                if value is not None and said(value, places) not in page:
+                    yield f"attacks: {row['metric']}: {row['attack']}", said(value, places)
     for judge, worth in tables.get("judges", {}).get("worth", {}).items():
         for name, one in worth["criteria"].items():
             right = one["stance"].get("judge", {})
