@@ -51,6 +51,11 @@ def _loaded(folder: Path | None = None) -> Names:
     return names
 
 
+def _without(text: str, names: Names) -> str:
+    """The text with each name in it taken out."""
+    return re.sub(r"[^\W\d_]+", lambda match: "…" if match[0].casefold() in names.known else match[0], text)
+
+
 def _one(text: str, names: Names, version: str = OTHER_GROUP) -> str | None:
     made = exchanged_names([text], Random(0), names, version)
     return made[0] if made else None
@@ -171,14 +176,14 @@ def test_all_other_words_stay_in_their_places(text: str, version: str, seed: int
     made = exchanged_names([text], Random(seed), names, version)
     if made is not None:
         assert made[0] != text
-        assert names.pattern.sub("…", made[0]) == names.pattern.sub("…", text)
+        assert _without(made[0], names) == _without(text, names)
         assert made == exchanged_names([text], Random(seed), names, version)
 
 
 @given(st.text())
 def test_a_text_without_names_is_left_alone(text: str) -> None:
     names = _loaded()
-    if not names.pattern.search(text):
+    if _without(text, names) == text:
         assert exchanged_names([text], Random(0), names) is None
 
 

@@ -24,6 +24,8 @@ BEFORE, AFTER = r"(?<![\w@#/])(?<!\w['’.-])", r"(?![\w@\u0300-\u036f]|[-/.@]\w
 # Inside a sentence: after a word that does not begin with a capital, or a comma.
 INSIDE = re.compile(r"(?:(?:^|[\s(\"'“‘])[^\W\dA-Z_][^\W\d_'’-]*(?:['’][^\W\d_]+)?|,) \Z")
 LOOK_BACK = 40
+# What may be a name: it is looked up, for an alternation of hundreds of names is slow.
+WHOLE = re.compile(rf"{BEFORE}[^\W\d_]++{AFTER}")
 WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
 
 
@@ -54,21 +56,18 @@ class Names:
         return {name.text.casefold(): name for name in reversed(found)}
 
     @cached_property
-    def pattern(self) -> re.Pattern[str]:
-        """Any of the names, as small letters, with a capital, or in capitals."""
-        longest_first = sorted(self.known, key=lambda one: (-len(one), one))
-        return re.compile(rf"{BEFORE}(?:{'|'.join(map(re.escape, longest_first))}){AFTER}", re.IGNORECASE)
-
-    @cached_property
     def title(self) -> re.Pattern[str]:
         """What a text before a name ends with where the name is not of a person alone."""
         return re.compile(rf"\b(?:{'|'.join(map(re.escape, self.said.get('titles', ()))) or '(?!)'})\.? \Z")
 
     def is_name(self, match: re.Match[str]) -> bool | None:
-        """Whether what the pattern found is the given name of a person; None where one cannot tell."""
+        """Whether a whole word is the given name of a person; None where one cannot tell."""
+        name = self.known.get(match[0].casefold())
+        if name is None:
+            return False
         if self.title.search(match.string, max(0, match.start() - LOOK_BACK), match.start()):
             return None
-        if not self.known[match[0].casefold()].is_word:
+        if not name.is_word:
             return True
         if match[0].istitle() and INSIDE.search(match.string, max(0, match.start() - LOOK_BACK), match.start()):
             return True
@@ -114,14 +113,14 @@ def exchanged_names(texts: Sequence[str], draw: Random, names: Names, version: s
     instead = _instead(texts, draw, names, found, version)
     if instead is None:
         return None
-    return tuple(names.pattern.sub(lambda match: _put(match, names, instead), text) for text in turned or texts)
+    return tuple(WHOLE.sub(lambda match: _put(match, names, instead), text) for text in turned or texts)
 
 
 def _occurring(texts: Sequence[str], names: Names) -> list[Name]:
     """The names that the texts have, in the order of the alphabet; none if it is not plain whether one of them is a name everywhere."""
     found, unclear = set[str](), set[str]()
     for text in texts:
-        for match in names.pattern.finditer(text):
+        for match in WHOLE.finditer(text):
             is_name = names.is_name(match)
             if is_name is not False:
                 (found if is_name else unclear).add(match[0].casefold())
