@@ -17,6 +17,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import FAR
 from empathy_eval.design.personas import Personas, load_personas
 from empathy_eval.design.phases import PhaseRules, breaches
+from empathy_eval.design.scenario_groups import FILE as GROUPS
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 
 # Turns of seeds that a request shows.
@@ -153,7 +154,7 @@ def load_catalogue(folder: Path | None = None) -> Catalogue:
     problems: list[Problem] = []
     raw: dict[int, Any] = {}
     for path in sorted(folder.glob("*.yaml")):
-        if path.name in COMMON:
+        if path.name in (*COMMON, GROUPS):
             continue
         try:
             value = read_yaml(path, "scenario")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -118,13 +118,16 @@ def exchanged_names(texts: Sequence[str], draw: Random, names: Names, version: s
 
 def _occurring(texts: Sequence[str], names: Names) -> list[Name]:
     """The names that the texts have, in the order of the alphabet; none if it is not plain whether one of them is a name everywhere."""
-    found, unclear = set[str](), set[str]()
-    for text in texts:
-        for match in WHOLE.finditer(text):
-            is_name = names.is_name(match)
-            if is_name is not False:
-                (found if is_name else unclear).add(match[0].casefold())
+    both = [_names_in(text, names) for text in texts]
+    found, unclear = (frozenset[str]().union(*some) for some in zip(*both, strict=True)) if both else (frozenset[str](), frozenset[str]())
     return [] if found & unclear else [names.known[key] for key in sorted(found)]
+
+
+@lru_cache(maxsize=4096)
+def _names_in(text: str, names: Names) -> tuple[frozenset[str], frozenset[str]]:
+    """The names in a text, and what may be one, both in small letters. Kept, for turns are read again with each turn after them."""
+    told = [(match[0].casefold(), names.is_name(match)) for match in WHOLE.finditer(text)]
+    return frozenset(key for key, is_name in told if is_name), frozenset(key for key, is_name in told if is_name is None)
 
 
 def _instead(texts: Sequence[str], draw: Random, names: Names, found: Sequence[Name], version: str) -> Mapping[str, str] | None:

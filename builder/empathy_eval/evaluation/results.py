@@ -10,7 +10,7 @@ from empathy_eval.base.data_frames import data_frame
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
 from empathy_eval.evaluation.attack_rows import AttackTable
 from empathy_eval.evaluation.long_form import COLUMNS, NUMBERS, records
-from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.resampling import Estimate, Tested
 from empathy_eval.evaluation.shortcut_rows import Audit
 from empathy_eval.metrics.faults import MetricFault
 
@@ -18,19 +18,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PLACES = 6
-
-
-@dataclass(frozen=True)
-class Tested(Estimate):
-    """An estimate with its p-values: ``p`` is uncorrected, ``holm`` corrected for those it stands with."""
-
-    p: float | None = None
-    holm: float | None = None
-
-    @property
-    def decided(self) -> bool:
-        """Whether the interval leaves 0 out."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True)
