@@ -89,7 +89,9 @@ def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, ch
     if not pulls:
         return {}
     has = {name: np.isfinite(one) for name, one in pulls.items()}
-    totals = clusters.totals(np.column_stack([column for name, one in pulls.items() for column in (np.where(has[name], one, 0), has[name])]))
+    totals = clusters.totals(
+        np.column_stack([column for name, one in pulls.items() for column in (np.where(has[name], one, 0), has[name])])
+    )
     drawn = clusters.bootstrapped(totals, chance.resamples, chance.seed) if len(clusters) > 1 else None
     sums, found = totals.sum(axis=0), dict[str, StanceEffect]()
     for place, name in enumerate(pulls):

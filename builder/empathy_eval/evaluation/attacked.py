@@ -22,8 +22,8 @@ from empathy_eval.evaluation.stand import Stand
 from empathy_eval.metrics.protocol import Array, Context, Metric
 from empathy_eval.metrics.scoring import Pairs, Scored, statistics_of
 
-# So many pairs at most are attacked, each in both variants.
-MOST = 250
+# So many pairs at most are attacked, each in both variants: where attacks are asked for, and in a report, which is not to be much slower.
+MOST, MOST_OF_REPORT = 250, 100
 Key = tuple[str, str]
 
 
@@ -67,6 +67,12 @@ class AttackedTexts:
                 texts=digest([[*key, text] for key, text in zip(replies.keys, made, strict=True)])[:16],
             )  # fmt: skip
         return cls(replies, texts, signatures)
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """The attack and the row of each text, reply after reply: what is known of a context or a reference serves all of them."""
+        rows = range(len(self.replies.keys))
+        return [(attack, row) for row in rows for attack, texts in self.texts.items() if texts[row] is not None]
 
     def rows(self, metric: tuple[str, str], scores: Scores, effect: StanceEffect, chance: Chance) -> list[AttackRow]:
         """The row of each attack, of a scorer by its name and signature."""
@@ -134,16 +140,18 @@ class UnderAttack:
         told = [f"{one.name}: not attacked, as {why}" for one in others if (why := _why_not(one)) is not None]
         self.table = made.table(found, [*told, *self._attacks.told], list(scored.values()))
 
-    def _effects(
-        self, asked: Sequence[tuple[Metric, Statistics, Statistics]], pairs: Corpus, controls: Corpus
-    ) -> dict[str, StanceEffect]:
+    def _effects(self, asked: Sequence[tuple[Metric, Statistics, Statistics]], pairs: Corpus, controls: Corpus) -> dict[str, StanceEffect]:
         """The stance effect of each metric, at equal closeness where it has scores of controls."""
         pulls: dict[str, dict[str, Array]] = {EQUAL: {}, RELEASED: {}}
         for metric, released, cells in asked:
             over, pull = pull_of(metric, released, cells)
             pulls[over][metric.name] = pull
         clusters = {EQUAL: controls.clusters, RELEASED: pairs.clusters}
-        return {name: one for over, some in pulls.items() for name, one in stance_effects(some, clusters[over], over, self._stand.chance).items()}
+        return {
+            name: one
+            for over, some in pulls.items()
+            for name, one in stance_effects(some, clusters[over], over, self._stand.chance).items()
+        }
 
 
 def _why_not(metric: object) -> str | None:
@@ -156,9 +164,8 @@ def _why_not(metric: object) -> str | None:
 
 
 def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Stand) -> dict[str, Scored]:
-    """What metrics give attacked texts, one after another; what each reads beside a text is as it was."""
-    replies = made.replies
-    places = [(attack, row) for attack, texts in made.texts.items() for row, text in enumerate(texts) if text is not None]
+    """What metrics give attacked texts, reply after reply; what each reads beside a text is as it was."""
+    replies, places = made.replies, made.places
     ids = [f"{', '.join(replies.keys[row])}, {attack}" for attack, row in places]
     texts = [made.texts[attack][row] or "" for attack, row in places]
     contexts = [replies.replies[row].context for _, row in places]
@@ -178,10 +185,8 @@ def _scores(metric: Metric, before: Statistics, scored: Scored, made: AttackedTe
         return found
 
     whole = np.column_stack([of(before[name]) for name in PAIR_VARIANTS]).ravel()
-    new, under, start = of(scored.rows["attacked"]), dict[str, Array](), 0
+    under = {attack: np.full(len(whole), np.nan) for attack in made.texts}
+    for (attack, row), value in zip(made.places, of(scored.rows["attacked"]), strict=True):
+        under[attack][row] = value
     eligible = {attack: np.array([text is not None for text in texts], dtype=bool) for attack, texts in made.texts.items()}
-    for attack, fit in eligible.items():
-        under[attack] = np.full(len(fit), np.nan)
-        under[attack][fit] = new[start : start + int(fit.sum())]
-        start += int(fit.sum())
     return Scores(whole, under, eligible)

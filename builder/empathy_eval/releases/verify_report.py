@@ -110,10 +110,9 @@ def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
                 if value is not None and number(100 * value, 1) not in page:
                     yield f"shortcuts: {contrast['contrast']}: {one['name']}", number(100 * value, 1)
     for row in tables.get("attacks", {}).get("rows", ()):
-        for name, places, said in (("rises", 1, percents), ("in_effects", 2, signed)):
-            for value in (row[name] or {}).values():
-                if value is not None and said(value, places) not in page:
-                    yield f"attacks: {row['metric']}: {row['attack']}", said(value, places)
+        shown = [number(100 * value, 1) for value in (row["rises"] or {}).values() if value is not None]
+        shown += [signed(value, 2) for value in (row["in_effects"] or {}).values() if value is not None]
+        yield from ((f"attacks: {row['metric']}: {row['attack']}", one) for one in shown if one not in page)
     for judge, worth in tables.get("judges", {}).get("worth", {}).items():
         for name, one in worth["criteria"].items():
             right = one["stance"].get("judge", {})
