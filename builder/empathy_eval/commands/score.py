@@ -20,6 +20,7 @@ examples:
   empathy-eval score build/demo/release --scores judge.csv --scores reward.csv --split test
   empathy-eval score build/demo/release --annotations build/judged --judge my-model/teacher:guidance
   empathy-eval score build/demo/release --metric vader --attacks doubled flattery
+  empathy-eval score build/demo/release --metric vader --fairness
   empathy-eval score replies.jsonl --metric vader
   empathy-eval score replies.jsonl --metric vader --ratings ratings.csv
   empathy-eval score build/demo/release --metric rouge-l --ratings reviews.ratings.csv
@@ -30,7 +31,7 @@ replies.jsonl has a line {"context": …, "reply": …} a text, and may have ite
 """
 RATINGS = "put all beside what people rated: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
 # What belongs to a release alone.
-STAND = ("split", "strict", "judges", "annotations", "attacks")
+STAND = ("split", "strict", "judges", "annotations", "attacks", "fairness")
 SOURCE = f"the release, {A_RELEASE}; or texts of your own, a .jsonl file"
 METRIC = "a metric by name, or module:name, either with settings behind it, as in bertscore:layer=5; repeatable"
 FILE = "scores from elsewhere as .csv, .tsv or .jsonl: pair_id, variant, score, or a column a variant; repeatable, a row a file"
@@ -39,7 +40,11 @@ ATTACKS = (
     "attack a sample of the replies, and say how often a metric's score rises: all attacks, or these, by name or module:name "
     "(shuffled, other-dialogue, repeated, flattery, doubled, echo, instruction, names, typing-errors)"
 )
-RULES = "the folder with attacks.yaml and names.yaml, for --attacks in another language than English"
+FAIRNESS = (
+    "say whether scorers tell kind from cold in each group of scenarios as well as in all others, and whether metrics do where all names "
+    "are others"
+)
+RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in another language than English"
 ANNOTATIONS = "take judges from this folder of annotate, and not from the release; without --judge all of them; repeatable"
 
 
@@ -48,7 +53,8 @@ def score(
     lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",
     ray_address: str | None = None, items: str | Path | None = None, shortcuts: bool = True,
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
-    ratings: str | Path | None = None, attacks: Sequence[Any] | None = None, rules: str | Path | None = None,
+    ratings: str | Path | None = None, attacks: Sequence[Any] | None = None, fairness: bool = False,
+    rules: str | Path | None = None,
 ) -> Any:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
@@ -60,7 +66,8 @@ def score(
     of every text and the verdicts of every pair. ``shortcuts`` says whether the shortcut audit is made too; an embedding is left out of
     it. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
     ``attacks`` are names, ``module:name`` or objects with which a sample of the replies is attacked, none of them (an empty list) all that
-    are built in; their fixed texts are English, or those of the folder ``rules``.
+    are built in; their fixed texts are English, or those of the folder ``rules``. ``fairness`` says whether scorers are asked by group of
+    scenarios, and metrics under an exchange of names too.
 
     What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
@@ -71,11 +78,13 @@ def score(
         InputError: if it is no release or cannot be had, a metric or a judge is unknown, or a file of texts, scores or ratings is faulty.
     """
     from empathy_eval.evaluation.attack_registry import find_attacks
+    from empathy_eval.evaluation.fairness import Fairness
 
     asked = {
         "split": split, "strict": strict, "judges": judges, "annotations": annotations, "lower_is_better": lower_is_better,
         "items": Path(items) if items else None, "shortcuts": shortcuts, "ratings": Path(ratings) if ratings else None,
         "attacks": None if attacks is None else partial(find_attacks, list(attacks), rules=Path(rules) if rules else None),
+        "fairness": partial(Fairness, rules=Path(rules) if rules else None) if fairness else None,
     }  # fmt: skip
     if not (metrics or scores or judges or annotations or (ratings and shortcuts)):
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
@@ -97,7 +106,7 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     asked = {**asked, "annotations": annotations_in(folders, folder) if folders else None}
     if asked["ratings"]:
         return score_rated(
-            folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name not in ("strict", "attacks")}
+            folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name not in ("strict", "attacks", "fairness")}
         )
     return score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name != "ratings"})
 
@@ -131,6 +140,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--judge", action="append", default=[], metavar="TEACHER/RUBRIC[:CRITERION]", help=JUDGE)
     verb.add_argument("--annotations", type=Path, action="append", default=[], metavar="DIR", help=ANNOTATIONS)
     verb.add_argument("--attacks", nargs="*", metavar="NAME", help=ATTACKS)
+    verb.add_argument("--fairness", action="store_true", help=FAIRNESS)
     verb.add_argument("--rules", type=Path, metavar="DIR", help=RULES)
     verb.add_argument("--ratings", type=Path, metavar="TABLE", help=RATINGS)
     verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
@@ -154,6 +164,7 @@ def run(options: argparse.Namespace) -> int:
             strict=options.strict, items=options.items, shortcuts=not options.no_shortcuts, cache=cache_of(options),
             engine=options.engine, ray_address=options.ray_address, progress=progress, judges=options.judge,
             annotations=options.annotations, ratings=options.ratings, attacks=options.attacks, rules=options.rules,
+            fairness=options.fairness,
         )  # fmt: skip
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))

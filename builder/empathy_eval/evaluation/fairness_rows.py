@@ -47,8 +47,8 @@ class FairnessTable:
     ``faults`` are of metrics that failed on texts with other names.
     """
 
-    groups: Sequence[FairnessRow]
-    names: Sequence[FairnessRow]
+    groups: list[FairnessRow]
+    names: list[FairnessRow]
     told: Sequence[str] = ()
     definitions: Sequence[tuple[str, str]] = ()
     faults: Sequence[MetricFault] = field(default=())

@@ -1,4 +1,4 @@
-"""All tables of a release as one: a record a contrast, comparison, shortcut, attack or fault, with all that the tables hold."""
+"""All tables of a release as one: a record a contrast, comparison, shortcut, attack, gap or fault, with all that the tables hold."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
     for contrast in tables["shortcuts"]["contrasts"] if tables["shortcuts"] else ():
         yield from _shortcuts(contrast, tables["shortcuts"]["by"])
     yield from _attacks(tables.get("attacks") or {"rows": ()})
+    yield from _fairness(tables.get("fairness") or {"groups": (), "names": ()})
     yield from (_record("faults", "", "", "", told=one) for one in tables["faults"])
 
 
@@ -47,6 +48,19 @@ def _attacks(table: Values) -> Iterator[dict[str, Any]]:
             about = {"pairs": row["eligible"], "of": row["replies"], "signature": row["signature"]}
             told = row["effect"]["why"] or "" if name == "in_effects" else ""
             yield _record("attacks", name, row["metric"], row["attack"], **about, **(row[name] or {}), told=told)
+
+
+def _fairness(tables: Values) -> Iterator[dict[str, Any]]:
+    """A record a figure (``other``) of each scorer by group and under each exchange of names: here minus there, beside what it is here."""
+    for table, part in (("fairness by group", "groups"), ("fairness by names", "names")):
+        for row in tables[part]:
+            about = {"pairs": row["pairs"], "of": row["of"], "signature": row["signature"], "told": row["why"] or ""}
+            for name in ("accuracy", "effect"):
+                if gap := row[name]:
+                    here = {name: gap["here"]}
+                    yield _record(
+                        table, row["name"], row["metric"], row["contrast"], other=name, **about, **_flat(gap["difference"] | here)
+                    )
 
 
 def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:

@@ -67,7 +67,7 @@ def exchanged_pairs(
 def name_row(
     metric: Metric, before: Statistics, after: Statistics, contrast: Contrast, exchanged: Exchanged, corpus: Corpus, chance: Chance
 ) -> FairnessRow | None:  # fmt: skip
-    """The row of a metric, from its statistics of all pairs of the corpus and of those with other names; None where it scored no pair twice.
+    """The row of a metric, from its statistics of all pairs of the corpus and of those with other names; None where none was scored twice.
 
     p-values are not corrected here for standing together.
     """

@@ -21,6 +21,7 @@ from empathy_eval.evaluation.charts import charts_of
 from empathy_eval.evaluation.corpus import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.descriptives import course, examples, lengths, making, ways
 from empathy_eval.evaluation.embedding import Embedding, embedding_of
+from empathy_eval.evaluation.fairness import Fairness
 from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_lengths
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.judged import judges_charts
@@ -180,10 +181,10 @@ def write_report(
 
 def measure_release(
     release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges, *,
-    attacked: bool = True,
+    attacked: bool = True, fair: bool = True,
 ) -> Report:  # fmt: skip
-    """The tables of a release by these metrics, its shortcut audit, what ``judges`` makes of its annotations, and the table of the built-in
-    attacks, which the report of a release of before has not.
+    """The tables of a release by these metrics, its shortcut audit, what ``judges`` makes of its annotations, the table of the built-in
+    attacks and those of fairness, which the report of a release of before has not.
     """
     configuration = facts["configuration"]
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
@@ -212,12 +213,15 @@ def measure_release(
     references, scores = of_references(stand), list[TextScores]()
     attacks = UnderAttack(stand, find_attacks(language=found.language), MOST_OF_REPORT) if attacked else None
 
+    fairness = Fairness(stand) if fair else None
+
     def take(*given: Any) -> None:
         scores.append(text_scores(references, *given))
-        if attacks:
-            attacks(*given)
+        for one in (attacks, fairness):
+            if one:
+                one(*given)
 
-    measured = measured_with_audit(stand, found.embedding, take).under(attacks and attacks.table)
+    measured = measured_with_audit(stand, found.embedding, take).under(attacks and attacks.table, fairness and fairness.table)
     return Report(measured, about, told, scores[0])
 
 

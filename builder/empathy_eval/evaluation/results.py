@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
 from empathy_eval.evaluation.attack_rows import AttackTable
+from empathy_eval.evaluation.fairness_rows import FairnessTable
 from empathy_eval.evaluation.long_form import COLUMNS, NUMBERS, records
 from empathy_eval.evaluation.resampling import Estimate, Tested
 from empathy_eval.evaluation.shortcut_rows import Audit
@@ -115,7 +116,8 @@ class Measured:
     """All tables of a release.
 
     ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner; ``smallest`` by contrast what
-    so many pairs could have shown; ``audit`` what shortcuts reach; ``attacks`` how scores change when replies are attacked.
+    so many pairs could have shown; ``audit`` what shortcuts reach; ``attacks`` how scores change when replies are attacked;
+    ``fairness`` whether scorers do as well in each group of scenarios, and where names are others.
     """
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -130,6 +132,7 @@ class Measured:
     smallest: dict[str, Smallest] = field(default_factory=dict)
     audit: Audit | None = None
     attacks: AttackTable | None = None
+    fairness: FairnessTable | None = None
 
     @property
     def equal_closeness(self) -> dict[str, Difference]:
@@ -155,13 +158,15 @@ class Measured:
             "shortcuts": self.audit and self.audit.to_json(),
             "faults": [str(one) for one in self.faults],
             **({"attacks": self.attacks.to_json()} if self.attacks else {}),
+            **({"fairness": self.fairness.to_json()} if self.fairness else {}),
         }
 
-    def under(self, attacks: AttackTable | None) -> Measured:
-        """The tables with that of attacks, and the faults of metrics that none was told of before."""
+    def under(self, attacks: AttackTable | None, fairness: FairnessTable | None = None) -> Measured:
+        """The tables with that of attacks and those of fairness, and the faults of metrics that none was told of before."""
+        faults = {one.metric: one for one in (*(fairness.faults if fairness else ()), *(attacks.faults if attacks else ()))}
         known = {one.metric for one in self.faults}
-        new = [one for one in (attacks.faults if attacks else ()) if one.metric not in known]
-        return replace(self, attacks=attacks, faults=[*self.faults, *new])
+        new = [one for metric, one in faults.items() if metric not in known]
+        return replace(self, attacks=attacks, fairness=fairness, faults=[*self.faults, *new])
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The same in the long form: a record a contrast, comparison, shortcut or fault, with the columns ``COLUMNS``."""

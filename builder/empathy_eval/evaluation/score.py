@@ -12,6 +12,7 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.evaluation.attack_registry import Attacks
 from empathy_eval.evaluation.attacked import UnderAttack
+from empathy_eval.evaluation.fairness import Fairness
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items, write_items
 from empathy_eval.evaluation.judges import Annotations, judged
@@ -28,13 +29,15 @@ def score(
     release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
     strict: bool = False, items: Path | None = None, shortcuts: bool = True, scoring: Scoring = PLAIN, judges: Sequence[str] = (),
     annotations: Annotations | None = None, attacks: Callable[[str], Attacks] | None = None,
+    fairness: Callable[[Stand], Fairness] | None = None,
 ) -> Measured:  # fmt: skip
     """Puts metrics, by name or ``module:name``, files of scores and judges on the stand of the report, over all splits or one.
 
     Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
     file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
     the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding.
-    ``attacks`` gives those for the language of the texts, such as :func:`~empathy_eval.evaluation.attack_registry.find_attacks` does.
+    ``attacks`` gives those for the language of the texts, such as :func:`~empathy_eval.evaluation.attack_registry.find_attacks` does;
+    ``fairness`` what asks a stand of it, such as :class:`~empathy_eval.evaluation.fairness.Fairness`.
 
     Raises:
         InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
@@ -62,14 +65,15 @@ def score(
     if empty:
         raise InputError([Problem(place, what, fix) for place in empty])
     under = UnderAttack(stand, chosen) if chosen else None
-    takes = [*([partial(write_items, items)] if items else []), *([under] if under else [])]
+    fair = fairness(stand) if fairness else None
+    takes = [*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)]
 
     def take(*scored: Any) -> None:
         for one in takes:
             one(*scored)
 
     measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
-    return measured.under(under and under.table)
+    return measured.under(under and under.table, fair and fair.table)
 
 
 def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:

@@ -85,8 +85,21 @@ def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
         "matched": {name: kept for name, found in tables["matched"].items() if (kept := some(found))},
         "groups": {name: {group: some(found) for group, found in groups.items()} for name, groups in tables["groups"].items()},
         **({"attacks": {**tables["attacks"], "rows": attacked, "told": []}} if "attacks" in tables else {}),
+        **({"fairness": _fairness(tables["fairness"], measured)} if "fairness" in tables else {}),
         "faults": [one for one in tables["faults"] if one.startswith(tuple(f"metric {name}: " for name in measured))],
     }
+
+
+def _fairness(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
+    """The tables of fairness of some metrics alone, without what depends on the others."""
+
+    def alone(gap: dict[str, Any] | None) -> dict[str, Any] | None:
+        return gap and {**gap, "difference": {name: value for name, value in gap["difference"].items() if name != "holm"}}
+
+    def some(found: list[Any]) -> list[Any]:
+        return [{**row, **{name: alone(row[name]) for name in ("accuracy", "effect")}} for row in found if row["metric"] in measured]
+
+    return {**tables, "groups": some(tables["groups"]), "names": some(tables["names"]), "told": []}
 
 
 def _without_holm(differences: dict[str, Any]) -> dict[str, Any]:
@@ -113,6 +126,10 @@ def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
         shown = [number(100 * value, 1) for value in (row["rises"] or {}).values() if value is not None]
         shown += [signed(value, 2) for value in (row["in_effects"] or {}).values() if value is not None]
         yield from ((f"attacks: {row['metric']}: {row['attack']}", one) for one in shown if one not in page)
+    for row in (row for part in ("groups", "names") for row in tables.get("fairness", {}).get(part, ())):
+        gap = (row["accuracy"] or {"difference": {}})["difference"]
+        shown = [signed(100 * gap[name], 1) for name in ("value", "low", "high") if gap.get(name) is not None]
+        yield from ((f"fairness: {row['metric']}: {row['name']}", one) for one in shown if one not in page)
     for judge, worth in tables.get("judges", {}).get("worth", {}).items():
         for name, one in worth["criteria"].items():
             right = one["stance"].get("judge", {})
