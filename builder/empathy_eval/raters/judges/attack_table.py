@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,20 +12,21 @@ from empathy_eval.evaluation.attack_figures import EQUAL, RELEASED, Scores, stan
 from empathy_eval.evaluation.attack_rows import AttackRow, AttackTable, StanceEffect
 from empathy_eval.evaluation.attacked import AttackedTexts, Replies
 from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.raters.judges.attacking import clusters_of, named
+from empathy_eval.raters.judges.attacking import clusters_of, configuration_in, named
 from empathy_eval.raters.judges.folder import ATTACKS, Folder, read_annotations
-from empathy_eval.raters.judges.reckoning import reckoning_of
+from empathy_eval.raters.judges.reckoning import chance_of, reckoning_of
 from empathy_eval.raters.judges.values import Scored, Text, scored_of
 
 
-def attack_table(folder: Path, chance: Chance, told: tuple[str, ...] = ()) -> AttackTable:
-    """The table of a folder of annotations whose texts were attacked: a row a criterion and attack, in the better direction of each.
+def attack_table(folder: Path, release_dir: Path, told: tuple[str, ...] = ()) -> AttackTable:
+    """The table of a folder of annotations of a release (or build) whose texts were attacked: a row a criterion and attack.
 
-    A reply is eligible if the judge has rated it, attacked and not.
+    All is told in the better direction of each criterion. A reply is eligible if the judge has rated it, attacked and not.
 
     Raises:
         InputError: if there are no finished annotations, of the texts or of attacked ones.
     """
+    chance = chance_of({"configuration": configuration_in(release_dir)})
     plain, under = read_annotations(folder), read_annotations(folder / ATTACKS, attacked=True)
     keys = [(str(case.pair_id), variant) for case in under.cases for variant in PAIR_VARIANTS]
     made = AttackedTexts(Replies(keys, (), clusters_of([pair for pair, _ in keys])), {}, under.header["configuration"][ATTACKS])
@@ -53,13 +54,16 @@ def _merits(scored: Scored) -> dict[Text, float]:
 
 def _effect(name: str, merits: Mapping[Text, float], chance: Chance) -> StanceEffect:
     """The judge's own stance effect, over all it has judged: at equal closeness where it has judged the controls of a pair."""
-    pairs = sorted({pair for pair, _ in merits})
-    for over, duels in ((EQUAL, (NEAR, FAR)), (RELEASED, (PAIR_VARIANTS[::-1],))):
-        pulls = {
-            pair: float(np.mean([merits[pair, kind] - merits[pair, cold] for kind, cold in duels]))
-            for pair in pairs
-            if all((pair, one) in merits for duel in duels for one in duel)
-        }
-        if pulls or over == RELEASED:
-            return stance_effects({name: np.array(list(pulls.values()))}, clusters_of(list(pulls)), over, chance)[name]
-    raise AssertionError("there is always a last one")
+    over, pulls = EQUAL, _pulls(merits, (NEAR, FAR))
+    if not pulls:
+        over, pulls = RELEASED, _pulls(merits, (PAIR_VARIANTS[::-1],))
+    return stance_effects({name: np.array(list(pulls.values()))}, clusters_of(list(pulls)), over, chance)[name]
+
+
+def _pulls(merits: Mapping[Text, float], duels: Sequence[tuple[str, str]]) -> dict[str, float]:
+    """By pair the mean of kind minus cold over these duels, where all its texts are judged."""
+    return {
+        pair: float(np.mean([merits[pair, kind] - merits[pair, cold] for kind, cold in duels]))
+        for pair in sorted({pair for pair, _ in merits})
+        if all((pair, one) in merits for duel in duels for one in duel)
+    }

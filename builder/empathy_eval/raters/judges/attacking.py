@@ -67,8 +67,7 @@ def attacking(job: Annotations, folder: Path, wanted: Wanted) -> tuple[Annotatio
     rubric = job.config.rubric
     if rubric.kind not in ("rating", "reward") or rubric.unit == "dialogue":
         raise input_error("--attacks", f'the rubric "{rubric.name}" rates no replies', "attack a judge that rates replies one by one")
-    source = source_of(folder)
-    configuration = (read_manifest if isinstance(source, Released) else read_build)(folder)["configuration"]
+    source, configuration = source_of(folder), configuration_in(folder)
     seed, language = configuration["seed"], language_of(configuration)
     found = find_attacks([one for one in wanted.names if one != THROUGHOUT], language, wanted.rules) if _others(wanted) else Attacks(())
     cases = [case for case in job.cases if set(PAIR_VARIANTS) & set(case.texts)][: wanted.turns]
@@ -87,6 +86,13 @@ def attacking(job: Annotations, folder: Path, wanted: Wanted) -> tuple[Annotatio
     named = {one.name: getattr(job.config, one.name) for one in fields(Annotating)}
     config = Attacking(**{**named, "design": replace(job.config.design, turns=wanted.turns)}, attacks=signatures)
     return replace(job, config=config, cases=tuple(case for case in attacked if case.texts)), tuple(told)
+
+
+def configuration_in(folder: Path) -> dict[str, Any]:
+    """The configuration of a release, or of a finished build."""
+    header = read_manifest(folder) if isinstance(source_of(folder), Released) else read_build(folder)
+    configuration: dict[str, Any] = header["configuration"]
+    return configuration
 
 
 def _others(wanted: Wanted) -> bool:
