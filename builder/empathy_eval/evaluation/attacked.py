@@ -22,8 +22,10 @@ from empathy_eval.evaluation.stand import Stand
 from empathy_eval.metrics.protocol import Array, Context, Metric
 from empathy_eval.metrics.scoring import Pairs, Scored, statistics_of
 
-# So many pairs at most are attacked, each in both variants: where attacks are asked for, and in a report, which is not to be much slower.
-MOST, MOST_OF_REPORT = 250, 100
+# So many pairs at most are attacked, each in both variants.
+MOST = 250
+# A report, which is not to be much slower, has so many of its pairs attacked: one in so many, and at least so many.
+ONE_IN, LEAST = 40, 50
 Key = tuple[str, str]
 
 
@@ -112,6 +114,11 @@ def sampled_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[i
     """The rows of at most so many pairs, drawn by the SHA-256 of their ids, in their order."""
     drawn = sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:attacks:{pair_ids[row]}".encode()))
     return sorted(drawn[:most])
+
+
+def few_of(pairs: int) -> int:
+    """How many pairs of so many a report has attacked."""
+    return min(MOST, max(LEAST, pairs // ONE_IN))
 
 
 class UnderAttack:

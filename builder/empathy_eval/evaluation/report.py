@@ -16,7 +16,7 @@ from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.model_families import shared_families
 from empathy_eval.evaluation.attack_registry import find_attacks
-from empathy_eval.evaluation.attacked import MOST_OF_REPORT, UnderAttack
+from empathy_eval.evaluation.attacked import UnderAttack, few_of
 from empathy_eval.evaluation.charts import charts_of
 from empathy_eval.evaluation.corpus import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.descriptives import course, examples, lengths, making, ways
@@ -211,7 +211,7 @@ def measure_release(
         **judges(release_dir, facts),
     }
     references, scores = of_references(stand), list[TextScores]()
-    attacks = UnderAttack(stand, find_attacks(language=found.language), MOST_OF_REPORT) if attacked else None
+    attacks = UnderAttack(stand, find_attacks(language=found.language), few_of(len(stand.pairs))) if attacked else None
 
     fairness = Fairness(stand) if fair else None
 

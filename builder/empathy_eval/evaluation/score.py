@@ -28,7 +28,7 @@ from empathy_eval.metrics.scoring import PLAIN, Scoring
 def score(
     release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
     strict: bool = False, items: Path | None = None, shortcuts: bool = True, scoring: Scoring = PLAIN, judges: Sequence[str] = (),
-    annotations: Annotations | None = None, attacks: Callable[[str], Attacks] | None = None,
+    annotations: Annotations | None = None, attacks: Callable[..., Attacks] | None = None,
     fairness: Callable[[Stand], Fairness] | None = None,
 ) -> Measured:  # fmt: skip
     """Puts metrics, by name or ``module:name``, files of scores and judges on the stand of the report, over all splits or one.
@@ -36,7 +36,7 @@ def score(
     Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
     file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
     the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding.
-    ``attacks`` gives those for the language of the texts, such as :func:`~empathy_eval.evaluation.attack_registry.find_attacks` does;
+    ``attacks`` gives those for ``language``, that of the texts, as :func:`~empathy_eval.evaluation.attack_registry.find_attacks` does;
     ``fairness`` what asks a stand of it, such as :class:`~empathy_eval.evaluation.fairness.Fairness`.
 
     Raises:
@@ -50,7 +50,7 @@ def score(
         check_items(items)
     language = language_of(configuration)
     found = find(names, configuration["report"], language=language) if names else Found((), ())
-    chosen = attacks(language) if attacks else None
+    chosen = attacks(language=language) if attacks else None
     ruled = judged(release_dir, judges, annotations)
     named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], scores)
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
