@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -29,7 +30,8 @@ from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.name_fairness import exchanged_pairs
 from empathy_eval.evaluation.names import OTHER_GROUP, load_names
 from empathy_eval.evaluation.ranking import Duels, holm
-from empathy_eval.evaluation.resampling import Clusters, Estimate, Tested
+from empathy_eval.evaluation.resampling import Clusters, Estimate
+from empathy_eval.evaluation.resampling import Tested as WithP
 from empathy_eval.evaluation.score import score
 from empathy_eval.metrics.protocol import MeanMetric
 from empathy_eval.releases.verify import verify
@@ -77,8 +79,10 @@ def test_few_dialogues_carry_no_interval_and_say_so_and_so_does_a_group_of_every
 
 
 def test_scenarios_of_one_dialogue_never_leave_a_side_without_any() -> None:
-    row = rows_of([2, 2, 2, 0, 2] + [2, 0] * 20, [1] * 45, list(range(1, 46)), set(range(1, 6)))
-    assert row.accuracy and row.accuracy.difference.p is not None and row.effect and row.effect.difference.low is not None
+    row = rows_of([2, 3, 4, 0, 5] + [2, 0] * 20, [1, 2, 3, 4, 0] * 9, list(range(1, 46)), set(range(1, 6)))
+    assert row.accuracy and row.accuracy.difference.p is not None
+    # Four times the same dialogue of a single pair is a resample too, and its scores have no spread.
+    assert row.effect and row.effect.difference.low is None and row.why == "some resamples have no spread, and so no effect"
 
 
 def test_pairs_without_a_score_are_left_out_of_both_sides() -> None:
@@ -89,7 +93,7 @@ def test_pairs_without_a_score_are_left_out_of_both_sides() -> None:
 
 def test_p_values_are_corrected_over_groups_and_metrics_and_those_of_a_judge_by_themselves() -> None:
     def row(metric: str, p: float, q: float) -> FairnessRow:
-        gaps = [Gap(Estimate(0.5), Estimate(0.5), Tested(0.1, 0, 1, one)) for one in (p, q)]
+        gaps = [Gap(Estimate(0.5), Estimate(0.5), WithP(0.1, 0, 1, one)) for one in (p, q)]
         return FairnessRow(metric, "g", "stance", 1, 2, 3, *gaps, "s")
 
     made = corrected([row("a", 0.01, 0.02), row("j:x", 0.03, 0.01), row("b", 0.5, 0.001), row("j:y", 0.04, 0.2)], {"j:x": "j", "j:y": "j"})
@@ -152,17 +156,18 @@ def table(light: Path, rules: Path) -> FairnessTable:
 
 def test_a_metric_that_goes_by_a_name_is_caught_and_a_fair_one_is_not(table: FairnessTable) -> None:
     unfair, fair = table.names
-    assert unfair.accuracy and unfair.effect and fair.accuracy and (unfair.name, unfair.contrast) == (OTHER_GROUP, STANCE)
-    # With the name nothing is preferred any more: each comparison is tied.
+    assert unfair.accuracy and fair.accuracy and (unfair.name, unfair.contrast) == (OTHER_GROUP, STANCE)
+    # With the name nothing is preferred any more: each comparison is tied, and without a spread there is no effect.
+    assert unfair.effect is None
     assert (unfair.accuracy.here.value, unfair.accuracy.there.value, unfair.accuracy.difference.value) == (0.5, 1, -0.5)
-    assert fair.accuracy.difference == Tested(0.0, None, None, None, None) and unfair.pairs < unfair.of
+    assert fair.accuracy.difference == WithP(0.0, None, None, None, None) and unfair.pairs < unfair.of
     assert unfair.why == "all pairs with names are of one dialogue" and "names:exchanged,group" in unfair.signature
     assert any("length: is not asked" in one for one in table.told) and any("by gender" in one for one in table.told)
 
 
 def test_a_group_without_scenarios_of_the_release_has_no_row(table: FairnessTable) -> None:
     assert {row.name for row in table.groups} == {"pets"} and {row.why for row in table.groups} == {
-        "1 dialogues here, and an interval wants 5"
+        "1 dialogue here, and an interval wants 5"
     }
     row = next(one for one in table.groups if one.metric == "by-name")
     assert row.accuracy and row.accuracy.here.value == row.accuracy.there.value == 1 and row.accuracy.difference.value == 0
@@ -201,12 +206,10 @@ def test_every_form_says_the_same(light: Path, capsys: pytest.CaptureFixture[str
     ]
     assert main(given) == 0
     out = capsys.readouterr().out
-    assert "by group of scenarios" in out and "grief" in out and "1 dialogues here, and an interval wants 5" in out
+    assert "by group of scenarios" in out and "grief" in out and "1 dialogue here, and an interval wants 5" in out
 
 
 def test_the_report_has_the_tables_and_one_of_before_verifies_without_them(light: Path, tmp_path: Path) -> None:
-    import shutil
-
     old = shutil.copytree(light, tmp_path / "old")
     path = old / "report" / "tables.json"
     tables = json.loads(path.read_text())

@@ -53,8 +53,7 @@ def score(
     lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",
     ray_address: str | None = None, items: str | Path | None = None, shortcuts: bool = True,
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
-    ratings: str | Path | None = None, attacks: Sequence[Any] | None = None, fairness: bool = False,
-    rules: str | Path | None = None,
+    ratings: str | Path | None = None, attacks: Sequence[Any] | None = None, fairness: bool = False, rules: str | Path | None = None,
 ) -> Any:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
@@ -62,17 +61,15 @@ def score(
     ``bertscore:layer=5``, or an object; a file of scores is CSV, TSV or JSONL with ``pair_id``, ``variant``, ``score``, or a column a
     variant. A judge is named as ``teacher/rubric``, or ``teacher/rubric:criterion`` for one row of it, and is found in the folders of
     ``annotate`` that ``annotations`` names (then no name means all), or in the release; nothing is asked. With ``strict`` a pair that a
-    file or a judge leaves out is wrong in its accuracy. ``items`` is a file, parquet or CSV, for the scores
-    of every text and the verdicts of every pair. ``shortcuts`` says whether the shortcut audit is made too; an embedding is left out of
-    it. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
+    file or a judge leaves out is wrong in its accuracy. ``items`` is a file, parquet or CSV, for the scores of every text and the verdicts
+    of every pair. ``shortcuts`` asks for the shortcut audit, without an embedding, ``fairness`` for every scorer by group of scenarios, and
+    metrics where names are others. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
     ``attacks`` are names, ``module:name`` or objects with which a sample of the replies is attacked, none of them (an empty list) all that
-    are built in; their fixed texts are English, or those of the folder ``rules``. ``fairness`` says whether scorers are asked by group of
-    scenarios, and metrics under an exchange of names too.
+    are built in; their fixed texts are English, or those of the folder ``rules``.
 
     What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
-    are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or for a release what
-    ``review import`` wrote.
+    are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or what ``review import`` wrote.
 
     Raises:
         InputError: if it is no release or cannot be had, a metric or a judge is unknown, or a file of texts, scores or ratings is faulty.

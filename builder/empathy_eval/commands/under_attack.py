@@ -72,13 +72,15 @@ class Under:
         return cls.of(options.release, job, options.out, options.attacks, options.attacked_turns, options.rules)
 
     def then(self, handed: Handed, ways: Ways) -> Handed:
-        """What comes of both jobs, once the first is done: requests that are handed out come first of the first job alone."""
+        """What comes of both jobs, the second once the first is done; its figures are kept in its folder, where both are done whole."""
         from empathy_eval.generation.build_folder import LEDGER
         from empathy_eval.raters.judges.folder import ATTACKS
 
         if handed.requests:
             return handed
         second = do(self.job, self.out / ATTACKS, replace(ways, ledger=ways.ledger or self.out / LEDGER))
+        if not (second.requests or ways.part):
+            self.table()
         return second if second.requests or (second.summary and second.summary.missing) else handed
 
     def table(self) -> AttackTable:

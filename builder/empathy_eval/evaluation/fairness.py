@@ -65,9 +65,9 @@ class Fairness:
             for one in self._groups.groups
         }
         chance, found = self._stand.chance, dict[tuple[str, str], FairnessRow]()
-        for contrast, corpus, which in ((STANCE, controls, 2), (RAW, pairs, 1)):
+        for contrast, corpus in ((STANCE, controls), (RAW, pairs)):
             wanted = {name: some for name, some in numbers.items() if some and any((one[0].name, name) not in found for one in ranked)}
-            rated = {one[0].name: _rated(one[0], one[which], contrast) for one in ranked if one[which]}
+            rated = {one[0].name: _rated(one, contrast) for one in ranked if _statistics(one, contrast)}
             if wanted and rated and len(corpus):
                 rows = group_rows(contrast.name, rated, corpus.clusters, Grouped(wanted, self._groups.digest), chance)
                 found = {(row.metric, row.name): row for row in rows} | found
@@ -104,7 +104,7 @@ class Fairness:
         rising = sorted(drawn)
         read = [corpus.contexts[row] for row in rising] if corpus.contexts else contexts_at(stand.folder, config, rising, stand.splits)
         of = dict(zip(rising, read, strict=True))
-        return _Looked(corpus, STANCE if config == "controls" else RAW, 2 if config == "controls" else 1, drawn, [of[row] for row in drawn])
+        return _Looked(corpus, STANCE if config == "controls" else RAW, drawn, [of[row] for row in drawn])
 
     def _exchanged(
         self, version: str, looked: _Looked, names: Names, asked: Sequence[Scores]
@@ -114,10 +114,12 @@ class Fairness:
         found = exchanged_pairs(looked.corpus, (looked.rows, looked.contexts), names, version, stand.chance.seed)
         if not found.rows:
             return [], [f"no pair of {found.looked} has names that can be exchanged by {version}"], []
-        metrics = [one[0] for one in asked if one[looked.which]]
+        metrics = [one[0] for one in asked if _statistics(one, looked.contrast)]
         scored = statistics_of(metrics, found.pairs, stand.scoring)
         rows = [
-            name_row(one[0], one[looked.which], scored[one[0].name].rows, looked.contrast, found, looked.corpus, stand.chance)
+            name_row(
+                one[0], _statistics(one, looked.contrast), scored[one[0].name].rows, looked.contrast, found, looked.corpus, stand.chance
+            )
             for one in asked
             if one[0] in metrics and scored[one[0].name].rows
         ]
@@ -130,13 +132,18 @@ class _Looked:
 
     corpus: Corpus
     contrast: Contrast
-    which: int
     rows: list[int]
     contexts: list[Any]
 
 
-def _rated(metric: Metric, statistics: Statistics, contrast: Contrast) -> Rated:
-    return Rated(duels_of(metric, statistics, contrast), metric.signature)
+def _statistics(one: Scores, contrast: Contrast) -> Statistics:
+    """The statistics that a contrast is made of: of pairs with controls, or of all pairs."""
+    _, released, cells = one
+    return cells if contrast is STANCE else released
+
+
+def _rated(one: Scores, contrast: Contrast) -> Rated:
+    return Rated(duels_of(one[0], _statistics(one, contrast), contrast), one[0].signature)
 
 
 def corrected(rows: Iterable[FairnessRow], families: Mapping[str, str]) -> list[FairnessRow]:
@@ -147,7 +154,8 @@ def corrected(rows: Iterable[FairnessRow], families: Mapping[str, str]) -> list[
         values = holm([p for row in made if families.get(row.metric, "") == family for _, p in _tested(row)])
         for (number, name), value in zip(places, values, strict=True):
             gap: Gap = getattr(made[number], name)
-            made[number] = replace(made[number], **{name: replace(gap, difference=replace(gap.difference, holm=round(value, PLACES)))})
+            changed: dict[str, Any] = {name: replace(gap, difference=replace(gap.difference, holm=round(value, PLACES)))}
+            made[number] = replace(made[number], **changed)
     return made
 
 

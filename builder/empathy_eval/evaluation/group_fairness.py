@@ -15,6 +15,7 @@ from empathy_eval.evaluation.inversion import Chance, estimate
 from empathy_eval.evaluation.ranking import Duels, effects, shares_won
 from empathy_eval.evaluation.resampling import Clusters, Tested, student_p, studentised
 from empathy_eval.evaluation.results import PLACES
+from empathy_eval.evaluation.wording import counted
 from empathy_eval.metrics.protocol import Array
 
 # Fewer dialogues on one side carry no interval: resamples of so few leave out most of what there may be.
@@ -44,8 +45,8 @@ def group_rows(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, gr
     for name, mask in has.items():
         sets.setdefault(mask.tobytes(), []).append(name)
     found: dict[tuple[str, str], FairnessRow] = {}
-    for mask, names in sets.items():
-        rows = np.frombuffer(mask, dtype=bool)
+    for key, names in sets.items():
+        rows = np.frombuffer(key, dtype=bool)
         if rows.any():
             over = _Over(contrast, {name: _taken(rated[name], rows) for name in names}, clusters.take(rows), groups, chance)
             found |= {(one.metric, one.name): one for one in over.rows()}
@@ -103,6 +104,8 @@ class _Over:
         few, freedom = self._few(mask, of_pairs)
         sides = [(sums, None if few else drawn) for sums, drawn in sides]
         accuracy, effect = (_gap(rate, sides, freedom) for rate in (shares_won, effects))
+        if effect and effect.difference.low is None and not few:
+            few = "some resamples have no spread, and so no effect"
         there = int(of_pairs.sum())
         settings = signature_line(
             groups=self.groups.digest[:16],
@@ -120,7 +123,7 @@ class _Over:
             return "there are no other scenarios", 0
         if min(here, there) < LEAST_DIALOGUES:
             side = "here" if here < LEAST_DIALOGUES else "elsewhere"
-            return f"{min(here, there)} dialogues {side}, and an interval wants {LEAST_DIALOGUES}", 0
+            return f"{counted(min(here, there), 'dialogue')} {side}, and an interval wants {LEAST_DIALOGUES}", 0
         clusters = replace(self.clusters, scenarios=_strata(self.clusters, mask))
         freedom = min(clusters.take(of_pairs).freedom, clusters.take(~of_pairs).freedom)
         return (None, freedom) if freedom else ("no two dialogues are of one stratum", 0)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, digest, signature_line
 from empathy_eval.design.contrasts import Contrast
@@ -95,11 +96,11 @@ def name_row(
     )
 
 
-def _in_order(duels: Duels, order: Array) -> Duels:
+def _in_order(duels: Duels, order: NDArray[np.intp]) -> Duels:
     return Duels([(kind[order], cold[order]) for kind, cold in duels.sides])
 
 
-def _sums(duels: Duels, rows: Array) -> Array:
+def _sums(duels: Duels, rows: NDArray[np.bool_]) -> Array:
     """The sums that figures are made of, over some pairs."""
     sums: Array = Duels([(kind[rows], cold[rows]) for kind, cold in duels.sides]).sums().sum(axis=0, keepdims=True)
     return sums
