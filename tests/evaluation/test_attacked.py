@@ -186,8 +186,8 @@ def test_what_is_attacked_is_a_sample_that_hashes_draw_and_the_signature_says_al
     for row in table.rows:
         said = dict(part.split(":", 1) for part in row.signature.split("|") if ":" in part)
         assert row.signature.startswith(rouge.signature) and said["attack"] == row.attack
-        assert float(said["eligible"]) == pytest.approx(row.whole.eligible / table.replies, abs=1e-4) and said["unit"].endswith(
-            EQUAL.replace(" ", "-")
+        assert float(said["eligible"]) == pytest.approx(row.whole.eligible / table.replies, abs=1e-4) and said["effect"].endswith(
+            "at-equal-closeness"
         )
         assert said["texts"].startswith("s1-") and said["replies"] == str(table.replies)
     assert len({row.signature for row in table.rows}) == len(BUILT_IN)

@@ -80,7 +80,7 @@ class AttackedTexts:
         """The row of each attack, of a scorer by its name and signature."""
         name, signature = metric
         clusters = self.replies.clusters
-        unit = signature_line(rises="strictly", unit=f"size-of-stance-effect,fixed,{effect.over.replace(' ', '-')}")
+        unit = signature_line(rises="strictly", effect=f"size,taken-as-it-is,{effect.over.replace(', ', ',').replace(' ', '-')}")
         found = changes(scores, self.replies.variants, clusters, effect, chance)
         return [
             AttackRow(
