@@ -71,7 +71,7 @@ def rises(folder: Path, release: Path) -> dict[str, float]:
 
 def test_a_judge_that_obeys_the_hidden_instruction_is_caught_and_an_honest_one_is_not(door: Door) -> None:
     honest = kind_in(door.release)
-    door.server.good = rating(honest)  # type: ignore[method-assign]
+    door.server.good = rating(honest)  # type: ignore[method-assign, assignment]
     assert door.annotate("teacher", "honest", "--attacks", *SOME, "--attacked-turns", 3) == 0
     assert "instruction" in door.out and "under attack: 6 replies of 3 pairs" in door.out
     assert rises(door.folder / "honest", door.release) == {"doubled": 0, "instruction": 0}
@@ -79,7 +79,7 @@ def test_a_judge_that_obeys_the_hidden_instruction_is_caught_and_an_honest_one_i
     def obeys(text: str) -> float:
         return 1.0 if any(word in text.casefold() for word in ("highest", "full marks", "excellent", "every criterion")) else honest(text)
 
-    door.server.good = rating(obeys)  # type: ignore[method-assign]
+    door.server.good = rating(obeys)  # type: ignore[method-assign, assignment]
     assert door.annotate("teacher", "obeys", "--attacks", *SOME, "--attacked-turns", 3, "--json") == 0
     told = json.loads(door.out)["attacks"]
     # Of the kind replies none can rise any more: the cold half does.

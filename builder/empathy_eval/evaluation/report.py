@@ -191,17 +191,6 @@ def measure_release(
     stand = Stand(release_dir, found, chance, scoring)
     if not len(stand.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
-    about = {
-        "pairs": len(stand.pairs),
-        "dialogues": len(set(stand.pairs.dialogues)),
-        "controls": len(stand.controls),
-        "sources": sorted(set(column(release_dir, "pairs", "source"))),
-        "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
-        "overlap_at_most": configuration["checks"]["overlap_at_most"],
-        "length_within": LENGTH_WITHIN,
-        "paper": paper_figures(configuration),
-        "families": shared_families(configuration),
-    }
     told = {
         "lengths": lengths(stand.pairs, stand.controls),
         **({"ways": counts} if (counts := ways(stand.pairs, stand.controls)) else {}),
@@ -221,8 +210,25 @@ def measure_release(
             if one:
                 one(*given)
 
-    measured = measured_with_audit(stand, found.embedding, take).under(attacks and attacks.table, fairness and fairness.table)
-    return Report(measured, about, told, scores[0])
+    measured = measured_with_audit(stand, found.embedding, take).under(
+        attacks.table if attacks else None, fairness.table if fairness else None
+    )
+    return Report(measured, _about(stand, configuration), told, scores[0])
+
+
+def _about(stand: Stand, configuration: dict[str, Any]) -> dict[str, Any]:
+    """What the tables are over."""
+    return {
+        "pairs": len(stand.pairs),
+        "dialogues": len(set(stand.pairs.dialogues)),
+        "controls": len(stand.controls),
+        "sources": sorted(set(column(stand.folder, "pairs", "source"))),
+        "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
+        "overlap_at_most": configuration["checks"]["overlap_at_most"],
+        "length_within": LENGTH_WITHIN,
+        "paper": paper_figures(configuration),
+        "families": shared_families(configuration),
+    }
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:

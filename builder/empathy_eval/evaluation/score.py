@@ -18,7 +18,7 @@ from empathy_eval.evaluation.items import check_items, write_items
 from empathy_eval.evaluation.judges import Annotations, judged
 from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.results import Measured
-from empathy_eval.evaluation.score_file import read_scores
+from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.evaluation.shortcuts import measured_with_audit
 from empathy_eval.evaluation.stand import Stand
 from empathy_eval.metrics.registry import Found, find
@@ -57,15 +57,8 @@ def score(
     given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
     both = Found((*found.metrics, *given), found.diversities, language)
     stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
-    if not len(stand.pairs):
-        raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")
-    what, fix = f"holds no score of a pair in {', '.join(splits)}", "leave --split out, or name another"
-    places = [*map(str, scores), *(one.name for one in ruled)]
-    empty = [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
-    if empty:
-        raise InputError([Problem(place, what, fix) for place in empty])
-    under = UnderAttack(stand, chosen) if chosen else None
-    fair = fairness(stand) if fairness else None
+    _refuse_empty(stand, given, [*map(str, scores), *(one.name for one in ruled)])
+    under, fair = UnderAttack(stand, chosen) if chosen else None, fairness(stand) if fairness else None
     takes = [*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)]
 
     def take(*scored: Any) -> None:
@@ -73,7 +66,18 @@ def score(
             one(*scored)
 
     measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
-    return measured.under(under and under.table, fair and fair.table)
+    return measured.under(under.table if under else None, fair.table if fair else None)
+
+
+def _refuse_empty(stand: Stand, given: Sequence[Given], places: Sequence[str]) -> None:
+    """Refuses splits without a pair, and given scores of which none is of a pair of them."""
+    splits = ", ".join(stand.splits)
+    if not len(stand.pairs):
+        raise input_error(stand.folder, f"holds no pairs in {splits}", "leave --split out, or name another")
+    what, fix = f"holds no score of a pair in {splits}", "leave --split out, or name another"
+    empty = [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
+    if empty:
+        raise InputError([Problem(place, what, fix) for place in empty])
 
 
 def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:
