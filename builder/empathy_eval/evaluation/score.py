@@ -20,7 +20,7 @@ from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.evaluation.shortcuts import measured_with_audit
-from empathy_eval.evaluation.stand import Stand
+from empathy_eval.evaluation.stand import Stand, Take
 from empathy_eval.metrics.registry import Found, find
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 
@@ -59,14 +59,19 @@ def score(
     stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
     _refuse_empty(stand, given, [*map(str, scores), *(one.name for one in ruled)])
     under, fair = UnderAttack(stand, chosen) if chosen else None, fairness(stand) if fairness else None
-    takes = [*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)]
+    take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
+    measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
+    return measured.under(under.table if under else None, fair.table if fair else None)
+
+
+def _in_turn(takes: Sequence[Take]) -> Take:
+    """What is given to each of several, one after another."""
 
     def take(*scored: Any) -> None:
         for one in takes:
             one(*scored)
 
-    measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
-    return measured.under(under.table if under else None, fair.table if fair else None)
+    return take
 
 
 def _refuse_empty(stand: Stand, given: Sequence[Given], places: Sequence[str]) -> None:
