@@ -88,6 +88,10 @@ def test_a_judge_that_obeys_the_hidden_instruction_is_caught_and_an_honest_one_i
     assert row["by_variant"]["apathetic"]["rises"]["value"] == 1 and row["by_variant"]["empathetic"]["rises"]["value"] == 0
     assert row["eligible"] == 6 and "texts:s1-" in row["signature"] and "rubric:teacher" in row["signature"]
     assert json.loads((door.folder / "obeys" / "attacks" / "figures.json").read_text()) == told
+    scored = ("score", door.release, "--annotations", door.folder / "obeys", "--judge", "judge-1/teacher:guidance", "--no-shortcuts")
+    assert door.run(*scored, "--attacks", "doubled", "--json") == 0
+    rows = json.loads(door.out)["attacks"]["rows"]
+    assert {one["metric"] for one in rows} == {"judge-1/teacher:guidance"} and len(rows) == len(SOME)
 
 
 def test_real_ratings_are_the_same_with_and_without_attacks_and_attacked_ones_are_none(door: Door) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -94,6 +95,7 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     """What is asked for, of a release or of texts of one's own."""
     from empathy_eval.evaluation.score import score
     from empathy_eval.raters.judges.as_scores import annotations_in
+    from empathy_eval.raters.judges.attack_table import with_judges
     from empathy_eval.raters.people.standing import score_rated, score_texts
     from empathy_eval.releases.fetch import release_folder
 
@@ -105,7 +107,10 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
         return score_rated(
             folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name not in ("strict", "attacks", "fairness")}
         )
-    return score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name != "ratings"})
+    measured = score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name != "ratings"})
+    if not (measured.attacks and folders):
+        return measured
+    return replace(measured, attacks=with_judges(measured.attacks, folders, folder, {row.metric for row in measured.inversion}))
 
 
 def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:

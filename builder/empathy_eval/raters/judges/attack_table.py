@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -33,6 +34,21 @@ def attack_table(folder: Path, release_dir: Path, told: tuple[str, ...] = ()) ->
     new = {one.name: one for one in scored_of(under)}
     rows = [row for one in scored_of(plain) for row in _rows(plain, one, new[one.name], made, chance)]
     return made.table(rows, told)
+
+
+def with_judges(table: AttackTable, folders: Sequence[Path], release_dir: Path, names: Collection[str]) -> AttackTable:
+    """A table of attacks with the rows of those judges, of these folders, that were asked about attacked texts; ``names`` are rows wanted.
+
+    Raises:
+        InputError: as :func:`attack_table`.
+    """
+    rows, told = list(table.rows), list(table.told)
+    for one in (attack_table(folder, release_dir) for folder in folders if (folder / ATTACKS).is_dir()):
+        rows += (some := [row for row in one.rows if row.metric in names])
+        asked = list(dict.fromkeys(row.metric for row in some))
+        told = [line for line in told if not line.startswith(tuple(f"{name}: not attacked" for name in asked))]
+        told += [f"{name}: over the {one.replies} replies that annotate --attacks asked it about, of all splits" for name in asked]
+    return replace(table, rows=tuple(rows), told=tuple(told))
 
 
 def _rows(folder: Folder, plain: Scored, under: Scored, made: AttackedTexts, chance: Chance) -> list[AttackRow]:
