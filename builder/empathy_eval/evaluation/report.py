@@ -190,17 +190,7 @@ def measure_release(
     stand = Stand(release_dir, found, chance, scoring)
     if not len(stand.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
-    about = {
-        "pairs": len(stand.pairs),
-        "dialogues": len(set(stand.pairs.dialogues)),
-        "controls": len(stand.controls),
-        "sources": sorted(set(column(release_dir, "pairs", "source"))),
-        "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
-        "overlap_at_most": configuration["checks"]["overlap_at_most"],
-        "length_within": LENGTH_WITHIN,
-        "paper": paper_figures(configuration),
-        "families": shared_families(configuration),
-    }
+    about = _about(stand, configuration)
     told = {
         "lengths": lengths(stand.pairs, stand.controls),
         **({"ways": counts} if (counts := ways(stand.pairs, stand.controls)) else {}),
@@ -219,6 +209,21 @@ def measure_release(
 
     measured = measured_with_audit(stand, found.embedding, take).under(attacks and attacks.table)
     return Report(measured, about, told, scores[0])
+
+
+def _about(stand: Stand, configuration: dict[str, Any]) -> dict[str, Any]:
+    """What the tables are over, and what stands beside them."""
+    return {
+        "pairs": len(stand.pairs),
+        "dialogues": len(set(stand.pairs.dialogues)),
+        "controls": len(stand.controls),
+        "sources": sorted(set(column(stand.folder, "pairs", "source"))),
+        "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
+        "overlap_at_most": configuration["checks"]["overlap_at_most"],
+        "length_within": LENGTH_WITHIN,
+        "paper": paper_figures(configuration),
+        "families": shared_families(configuration),
+    }
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ from empathy_eval.evaluation.items import check_items, write_items
 from empathy_eval.evaluation.judges import Annotations, judged
 from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.results import Measured
-from empathy_eval.evaluation.score_file import read_scores
+from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.evaluation.shortcuts import measured_with_audit
 from empathy_eval.evaluation.stand import Stand
 from empathy_eval.metrics.registry import Found, find
@@ -54,13 +54,7 @@ def score(
     given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
     both = Found((*found.metrics, *given), found.diversities, language)
     stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
-    if not len(stand.pairs):
-        raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")
-    what, fix = f"holds no score of a pair in {', '.join(splits)}", "leave --split out, or name another"
-    places = [*map(str, scores), *(one.name for one in ruled)]
-    empty = [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
-    if empty:
-        raise InputError([Problem(place, what, fix) for place in empty])
+    _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
     under = UnderAttack(stand, chosen) if chosen else None
     takes = [*([partial(write_items, items)] if items else []), *([under] if under else [])]
 
@@ -70,6 +64,16 @@ def score(
 
     measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
     return measured.under(under and under.table)
+
+
+def _refuse_unscored(stand: Stand, release_dir: Path, given: Mapping[str, Given]) -> None:
+    """Refuses splits that hold no pairs, and files and judges, by where they are from, that hold no score of one."""
+    splits, fix = ", ".join(stand.splits), "leave --split out, or name another"
+    if not len(stand.pairs):
+        raise input_error(release_dir, f"holds no pairs in {splits}", fix)
+    what = f"holds no score of a pair in {splits}"
+    if empty := [place for place, one in given.items() if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]:
+        raise InputError([Problem(place, what, fix) for place in empty])
 
 
 def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:
