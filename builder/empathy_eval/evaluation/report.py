@@ -201,7 +201,6 @@ def measure_release(
     }
     references, scores = of_references(stand), list[TextScores]()
     attacks = UnderAttack(stand, find_attacks(language=found.language), few_of(len(stand.pairs))) if attacked else None
-
     fairness = Fairness(stand) if fair else None
 
     def take(*given: Any) -> None:
@@ -217,7 +216,7 @@ def measure_release(
 
 
 def _about(stand: Stand, configuration: dict[str, Any]) -> dict[str, Any]:
-    """What the tables are over."""
+    """What the tables are over, and what stands beside them."""
     return {
         "pairs": len(stand.pairs),
         "dialogues": len(set(stand.pairs.dialogues)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -57,7 +57,7 @@ def score(
     given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
     both = Found((*found.metrics, *given), found.diversities, language)
     stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
-    _refuse_empty(stand, given, [*map(str, scores), *(one.name for one in ruled)])
+    _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
     under, fair = UnderAttack(stand, chosen) if chosen else None, fairness(stand) if fairness else None
     take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
     measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
@@ -74,14 +74,13 @@ def _in_turn(takes: Sequence[Take]) -> Take:
     return take
 
 
-def _refuse_empty(stand: Stand, given: Sequence[Given], places: Sequence[str]) -> None:
-    """Refuses splits without a pair, and given scores of which none is of a pair of them."""
-    splits = ", ".join(stand.splits)
+def _refuse_unscored(stand: Stand, release_dir: Path, given: Mapping[str, Given]) -> None:
+    """Refuses splits that hold no pairs, and files and judges, by where they are from, that hold no score of one."""
+    splits, fix = ", ".join(stand.splits), "leave --split out, or name another"
     if not len(stand.pairs):
-        raise input_error(stand.folder, f"holds no pairs in {splits}", "leave --split out, or name another")
-    what, fix = f"holds no score of a pair in {splits}", "leave --split out, or name another"
-    empty = [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]
-    if empty:
+        raise input_error(release_dir, f"holds no pairs in {splits}", fix)
+    what = f"holds no score of a pair in {splits}"
+    if empty := [place for place, one in given.items() if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]:
         raise InputError([Problem(place, what, fix) for place in empty])
 
 
