@@ -207,7 +207,7 @@ def measure_release(
         if attacks:
             attacks(*given)
 
-    measured = measured_with_audit(stand, found.embedding, take).under(attacks and attacks.table)
+    measured = measured_with_audit(stand, found.embedding, take).under(attacks.table if attacks else None)
     return Report(measured, about, told, scores[0])
 
 

@@ -19,7 +19,7 @@ from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.evaluation.shortcuts import measured_with_audit
-from empathy_eval.evaluation.stand import Stand
+from empathy_eval.evaluation.stand import Stand, Take
 from empathy_eval.metrics.registry import Found, find
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 
@@ -56,14 +56,14 @@ def score(
     stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
     under = UnderAttack(stand, chosen) if chosen else None
-    takes = [*([partial(write_items, items)] if items else []), *([under] if under else [])]
+    takes: list[Take] = [*([partial(write_items, items)] if items else []), *([under] if under else [])]
 
     def take(*scored: Any) -> None:
         for one in takes:
             one(*scored)
 
     measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
-    return measured.under(under and under.table)
+    return measured.under(under.table if under else None)
 
 
 def _refuse_unscored(stand: Stand, release_dir: Path, given: Mapping[str, Given]) -> None:
