@@ -199,7 +199,8 @@ def test_what_cannot_be_attacked_is_left_out_and_said(light: Path, tmp_path: Pat
     given = tmp_path / "judge.csv"
     rows = [f"{pair},{name},{len(pair)}" for pair in column(light, "pairs", "pair_id") for name in PAIR_VARIANTS]
     given.write_text("\n".join(["pair_id,variant,score", *rows]))
-    found = score(light, [Length(), "dist-1", "rouge-l"], [given], shortcuts=False, attacks=partial(find_attacks, ["doubled"]))
+    names: list[Any] = [Length(), "dist-1", "rouge-l"]
+    found = score(light, names, [given], shortcuts=False, attacks=partial(find_attacks, ["doubled"]))
     assert found.attacks and {one.metric for one in found.attacks.rows} == {"ROUGE-L"}
     assert [one.partition(":")[0] for one in found.attacks.told] == ["length", "judge", "Dist-1"]
 
@@ -213,7 +214,8 @@ def test_a_metric_that_fails_on_an_attacked_text_is_a_fault_and_the_rest_stands(
             raise ValueError("too long")
         return float(len(text))
 
-    found = score(light, [Scorer("short", by), "rouge-l"], shortcuts=False, attacks=partial(find_attacks, ["doubled", "shuffled"]))
+    names: list[Any] = [Scorer("short", by), "rouge-l"]
+    found = score(light, names, shortcuts=False, attacks=partial(find_attacks, ["doubled", "shuffled"]))
     (fault,) = found.faults
     assert fault.metric == "short" and "doubled, attacked" in fault.where and "too long" in fault.what
     rows = {(one.metric, one.attack): one.whole for one in found.attacks.rows} if found.attacks else {}

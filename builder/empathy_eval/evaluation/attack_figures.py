@@ -72,8 +72,8 @@ def _change(counts: tuple[int, int], sums: Array, drawn: Sequence[Array] | Array
     resampled = None if drawn is None else np.asarray(drawn)
     with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without an eligible reply there is no figure
         values, several = sums[:, :3] / sums[:, 3:], None if resampled is None else resampled[:, :3] / resampled[:, 3:]
-    made = [estimate(float(values[0, at]), None if several is None else several[:, at]) for at in range(3)]
-    return Change(*counts, *made, made[2] and _in_units(made[2], effect))
+    rises, falls, change = (estimate(float(values[0, at]), None if several is None else several[:, at]) for at in range(3))
+    return Change(*counts, rises, falls, change, change and _in_units(change, effect))
 
 
 def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:

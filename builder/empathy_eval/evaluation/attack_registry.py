@@ -80,7 +80,7 @@ def _settings(name: str, language: str, rules: Path | None) -> dict[str, Any] | 
     """What an attack is made with, of the file of its language; None where there is none."""
     if name == "names":
         names = load_names(language, rules)
-        return names and {"names": names}
+        return {"names": names} if names else None
     packaged = data_folder("rules")
     path = (rules or (packaged if language == ENGLISH else packaged / language)) / FILES[name]
     said = read_yaml(path, "attack_texts") if path.is_file() else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -143,7 +144,7 @@ class UnderAttack:
             if scored[name].rows:
                 scores = _scores(metric, {one: released[one][rows] for one in PAIR_VARIANTS}, scored[name], made)
                 found += made.rows((name, metric.signature), scores, effects[name], stand.chance)
-        others = [*(metric for metric, _, _ in rated), *stand.found.diversities]
+        others: list[Any] = [*(metric for metric, _, _ in rated), *stand.found.diversities]
         told = [f"{one.name}: not attacked, as {why}" for one in others if (why := _why_not(one)) is not None]
         self.table = made.table(found, [*told, *self._attacks.told], list(scored.values()))
 
