@@ -15,8 +15,8 @@ from empathy_eval.evaluation.charts import charts_of
 from empathy_eval.evaluation.descriptives import changes
 from empathy_eval.evaluation.page import number, page, signed, times
 from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.resampling import Tested as WithP
 from empathy_eval.evaluation.results import Comparison, Difference, Measured, MetricRow, Smallest
-from empathy_eval.evaluation.results import Tested as WithP
 from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Margin, Shortcut, Telltale
 from empathy_eval.evaluation.wording import counted, listed
 from empathy_eval.metrics.faults import MetricFault

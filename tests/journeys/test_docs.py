@@ -100,6 +100,20 @@ def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) 
     assert name == "shared-words" and found[metric.name].rows["near"].tolist() == [[2 / 3, 1]]
 
 
+def test_the_attack_of_ones_own_is_ten_lines_and_works_as_written(ee: Path) -> None:
+    from empathy_eval.evaluation.attack_registry import BUILT_IN, GROUP, attacked, find_attacks
+    from empathy_eval.evaluation.attacks import Reply
+
+    (code,) = blocks("attacks.md", "python")
+    assert len(code.strip().splitlines()) <= 10
+    (ee / "shouting.py").write_text(code)
+    ((group, names),) = tomllib.loads(blocks("attacks.md", "toml")[0])["project"]["entry-points"].items()
+    (attack,) = find_attacks(list(names.values())).some
+    assert (group, list(names)) == (GROUP, ["shouted"]) and attacked(attack, Reply("So sad.", ()), ("p", "v"), 7) == "SO SAD."
+    told = re.findall(r"^\| `([a-z-]+)` \|", (ROOT / "docs" / "attacks.md").read_text(), re.MULTILINE)
+    assert list(dict.fromkeys(told)) == list(BUILT_IN)
+
+
 def configured(document: str, folder: Path) -> Path:
     """The demo's configuration with the part that a document shows last."""
     return demo_file(folder, **yaml.safe_load(blocks(document, "yaml")[-1]))

@@ -14,6 +14,7 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.commands.options import A_RELEASE
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
+from empathy_eval.commands.under_attack import Under, WithTable, add_attacks
 from empathy_eval.commands.ways import Ways, add_ways, do, done
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ The rubrics: {rubrics}; or a file of your own. The same command again resumes; w
 def annotate(
     release: str | Path, out: str | Path, *, rubric: str | Path, model: str | Path | Mapping[str, Any] | Any, base_url: str | None = None,
     turns: int | None = 2000, variants: Sequence[str] | None = None, samples: int = 1,
-    templates: str | Path | None = None, ways: Mapping[str, Any] | None = None,
+    templates: str | Path | None = None, ways: Mapping[str, Any] | None = None, attacks: Sequence[Any] | None = None,
+    attacked_turns: int = 25, rules: str | Path | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> Handed:  # fmt: skip
     """Lets a judge annotate a release or a finished build by a rubric, in the folder ``out``: asks for what its ledger does not have.
@@ -47,6 +49,8 @@ def annotate(
     ``model`` is a name, the path of a YAML file, its content, or an object of one's own. ``turns`` of the sample are judged (None: all), of
     each the texts of ``variants`` (None: all there are), each ``samples`` times. ``ways`` may hold what ``build`` takes of ``ledger``,
     ``offline``, ``requests_to``, ``batch``, ``wait``, ``budget_usd``, ``budget_tokens``, ``part``, ``engine`` and ``ray_address``.
+    With ``attacks`` (as of ``score``; an empty list for all) it is asked about attacked texts of ``attacked_turns`` turns too, into
+    ``out/attacks``; their fixed texts are English, or those of the folder ``rules``.
 
     Raises:
         InputError: if something is wrong with what is given, or the folder holds other annotations.
@@ -56,7 +60,9 @@ def annotate(
     how = Ways(**(ways or {}), progress=progress)
     job = _job(release, rubric, model, base_url, turns, variants, samples, templates)
     _refuse(how, job)
-    return do(job, Path(out), how)
+    under = None if attacks is None else Under.of(release, job, Path(out), attacks, attacked_turns, rules)
+    handed = do(job, Path(out), how)
+    return under.then(handed, how) if under else handed
 
 
 def _refuse(ways: Ways, job: Annotations) -> None:
@@ -137,6 +143,7 @@ def add(verbs: Any) -> None:
         "again, and its averages are used",
     )  # fmt: skip
     verb.add_argument("-n", type=int, default=1, metavar="N", help="with --preview: turns whose requests are shown (default: 1)")
+    add_attacks(verb)
     verb.set_defaults(run=run)
 
 
@@ -153,8 +160,9 @@ def run(options: argparse.Namespace) -> int:
         options.release, options.rubric, options.model, options.base_url, options.turns, options.variants, options.samples,
         options.templates,
     )  # fmt: skip
+    under = Under.asked(options, job)
     if options.preview:
-        return _previewed(job, options)
+        return _previewed(job, options, under)
     from empathy_eval.raters.judges.folder import read_annotations
     from empathy_eval.raters.judges.worth import beside_of, worth_of
     from empathy_eval.releases.fetch import release_folder
@@ -170,18 +178,19 @@ def run(options: argparse.Namespace) -> int:
 
     def work(ways: Ways) -> Handed:
         _refuse(ways, job)
-        return do(job, options.out, ways)
+        handed = do(job, options.out, ways)
+        return under.then(handed, ways) if under else handed
 
     def worth() -> Said | Unsaid:
         if built:
             return Unsaid(f"empathy-eval release {options.release} --annotations {options.out} … takes them into the release of the build")
         return Said(worth_of(read_annotations(options.out), release_folder(options.release), beside))
 
-    return done(options, "annotate", work, worth)
+    return done(options, "annotate", work, lambda: WithTable(worth(), under.table()) if under else worth())
 
 
-def _previewed(job: Annotations, options: argparse.Namespace) -> int:
-    """Prints what would be asked for; returns the exit status."""
+def _previewed(job: Annotations, options: argparse.Namespace, under: Under | None) -> int:
+    """Prints what would be asked for, of attacked texts too; returns the exit status."""
     from empathy_eval.generation.build_folder import LEDGER, claim_folder
     from empathy_eval.raters.judges.preview import preview
 
@@ -189,15 +198,22 @@ def _previewed(job: Annotations, options: argparse.Namespace) -> int:
         raise input_error("--preview", "is of a whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
     claim_folder(options.out, job.config)
     there = options.out / LEDGER
-    made = preview(job, options.ledger or (there if there.is_file() else None), options.n)
+    ledger = options.ledger or (there if there.is_file() else None)
+    made = preview(job, ledger, options.n)
+    more = under and preview(under.job, ledger, 0)
     if options.json:
+        of_attacks = {"attacks": {"answered": more.answered, "estimates": [asdict(one) for one in more.estimates]}} if more else {}
         estimates = [asdict(one) for one in made.estimates]
-        print(json.dumps({"requests": requests_json(made.requests), "answered": made.answered, "estimates": estimates}, indent=2))
+        told = {"requests": requests_json(made.requests), "answered": made.answered, "estimates": estimates, **of_attacks}
+        print(json.dumps(told, indent=2))
         return 0
     print_requests(made.requests)
     if made.answered:
         print(f"--- {made.answered:,} requests are answered in {options.ledger or there}, and not sent again; what is left:")
     print(estimate_table(made.estimates))
+    if under and more:
+        print(f"\n--- attacked texts of {under.job.planned():,} turns beside; {more.answered:,} of their requests are answered:")
+        print(estimate_table(more.estimates))
     return 0
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,8 @@ examples:
   empathy-eval score build/demo/release --metric my_module:MyMetric --json
   empathy-eval score build/demo/release --scores judge.csv --scores reward.csv --split test
   empathy-eval score build/demo/release --annotations build/judged --judge my-model/teacher:guidance
+  empathy-eval score build/demo/release --metric vader --attacks doubled flattery
+  empathy-eval score build/demo/release --metric vader --fairness
   empathy-eval score replies.jsonl --metric vader
   empathy-eval score replies.jsonl --metric vader --ratings ratings.csv
   empathy-eval score build/demo/release --metric rouge-l --ratings reviews.ratings.csv
@@ -31,9 +35,9 @@ replies.jsonl has a line {"context": …, "reply": …} a text, and may have ite
 """
 RATINGS = "put all beside what people rated: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
 # What belongs to a release alone.
-STAND = ("split", "strict", "judges", "annotations")
-# What belongs to ratings alone.
-BESIDE_PEOPLE = ("ratings", "ensembles")
+STAND = ("split", "strict", "judges", "annotations", "attacks", "fairness")
+# What belongs to ratings alone, and what ratings do not go with.
+BESIDE_PEOPLE, NOT_BESIDE_PEOPLE = ("ratings", "ensembles"), ("strict", "attacks", "fairness")
 SOURCE = f"the release, {A_RELEASE}; or texts of your own, a .jsonl file"
 METRIC = "a metric by name, or module:name, either with settings behind it, as in bertscore:layer=5; repeatable"
 FILE = (
@@ -45,6 +49,15 @@ ENSEMBLE = (
     "with --ratings: a row made of others, huffman:NAME,NAME,… (each averaged with what came before it, in the order of their correlation "
     "with people on the validation split) or mean:NAME,NAME,…; all is measured on the test split then; repeatable"
 )
+ATTACKS = (
+    "attack a sample of the replies, and say how often a metric's score rises: all attacks, or these, by name or module:name "
+    "(shuffled, other-dialogue, repeated, flattery, doubled, echo, instruction, names, typing-errors)"
+)
+FAIRNESS = (
+    "say whether scorers tell kind from cold in each group of scenarios as well as in all others, and whether metrics do where all names "
+    "are others"
+)
+RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in another language than English"
 ANNOTATIONS = "take judges from this folder of annotate, and not from the release; without --judge all of them; repeatable"
 
 
@@ -53,7 +66,8 @@ def score(
     lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",
     ray_address: str | None = None, items: str | Path | None = None, shortcuts: bool = True,
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
-    ratings: str | Path | None = None, ensembles: Sequence[str] = (),
+    ratings: str | Path | None = None, ensembles: Sequence[str] = (), attacks: Sequence[Any] | None = None, fairness: bool = False,
+    rules: str | Path | None = None,
 ) -> Any:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
@@ -62,24 +76,31 @@ def score(
     variant; one with ``crossed_id``, ``context``, ``reply`` (1 or 2 each), ``score`` is of crossed items.
     A judge is named as ``teacher/rubric``, or ``teacher/rubric:criterion`` for one row of it, and is found in the folders of
     ``annotate`` that ``annotations`` names (then no name means all), or in the release; nothing is asked. With ``strict`` a pair that a
-    file or a judge leaves out is wrong in its accuracy. ``items`` is a file, parquet or CSV, for the scores
-    of every text and the verdicts of every pair. ``shortcuts`` says whether the shortcut audit is made too; an embedding is left out of
-    it. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
+    file or a judge leaves out is wrong in its accuracy. ``items`` is a file, parquet or CSV, for the scores of every text and the verdicts
+    of every pair. ``shortcuts`` asks for the shortcut audit, without an embedding, ``fairness`` for every scorer by group of scenarios, and
+    metrics where names are others. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
+    ``attacks`` are names, ``module:name`` or objects with which a sample of the replies is attacked, none of them (an empty list) all that
+    are built in; their fixed texts are English, or those of the folder ``rules``.
 
     What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
-    are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or for a release what
-    ``review import`` wrote. ``ensembles`` are rows made of others, ``huffman:name,name`` or ``mean:name,name``, fitted to the ratings of
-    the validation split; then all is measured on the test split.
+    are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or what ``review import`` wrote.
+    ``ensembles`` are rows made of others, ``huffman:name,name`` or ``mean:name,name``, fitted to the ratings of the validation split; then
+    all is measured on the test split.
 
     Raises:
         InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file of texts, scores or ratings is faulty,
             or an ensemble cannot be fitted.
     """
+    from empathy_eval.evaluation.attack_registry import find_attacks
+    from empathy_eval.evaluation.fairness import Fairness
+
     asked = {
         "split": split, "strict": strict, "judges": judges, "annotations": annotations, "lower_is_better": lower_is_better,
         "items": Path(items) if items else None, "shortcuts": shortcuts, "ratings": Path(ratings) if ratings else None,
         "ensembles": ensembles,
+        "attacks": None if attacks is None else partial(find_attacks, list(attacks), rules=Path(rules) if rules else None),
+        "fairness": partial(Fairness, rules=Path(rules) if rules else None) if fairness else None,
     }  # fmt: skip
     if not (metrics or scores or judges or annotations or (ratings and shortcuts)):
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
@@ -92,6 +113,7 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     """What is asked for, of a release or of texts of one's own."""
     from empathy_eval.evaluation.score import score
     from empathy_eval.raters.judges.as_scores import annotations_in
+    from empathy_eval.raters.judges.attack_table import with_judges
     from empathy_eval.raters.people.standing import score_rated, score_texts
     from empathy_eval.releases.fetch import release_folder
 
@@ -100,8 +122,11 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     folder, folders = release_folder(release), [Path(one) for one in asked["annotations"]]
     asked = {**asked, "annotations": annotations_in(folders, folder) if folders else None}
     if asked["ratings"]:
-        return score_rated(folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name != "strict"})
-    return score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name not in BESIDE_PEOPLE})
+        return score_rated(folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name not in NOT_BESIDE_PEOPLE})
+    measured = score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name not in BESIDE_PEOPLE})
+    if not (measured.attacks and folders):
+        return measured
+    return replace(measured, attacks=with_judges(measured.attacks, folders, folder, {row.metric for row in measured.inversion}))
 
 
 def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
@@ -138,6 +163,9 @@ def add(verbs: Any) -> None:
     verb.add_argument("--scores", type=Path, action="append", default=[], metavar="FILE", help=FILE)
     verb.add_argument("--judge", action="append", default=[], metavar="TEACHER/RUBRIC[:CRITERION]", help=JUDGE)
     verb.add_argument("--annotations", type=Path, action="append", default=[], metavar="DIR", help=ANNOTATIONS)
+    verb.add_argument("--attacks", nargs="*", metavar="NAME", help=ATTACKS)
+    verb.add_argument("--fairness", action="store_true", help=FAIRNESS)
+    verb.add_argument("--rules", type=Path, metavar="DIR", help=RULES)
     verb.add_argument("--ratings", type=Path, metavar="TABLE", help=RATINGS)
     verb.add_argument("--ensemble", action="append", default=[], metavar="KIND:NAMES", help=ENSEMBLE)
     verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
@@ -160,7 +188,8 @@ def run(options: argparse.Namespace) -> int:
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
             strict=options.strict, items=options.items, shortcuts=not options.no_shortcuts, cache=cache_of(options),
             engine=options.engine, ray_address=options.ray_address, progress=progress, judges=options.judge,
-            annotations=options.annotations, ratings=options.ratings, ensembles=options.ensemble,
+            annotations=options.annotations, ratings=options.ratings, ensembles=options.ensemble, attacks=options.attacks,
+            rules=options.rules, fairness=options.fairness,
         )  # fmt: skip
     if options.json:
         print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))

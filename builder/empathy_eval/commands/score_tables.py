@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from empathy_eval.commands.attack_lines import attack_lines
+from empathy_eval.commands.fairness_lines import fairness_lines
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ def score_table(measured: Measured) -> str:
         told = ", ".join(f"{name} {value:.4f}" for name, value in row.scores.items())
         lines += ["", f"{row.metric}, {table}, {row.coverage}: {told}", head]
         lines += [f"  {name:<22}{_numbers(one)}" for name, one in row.differences.items()]
+    lines += ["", *attack_lines(measured.attacks)] if measured.attacks else []
+    lines += ["", *fairness_lines(measured.fairness)] if measured.fairness else []
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
 
 

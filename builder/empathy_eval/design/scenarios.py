@@ -19,6 +19,7 @@ from empathy_eval.design.contrasts import FAR
 from empathy_eval.design.crossed import CROSSED, CrossedItem, content, load_crossed
 from empathy_eval.design.personas import Personas, load_personas
 from empathy_eval.design.phases import PhaseRules, breaches
+from empathy_eval.design.scenario_groups import FILE as GROUPS
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 
 # Turns of seeds that a request shows.
@@ -162,7 +163,7 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH) -> Catal
     problems: list[Problem] = []
     raw: dict[int, Any] = {}
     for path in sorted(folder.glob("*.yaml")):
-        if path.name in COMMON:
+        if path.name in (*COMMON, GROUPS):
             continue
         try:
             value = read_yaml(path, "scenario")

@@ -15,6 +15,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.language import BRING
 from empathy_eval.evaluation.attacks import Attack, Reply
+from empathy_eval.evaluation.names import load_names
 
 GROUP = "empathy_eval.attacks"
 HERE = "empathy_eval.evaluation.attacks"
@@ -26,11 +27,11 @@ BUILT_IN = {
     "doubled": f"{HERE}:Doubled",
     "echo": f"{HERE}:Echoed",
     "instruction": f"{HERE}:Appended",
+    "names": f"{HERE}:Renamed",
     "typing-errors": f"{HERE}:Typed",
 }
-# Attacks that put a text of a file behind the reply, which is there in a language or not.
-OF_TEXTS = ("flattery", "instruction")
-FILE = "attacks.yaml"
+# Attacks that a file of the language is needed for, and which.
+FILES = {"flattery": "attacks.yaml", "instruction": "attacks.yaml", "names": "names.yaml"}
 PARTS = ("name", "version", "attacked")
 FIX = "mend the attack, or leave it out"
 
@@ -47,41 +48,43 @@ class Attacks:
 def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path | None = None) -> Attacks:
     """The attacks of those names, which the user typed; none named: all built-in ones. One of one's own may stand for itself.
 
-    ``rules`` is a folder with an ``attacks.yaml`` for the texts' language. A language without one goes without what needs it; who names
-    such an attack is told so too.
+    ``rules`` is a folder with an ``attacks.yaml`` and a ``names.yaml`` for the texts' language. A language without one goes without what
+    needs it, and that is told.
 
     Raises:
         InputError: for names that are unknown or offered twice, what cannot be made or is no attack, and faults of the file; all at once.
     """
-    problems, made = list[Problem](), list[Attack]()
+    problems, made, lacking = list[Problem](), list[Attack](), list[str]()
     wanted = [name for place, name in enumerate(names or BUILT_IN) if name not in list(names)[:place]]
-    texts = _texts(language, rules) if set(OF_TEXTS) & {one for one in wanted if isinstance(one, str)} else {}
-    lacking = [name for name in wanted if name in OF_TEXTS and not texts]
+    if rules is not None and not rules.is_dir():
+        raise input_error(rules, "is no folder", "name a folder of rules with --rules")
     for name in wanted:
-        if name in lacking:
-            continue
         try:
-            settings = {"name": name, "texts": texts[name]} if name in OF_TEXTS else {}
-            made.append(_checked(name, plugins.made(GROUP, name, settings, BUILT_IN) if isinstance(name, str) else name))
+            settings = _settings(name, language, rules) if isinstance(name, str) and name in FILES else {}
+            if settings is None:
+                lacking.append(name)
+            else:
+                made.append(_checked(name, plugins.made(GROUP, name, settings, BUILT_IN) if isinstance(name, str) else name))
         except InputError as error:
-            problems += error.problems
+            problems += [one for one in error.problems if one not in problems]
     called = [one.name for one in made]
     twice = sorted({name for name in called if called.count(name) > 1})
     problems += [Problem(f'attack "{name}"', "is what two of the attacks call themselves", "leave one out") for name in twice]
     if problems:
         raise InputError(problems)
-    told = f'{" and ".join(lacking)}: left out, as there is no {FILE} in the language "{language}"; {BRING}'
-    return Attacks(tuple(made), language, (told,) if lacking else ())
+    told = tuple(f'{name}: left out, as there is no {FILES[name]} in the language "{language}"; {BRING}' for name in lacking)
+    return Attacks(tuple(made), language, told)
 
 
-def _texts(language: str, rules: Path | None) -> dict[str, tuple[str, ...]]:
-    """The fixed texts of a language by attack; none where it has no file."""
-    if rules is not None and not rules.is_dir():
-        raise input_error(rules, "is no folder", "name a folder of rules with --rules")
+def _settings(name: str, language: str, rules: Path | None) -> dict[str, Any] | None:
+    """What an attack is made with, of the file of its language; None where there is none."""
+    if name == "names":
+        names = load_names(language, rules)
+        return {"names": names} if names else None
     packaged = data_folder("rules")
-    path = (rules or (packaged if language == ENGLISH else packaged / language)) / FILE
-    said: dict[str, list[str]] = read_yaml(path, "attack_texts") if path.is_file() else {}
-    return {name: tuple(some) for name, some in said.items()}
+    path = (rules or (packaged if language == ENGLISH else packaged / language)) / FILES[name]
+    said = read_yaml(path, "attack_texts") if path.is_file() else None
+    return said and {"name": name, "texts": tuple(said[name])}
 
 
 def _checked(name: object, thing: Any) -> Attack:

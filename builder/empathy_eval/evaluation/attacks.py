@@ -11,6 +11,7 @@ from random import Random
 from typing import Protocol
 
 from empathy_eval.base.text import ENGLISH, joined, spaced
+from empathy_eval.evaluation.names import Names, exchanged_names
 from empathy_eval.metrics.protocol import Context
 
 # So many words at the end of a reply are said so many times more.
@@ -139,6 +140,20 @@ class Appended:
         """The reply and the text that is drawn; None where it ends so already."""
         text = draw.choice(self.texts)
         return None if reply.text.rstrip().endswith(text) else joined([reply.text, text], reply.language)
+
+
+@dataclass(frozen=True)
+class Renamed:
+    """Other names in the reply than the seeker gave: each for one of another group that nobody has said."""
+
+    names: Names
+    name: str = "names"
+    version: int = 1
+
+    def attacked(self, reply: Reply, draw: Random) -> str | None:
+        """None where the reply has no name, or it is not plain what is one."""
+        found = exchanged_names([reply.text, *(turn["text"] for turn in reply.context)], draw, self.names)
+        return found[0] if found and found[0] != reply.text else None
 
 
 @dataclass(frozen=True)

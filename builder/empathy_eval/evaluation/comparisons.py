@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.ranking import Duels, effects, holm, shares_won, spreads
-from empathy_eval.evaluation.resampling import Clusters, studentised
-from empathy_eval.evaluation.results import PLACES, Comparison, Tested
+from empathy_eval.evaluation.resampling import Clusters, Tested, studentised
+from empathy_eval.evaluation.results import PLACES, Comparison
 from empathy_eval.metrics.protocol import Array
 
 Two = tuple[str, str]

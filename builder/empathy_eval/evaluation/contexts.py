@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, overload
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
@@ -81,10 +82,26 @@ def said_before(release_dir: Path, config: str, known: Callable[[str], set[int]]
             yield set().union(*(of_text[place[turn]] for turn in range(start, end) if seeker[turn]))
 
 
-def _parts(release_dir: Path, config: str, splits: Sequence[str], name: str = "context") -> Iterator[Part]:
+def contexts_at(release_dir: Path, config: str, rows: Sequence[int], splits: Sequence[str] = SPLITS) -> list[Context]:
+    """The contexts of a few pairs of a config, by their rows, which go up: nothing of the others is kept.
+
+    Raises:
+        InputError: as :func:`read_contexts`.
+    """
+    parts = _parts(release_dir, config, splits, rows=rows)
+    return [part.context(row) for part in parts for row in range(len(part.begins) - 1)]
+
+
+def _parts(
+    release_dir: Path, config: str, splits: Sequence[str], name: str = "context", rows: Sequence[int] | None = None
+) -> Iterator[Part]:
+    start = 0
     for path in files_of(release_dir, config, splits):
         for batch in table_batches(path, [name]):
             contexts = batch.column(0)
+            if rows is not None:
+                contexts = contexts.take(pa.array([row - start for row in rows if 0 <= row - start < batch.num_rows], pa.int64()))
+            start += batch.num_rows
             turns = contexts.flatten() if contexts.type.equals(configs_of([config])[config].field(name).type) else None
             if turns is None or contexts.null_count or turns.null_count or any(one.null_count for one in turns.flatten()):
                 raise input_error(path, f'a turn of the column "{name}" of {config} is empty', WHOLE)

@@ -136,7 +136,7 @@ def rows_of(asked: Sequence[Asked], items: Items, chance: Chance) -> list[Crosse
         clusters = items.clusters if rows.all() else items.clusters.take(rows)
         found = accuracies([np.nan_to_num(figure[rows]) for _, _, verdicts in some for figure in verdicts.figures], clusters, chance)
         for place, (number, one, verdicts) in enumerate(some):
-            made[number] = _row(one, verdicts, found[3 * place : 3 * place + 3], chance.interval(clusters))
+            made[number] = _row(one, verdicts, found[3 * place : 3 * place + 3], chance.of_intervals(clusters))
     return [made[number] for number in range(len(asked))]
 
 

@@ -51,8 +51,8 @@ class Chance:
             seed=self.seed, numpy=np.__version__,
         )  # fmt: skip
 
-    def interval(self, clusters: Clusters) -> str:
-        """The settings behind intervals alone."""
+    def of_intervals(self, clusters: Clusters) -> str:
+        """The settings behind intervals alone over these dialogues."""
         return signature_line(
             interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, unit="dialogue",
             strata="scenario,singles-pooled", dialogues=len(clusters), seed=self.seed, numpy=np.__version__,

@@ -1,4 +1,4 @@
-"""All tables of a release as one: a record a contrast, comparison, shortcut or fault, with all that the tables hold."""
+"""All tables of a release as one: a record a contrast, comparison, shortcut, attack, gap or fault, with all that the tables hold."""
 
 from __future__ import annotations
 
@@ -39,7 +39,31 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
         yield from _shortcuts(contrast, tables["shortcuts"]["by"])
     for group, name, figure, values in crossed_records(tables["crossed"]) if "crossed" in tables else ():
         yield _record("crossed", group, name, figure, **values | _flat({"accuracy": values.get("accuracy")}))
+    yield from _attacks(tables.get("attacks") or {"rows": ()})
+    yield from _fairness(tables.get("fairness") or {"groups": (), "names": ()})
     yield from (_record("faults", "", "", "", told=one) for one in tables["faults"])
+
+
+def _attacks(table: Values) -> Iterator[dict[str, Any]]:
+    """A record a figure of each scorer under each attack: ``pairs`` are the eligible replies, ``of`` all of them."""
+    for row in table["rows"]:
+        for name in ("rises", "falls", "change", "in_effects"):
+            about = {"pairs": row["eligible"], "of": row["replies"], "signature": row["signature"]}
+            told = row["effect"]["why"] or "" if name == "in_effects" else ""
+            yield _record("attacks", name, row["metric"], row["attack"], **about, **(row[name] or {}), told=told)
+
+
+def _fairness(tables: Values) -> Iterator[dict[str, Any]]:
+    """A record a figure (``other``) of each scorer by group and under each exchange of names: here minus there, beside what it is here."""
+    for table, part in (("fairness by group", "groups"), ("fairness by names", "names")):
+        for row in tables[part]:
+            about = {"pairs": row["pairs"], "of": row["of"], "signature": row["signature"], "told": row["why"] or ""}
+            for name in ("accuracy", "effect"):
+                if gap := row[name]:
+                    here = {name: gap["here"]}
+                    yield _record(
+                        table, row["name"], row["metric"], row["contrast"], other=name, **about, **_flat(gap["difference"] | here)
+                    )
 
 
 def rows(tables: Values) -> Iterator[tuple[str, str, Values]]:

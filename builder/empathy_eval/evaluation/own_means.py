@@ -16,8 +16,8 @@ from empathy_eval.evaluation.own_scores import Column, Outside, Scores
 from empathy_eval.evaluation.own_texts import Texts
 from empathy_eval.evaluation.ranking import holm
 from empathy_eval.evaluation.report import EXCHANGES
-from empathy_eval.evaluation.resampling import Clusters, Estimate, studentised
-from empathy_eval.evaluation.results import PLACES, Tested
+from empathy_eval.evaluation.resampling import Clusters, Estimate, Tested, studentised
+from empathy_eval.evaluation.results import PLACES
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array
 

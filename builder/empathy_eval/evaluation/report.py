@@ -15,12 +15,15 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.model_families import shared_families
+from empathy_eval.evaluation.attack_registry import find_attacks
+from empathy_eval.evaluation.attacked import UnderAttack, few_of
 from empathy_eval.evaluation.charts import charts_of
 from empathy_eval.evaluation.corpus import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.crossed_rows import Crossed
 from empathy_eval.evaluation.crossed_standing import with_crossed
 from empathy_eval.evaluation.descriptives import course, examples, lengths, making, ways
 from empathy_eval.evaluation.embedding import Embedding, embedding_of
+from empathy_eval.evaluation.fairness import Fairness
 from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_lengths
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.judged import judges_charts
@@ -184,25 +187,17 @@ def write_report(
 
 
 def measure_release(
-    release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges
-) -> Report:
-    """The tables of a release by these metrics, its shortcut audit, and what ``judges`` makes of its annotations."""
+    release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges, *,
+    attacked: bool = True, fair: bool = True,
+) -> Report:  # fmt: skip
+    """The tables of a release by these metrics, its shortcut audit, what ``judges`` makes of its annotations, the table of the built-in
+    attacks and those of fairness, which the report of a release of before has not.
+    """
     configuration = facts["configuration"]
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
     stand = Stand(release_dir, found, chance, scoring)
     if not len(stand.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
-    about = {
-        "pairs": len(stand.pairs),
-        "dialogues": len(set(stand.pairs.dialogues)),
-        "controls": len(stand.controls),
-        "sources": sorted(set(column(release_dir, "pairs", "source"))),
-        "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
-        "overlap_at_most": configuration["checks"]["overlap_at_most"],
-        "length_within": LENGTH_WITHIN,
-        "paper": paper_figures(configuration),
-        "families": shared_families(configuration),
-    }
     told = {
         "lengths": lengths(stand.pairs, stand.controls),
         **({"ways": counts} if (counts := ways(stand.pairs, stand.controls)) else {}),
@@ -212,8 +207,33 @@ def measure_release(
         **judges(release_dir, facts),
     }
     references, scores = of_references(stand), list[TextScores]()
-    measured = measured_with_audit(stand, found.embedding, lambda *given: scores.append(text_scores(references, *given)))
-    return Report(with_crossed(measured, stand, embedding=found.embedding), about, told, scores[0])
+    attacks = UnderAttack(stand, find_attacks(language=found.language), few_of(len(stand.pairs))) if attacked else None
+    fairness = Fairness(stand) if fair else None
+
+    def take(*given: Any) -> None:
+        scores.append(text_scores(references, *given))
+        for one in (attacks, fairness):
+            if one:
+                one(*given)
+
+    measured = with_crossed(measured_with_audit(stand, found.embedding, take), stand, embedding=found.embedding)
+    measured = measured.under(attacks.table if attacks else None, fairness.table if fairness else None)
+    return Report(measured, _about(stand, configuration), told, scores[0])
+
+
+def _about(stand: Stand, configuration: dict[str, Any]) -> dict[str, Any]:
+    """What the tables are over, and what stands beside them."""
+    return {
+        "pairs": len(stand.pairs),
+        "dialogues": len(set(stand.pairs.dialogues)),
+        "controls": len(stand.controls),
+        "sources": sorted(set(column(stand.folder, "pairs", "source"))),
+        "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
+        "overlap_at_most": configuration["checks"]["overlap_at_most"],
+        "length_within": LENGTH_WITHIN,
+        "paper": paper_figures(configuration),
+        "families": shared_families(configuration),
+    }
 
 
 def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:

@@ -30,6 +30,19 @@ class Estimate:
 
 
 @dataclass(frozen=True)
+class Tested(Estimate):
+    """An estimate with its p-values: ``p`` is uncorrected, ``holm`` corrected for those it stands with."""
+
+    p: float | None = None
+    holm: float | None = None
+
+    @property
+    def decided(self) -> bool:
+        """Whether the interval leaves 0 out."""
+        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
+
+
+@dataclass(frozen=True)
 class Clusters:
     """Which dialogue each segment belongs to (``members``), and which scenario each dialogue."""
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
+from empathy_eval.evaluation.attack_rows import AttackTable
 from empathy_eval.evaluation.crossed_rows import Crossed
+from empathy_eval.evaluation.fairness_rows import FairnessTable
 from empathy_eval.evaluation.long_form import COLUMNS, NUMBERS, records
-from empathy_eval.evaluation.resampling import Estimate
+from empathy_eval.evaluation.resampling import Estimate, Tested
 from empathy_eval.evaluation.shortcut_rows import Audit
 from empathy_eval.metrics.faults import MetricFault
 
@@ -18,19 +20,6 @@ if TYPE_CHECKING:
     import pandas as pd
 
 PLACES = 6
-
-
-@dataclass(frozen=True)
-class Tested(Estimate):
-    """An estimate with its p-values: ``p`` is uncorrected, ``holm`` corrected for those it stands with."""
-
-    p: float | None = None
-    holm: float | None = None
-
-    @property
-    def decided(self) -> bool:
-        """Whether the interval leaves 0 out."""
-        return self.low is not None and self.high is not None and not self.low <= 0 <= self.high
 
 
 @dataclass(frozen=True)
@@ -128,7 +117,9 @@ class Measured:
     """All tables of a release.
 
     ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner; ``smallest`` by contrast what
-    so many pairs could have shown; ``audit`` what shortcuts reach; ``crossed`` what is made of crossed items, where there are some.
+    so many pairs could have shown; ``audit`` what shortcuts reach; ``attacks`` how scores change when replies are attacked;
+    ``fairness`` whether scorers do as well in each group of scenarios, and where names are others; ``crossed`` what is made of crossed
+    items, where there are some.
     """
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -142,6 +133,8 @@ class Measured:
     comparisons: list[Comparison] = field(default_factory=list)
     smallest: dict[str, Smallest] = field(default_factory=dict)
     audit: Audit | None = None
+    attacks: AttackTable | None = None
+    fairness: FairnessTable | None = None
     crossed: Crossed | None = None
 
     @property
@@ -167,8 +160,17 @@ class Measured:
             "smallest": {name: asdict(one) for name, one in self.smallest.items()},
             "shortcuts": self.audit and self.audit.to_json(),
             "faults": [str(one) for one in self.faults],
+            **({"attacks": self.attacks.to_json()} if self.attacks else {}),
+            **({"fairness": self.fairness.to_json()} if self.fairness else {}),
             **({"crossed": self.crossed.to_json()} if self.crossed else {}),
         }
+
+    def under(self, attacks: AttackTable | None, fairness: FairnessTable | None = None) -> Measured:
+        """The tables with that of attacks and those of fairness, and the faults of metrics that none was told of before."""
+        faults = {one.metric: one for one in (*(fairness.faults if fairness else ()), *(attacks.faults if attacks else ()))}
+        known = {one.metric for one in self.faults}
+        new = [one for metric, one in faults.items() if metric not in known]
+        return replace(self, attacks=attacks, fairness=fairness, faults=[*self.faults, *new])
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The same in the long form: a record a contrast, comparison, shortcut or fault, with the columns ``COLUMNS``."""

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.evaluation.attack_registry import Attacks
+from empathy_eval.evaluation.attacked import UnderAttack
 from empathy_eval.evaluation.crossed_standing import read_given, with_crossed
+from empathy_eval.evaluation.fairness import Fairness
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items, write_items
 from empathy_eval.evaluation.judges import Annotations, judged
 from empathy_eval.evaluation.report import EXCHANGES
 from empathy_eval.evaluation.results import Measured
-from empathy_eval.evaluation.score_file import read_scores
+from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.evaluation.shortcuts import measured_with_audit
-from empathy_eval.evaluation.stand import Stand
+from empathy_eval.evaluation.stand import Stand, Take
 from empathy_eval.metrics.registry import Found, find
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 
@@ -25,7 +29,8 @@ from empathy_eval.metrics.scoring import PLAIN, Scoring
 def score(
     release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
     strict: bool = False, items: Path | None = None, shortcuts: bool = True, scoring: Scoring = PLAIN, judges: Sequence[str] = (),
-    annotations: Annotations | None = None,
+    annotations: Annotations | None = None, attacks: Callable[..., Attacks] | None = None,
+    fairness: Callable[[Stand], Fairness] | None = None,
 ) -> Measured:  # fmt: skip
     """Puts metrics, by name or ``module:name``, files of scores and judges on the stand of the report, over all splits or one.
 
@@ -33,6 +38,8 @@ def score(
     file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
     the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding; so is what is
     told of crossed items, of which a file of scores may be too.
+    ``attacks`` gives those for ``language``, that of the texts, as :func:`~empathy_eval.evaluation.attack_registry.find_attacks` does;
+    ``fairness`` what asks a stand of it, such as :class:`~empathy_eval.evaluation.fairness.Fairness`.
 
     Raises:
         InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
@@ -45,6 +52,7 @@ def score(
         check_items(items)
     language = language_of(configuration)
     found = find(names, configuration["report"], language=language) if names else Found((), ())
+    chosen = attacks(language=language) if attacks else None
     ruled = judged(release_dir, judges, annotations)
     scores, of_items = read_given(release_dir, scores, higher_is_better=not lower_is_better)
     for files in (scores, [one.path for one in of_items]):
@@ -53,15 +61,32 @@ def score(
     given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
     both = Found((*found.metrics, *given), found.diversities, language)
     stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
-    if not len(stand.pairs):
-        raise input_error(release_dir, f"holds no pairs in {', '.join(splits)}", "leave --split out, or name another")
-    what = f"holds no score of a pair in {', '.join(splits)}"
-    places = [*map(str, scores), *(one.name for one in ruled)]
-    if empty := [place for place, one in zip(places, given, strict=True) if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]:
-        raise InputError([Problem(place, what, "leave --split out, or name another") for place in empty])
-    take = partial(write_items, items) if items else None
+    _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
+    under, fair = UnderAttack(stand, chosen) if chosen else None, fairness(stand) if fairness else None
+    take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
     measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
-    return with_crossed(measured, stand, of_items, shortcuts=shortcuts)
+    measured = with_crossed(measured, stand, of_items, shortcuts=shortcuts)
+    return measured.under(under.table if under else None, fair.table if fair else None)
+
+
+def _in_turn(takes: Sequence[Take]) -> Take:
+    """What is given to each of several, one after another."""
+
+    def take(*scored: Any) -> None:
+        for one in takes:
+            one(*scored)
+
+    return take
+
+
+def _refuse_unscored(stand: Stand, release_dir: Path, given: Mapping[str, Given]) -> None:
+    """Refuses splits that hold no pairs, and files and judges, by where they are from, that hold no score of one."""
+    splits, fix = ", ".join(stand.splits), "leave --split out, or name another"
+    if not len(stand.pairs):
+        raise input_error(release_dir, f"holds no pairs in {splits}", fix)
+    what = f"holds no score of a pair in {splits}"
+    if empty := [place for place, one in given.items() if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]:
+        raise InputError([Problem(place, what, fix) for place in empty])
 
 
 def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:

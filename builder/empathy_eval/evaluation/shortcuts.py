@@ -208,7 +208,7 @@ class _Contrast:
                 pairs, clusters = len(one.sample), clusters.take(np.isin(np.arange(pairs), one.sample))
                 if one.won is not None:
                     right |= {name: accuracies([one.won], clusters, chance)[0]}
-            signature = f"{one.signature}|{chance.interval(clusters)}"
+            signature = f"{one.signature}|{chance.of_intervals(clusters)}"
             yield Shortcut(name, one.trained, pairs, right.get(name), None if name in right else few, signature)
 
 

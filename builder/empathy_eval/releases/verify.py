@@ -178,7 +178,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         yield from error.problems if isinstance(error, InputError) else [Problem(str(page), f"cannot be read: {error}", RESTORE)]
         return
     found, left = metrics_of(manifest, trusted)
-    report = measure_release(folder, manifest, found, scoring, judges_told)
+    report = measure_release(folder, manifest, found, scoring, judges_told, attacked="attacks" in told, fair="fairness" in told)
     anew = report.to_json()
     others: list[str] = []
     if left:

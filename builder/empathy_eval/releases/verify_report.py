@@ -16,7 +16,7 @@ TOLERANCE = {"BERTScore F1": 1e-4}
 # Of crossed items there are few, and a cosine that decides one otherwise is a jump by it.
 COSINES = dict.fromkeys((LAST, WHOLE), 2e-2)
 SHORTCUTS = {"embedding": 2e-3}
-COUNTED, JUMP = ("p", "holm", "accuracy", "auc", "effect", "ties"), 5e-3
+COUNTED, JUMP = ("p", "holm", "accuracy", "auc", "effect", "ties", "rises", "falls", "in_effects"), 5e-3
 
 
 def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXACT) -> Iterator[tuple[str, str]]:
@@ -81,6 +81,7 @@ def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
         return [{**row, "differences": _without_holm(row["differences"])} for row in found if row["metric"] in measured]
 
     crossed = tables.get("crossed")
+    attacked = [row for row in tables.get("attacks", {}).get("rows", ()) if row["metric"] in measured]
     twos = [one for one in tables.get("comparisons", ()) if {one["one"], one["other"]} <= set(measured)]
     return {
         **{name: value for name, value in tables.items() if name != "smallest"},
@@ -88,9 +89,23 @@ def _of(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
         **{name: some(tables[name]) for name in ("inversion", "controls", "candidates")},
         "matched": {name: kept for name, found in tables["matched"].items() if (kept := some(found))},
         "groups": {name: {group: some(found) for group, found in groups.items()} for name, groups in tables["groups"].items()},
+        **({"attacks": {**tables["attacks"], "rows": attacked, "told": []}} if "attacks" in tables else {}),
+        **({"fairness": _fairness(tables["fairness"], measured)} if "fairness" in tables else {}),
         "faults": [one for one in tables["faults"] if one.startswith(tuple(f"metric {name}: " for name in measured))],
         **({"crossed": {**crossed, "metrics": [row for row in crossed["metrics"] if row["metric"] in measured]}} if crossed else {}),
     }
+
+
+def _fairness(tables: dict[str, Any], measured: Collection[str]) -> dict[str, Any]:
+    """The tables of fairness of some metrics alone, without what depends on the others."""
+
+    def alone(gap: dict[str, Any] | None) -> dict[str, Any] | None:
+        return gap and {**gap, "difference": {name: value for name, value in gap["difference"].items() if name != "holm"}}
+
+    def some(found: list[Any]) -> list[Any]:
+        return [{**row, **{name: alone(row[name]) for name in ("accuracy", "effect")}} for row in found if row["metric"] in measured]
+
+    return {**tables, "groups": some(tables["groups"]), "names": some(tables["names"]), "told": []}
 
 
 def _without_holm(differences: dict[str, Any]) -> dict[str, Any]:
@@ -121,6 +136,14 @@ def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:
             for value in (row[figure] or {}).values():
                 if value is not None and number(100 * value, 1) not in page:
                     yield f"{where}: {row['metric']}: {figure}", number(100 * value, 1)
+    for row in tables.get("attacks", {}).get("rows", ()):
+        shown = [number(100 * value, 1) for value in (row["rises"] or {}).values() if value is not None]
+        shown += [signed(value, 2) for value in (row["in_effects"] or {}).values() if value is not None]
+        yield from ((f"attacks: {row['metric']}: {row['attack']}", one) for one in shown if one not in page)
+    for row in (row for part in ("groups", "names") for row in tables.get("fairness", {}).get(part, ())):
+        gap = (row["accuracy"] or {"difference": {}})["difference"]
+        shown = [signed(100 * gap[name], 1) for name in ("value", "low", "high") if gap.get(name) is not None]
+        yield from ((f"fairness: {row['metric']}: {row['name']}", one) for one in shown if one not in page)
     for judge, worth in tables.get("judges", {}).get("worth", {}).items():
         for name, one in worth["criteria"].items():
             right = one["stance"].get("judge", {})

@@ -70,6 +70,8 @@ class Annotating:
         """What a folder of that configuration holds, if it is none of this one's: another number of turns adds to it or leaves some out."""
         if not isinstance(published, dict) or "rubric_hash" not in published:
             return "holds a build, and no annotations"
+        if "attacks" in published:
+            return "holds what was said of attacked texts"
         found = "; ".join(differences(published, self.published))
         return f"holds annotations {found}" if found else None
 

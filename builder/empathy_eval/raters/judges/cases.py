@@ -20,7 +20,7 @@ from empathy_eval.raters.judges.sources import Conversation, Placed, Released, S
 class Case:
     """A helper turn with the conversation before it and its texts by variant; or, without a turn, a dialogue from its beginning to its end.
 
-    ``conversation`` holds (role, text) of the turns that a judge may see.
+    ``conversation`` holds (role, text) of the turns that a judge may see; ``otherwise`` what stands in its place before some of the texts.
     """
 
     dialogue_id: str
@@ -28,6 +28,11 @@ class Case:
     pair_id: str | None
     conversation: Conversation
     texts: dict[str, str] = field(default_factory=dict)
+    otherwise: dict[str, Conversation] = field(default_factory=dict)
+
+    def before(self, variant: str | None) -> Conversation:
+        """The conversation before one of the texts."""
+        return self.otherwise.get(variant or "", self.conversation)
 
 
 @dataclass(frozen=True)

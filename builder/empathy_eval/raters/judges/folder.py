@@ -16,6 +16,8 @@ from empathy_eval.design.rubrics import Rubric
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 from empathy_eval.raters.judges.annotations import Annotated
 
+# The folder beside annotations, and the key of its configuration, for what was said of attacked texts.
+ATTACKS = "attacks"
 AGAIN = "run the same command again: it replays from the ledger"
 
 
@@ -43,17 +45,24 @@ def teacher_of(judge: Mapping[str, Any]) -> str:
     return str(judge.get("model", judge["kind"]))
 
 
-def read_annotations(folder: Path) -> Folder:
-    """Annotations that were finished, after they were found unchanged.
+def read_annotations(folder: Path, *, attacked: bool = False) -> Folder:
+    """Annotations that were finished, after they were found unchanged; of attacked texts only where that is asked for.
 
     Raises:
-        InputError: if there are none, they are not valid, or not the ones the header was written for.
+        InputError: if there are none, they are not valid, or not the ones the header was written for, or of attacked texts.
     """
     path = folder / BUILD
     if not path.is_file():
         raise input_error(folder, "holds no finished annotations", f"run empathy-eval annotate … --out {folder} to its end")
     header = read_json(path, "annotations", AGAIN)
     made, rubric = header["configuration"], rubric_of(header["rubric"])
+    if (ATTACKS in made) != attacked:
+        what = (
+            "holds no annotations of attacked texts"
+            if attacked
+            else "holds what was said of attacked texts, which are no texts of a release"
+        )
+        raise input_error(folder, what, "name the folder of the annotations themselves")
     if (rubric.name, rubric.hash) != (made["rubric"], made["rubric_hash"]):
         raise input_error(path, f'what the rubric "{made["rubric"]}" says does not fit its hash', AGAIN)
     if any(one.scale and not one.scale.low < one.scale.high for one in rubric.criteria):

@@ -32,7 +32,7 @@ def compared(case: Case) -> list[tuple[str, str]]:
 
 def requests_of(rubric: Rubric, case: Case) -> int:
     """How many requests a sample of a case takes where each is answered well at once; equal texts are one."""
-    texts = 1 if case.turn is None else len(set(case.texts.values()))
+    texts = 1 if case.turn is None else len({(case.before(variant), text) for variant, text in case.texts.items()})
     each = {"rating": texts * len(rubric.requests), "preference": 2 * len(compared(case)), "strategies": 1 + texts, "reward": texts}
     return each[rubric.kind]
 
@@ -100,9 +100,8 @@ class _Asked:
         asker = self.judge.asker
         return await asker.ask(about, messages, judge, self.trail, sample * asker.samples)
 
-    @property
-    def _context(self) -> list[dict[str, str]]:
-        return [{"role": role, "text": text} for role, text in self.case.conversation]
+    def _context(self, variant: str | None = None) -> list[dict[str, str]]:
+        return [{"role": role, "text": text} for role, text in self.case.before(variant)]
 
     async def ratings(self, variant: str | None, text: str | None, criteria: tuple[Criterion, ...], sample: int) -> list[Rating]:
         """The values of some criteria for one text; none where no sample was good."""
@@ -111,7 +110,7 @@ class _Asked:
             found = ratings_of(value, criteria)
             return found if isinstance(found, list) else (found, value["analysis"].strip())
 
-        answer = await self._ask(RATING.name, self.judge.prompts.rating(criteria, self._context, text), judge, sample)
+        answer = await self._ask(RATING.name, self.judge.prompts.rating(criteria, self._context(variant), text), judge, sample)
         if answer is None:
             return []
         values, reason = answer.value
@@ -124,7 +123,7 @@ class _Asked:
             return value["better"], value["analysis"].strip()
 
         async def shown(first: str, second: str) -> tuple[str, str, str] | None:
-            messages = self.judge.prompts.preference(self._context, self.case.texts[first], self.case.texts[second])
+            messages = self.judge.prompts.preference(self._context(), self.case.texts[first], self.case.texts[second])
             answer = await self._ask(PREFERENCE.name, messages, judge, sample)
             return answer and (first if answer.value[0] == "A" else second, answer.value[1], answer.request_key)
 
@@ -137,7 +136,7 @@ class _Asked:
         async def judge(value: Any) -> float | list[Flaw]:
             return reward_of(value, self.judge.label)
 
-        answer = await self._ask(REWARD.name, self.judge.prompts.reward(self._context, text), judge, sample)
+        answer = await self._ask(REWARD.name, self.judge.prompts.reward(self._context(variant), text), judge, sample)
         return answer and Rating(variant, REWARDED, sample, float(answer.value), "", answer.request_key)
 
     async def strategies(self, sample: int) -> list[Judged]:
@@ -150,11 +149,11 @@ class _Asked:
         async def named(value: Any) -> str | list[Flaw]:
             return named_of(value, taxonomy)
 
-        before = await self._ask(IDEAL.name, self.judge.prompts.ideal(self._context), ideal, sample)
+        before = await self._ask(IDEAL.name, self.judge.prompts.ideal(self._context()), ideal, sample)
         if before is None:
             return []
         texts = self.case.texts
-        asked = (self._ask(NAMED.name, self.judge.prompts.named(self._context, text), named, sample) for text in texts.values())
+        asked = (self._ask(NAMED.name, self.judge.prompts.named(self._context(), text), named, sample) for text in texts.values())
         return [
             Judged(variant, sample, answer.value, answer.request_key, before.value, before.request_key)
             for variant, answer in zip(texts, await settled(*asked), strict=True)

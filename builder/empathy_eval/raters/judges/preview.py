@@ -19,6 +19,7 @@ from empathy_eval.generation.preview import RENDERED, Estimate, assumed, estimat
 from empathy_eval.raters.judges.annotating import Annotations
 from empathy_eval.raters.judges.cases import Case
 from empathy_eval.raters.judges.replay import Ledgers
+from empathy_eval.raters.judges.sources import Conversation
 
 # Assumed of an answer while the ledger has none of its kind: what a value takes with its name in JSON, and an analysis in words.
 TOKENS_A_VALUE, TOKENS_OF_AN_ANALYSIS = 14, 60
@@ -87,8 +88,8 @@ async def _seen(job: Annotations, ledger: Ledger, models: Mapping[str, Model], c
 
 def _shape(case: Case) -> tuple[str, ...]:
     """The variants of a case, equal texts as one of them: what says how many requests there are."""
-    first: dict[str, str] = {}
-    return tuple(f"{variant}={first.setdefault(text, variant)}" for variant, text in case.texts.items())
+    first: dict[tuple[Conversation, str], str] = {}
+    return tuple(f"{variant}={first.setdefault((case.before(variant), text), variant)}" for variant, text in case.texts.items())
 
 
 class _Looking(Asker):

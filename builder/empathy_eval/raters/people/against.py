@@ -15,8 +15,8 @@ from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.own_scores import Column, Scores
 from empathy_eval.evaluation.own_texts import MOST_PROBLEMS, Texts
 from empathy_eval.evaluation.ranking import holm
-from empathy_eval.evaluation.resampling import student, student_p
-from empathy_eval.evaluation.results import PLACES, Tested
+from empathy_eval.evaluation.resampling import Tested, student, student_p
+from empathy_eval.evaluation.results import PLACES
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.agreement.bootstrap import Measure

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.evaluation.own_scores import Outside
-from empathy_eval.evaluation.results import Tested
+from empathy_eval.evaluation.resampling import Tested
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.raters.agreement.bootstrap import Measure
 from empathy_eval.raters.people.ensembles import Ensemble

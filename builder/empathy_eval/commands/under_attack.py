@@ -1,0 +1,109 @@
+"""``annotate --attacks``: a judge is asked about attacked texts too, in a folder beside its annotations, over the same ledger."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.commands.attack_lines import attack_lines
+from empathy_eval.commands.ways import Closing, Ways, do
+
+if TYPE_CHECKING:
+    from empathy_eval.evaluation.attack_rows import AttackTable
+    from empathy_eval.generation.summary import Handed
+    from empathy_eval.raters.judges.annotating import Annotations
+
+FIGURES = "figures.json"
+TURNS = 25
+MOST_TURNS = 1_000_000
+HELP = (
+    "ask about attacked texts too, and say how often a value rises: all attacks, or these, by name or module:name (names-throughout, and "
+    "those of score --attacks); what is said of them stays in DIR/attacks"
+)
+
+
+def add_attacks(verb: argparse.ArgumentParser) -> None:
+    """Adds what says which texts are attacked, and how."""
+    verb.add_argument("--attacks", nargs="*", metavar="NAME", help=HELP)
+    verb.add_argument(
+        "--attacked-turns", type=int, default=TURNS, metavar="N",
+        help=f"with --attacks: of so many turns, the first ones of the sample; more only add (default: {TURNS})",
+    )  # fmt: skip
+    verb.add_argument(
+        "--rules", type=Path, metavar="DIR", help="with --attacks: the folder with attacks.yaml and names.yaml of the language"
+    )
+
+
+@dataclass(frozen=True)
+class Under:
+    """The job of judging attacked texts, beside the annotations in a folder; ``told`` is what is left out and why."""
+
+    job: Annotations
+    release: Path
+    out: Path
+    told: tuple[str, ...]
+
+    @classmethod
+    def of(cls, release: str | Path, job: Annotations, out: Path, attacks: Sequence[Any], turns: int, rules: str | Path | None) -> Under:
+        """The job beside another one.
+
+        Raises:
+            InputError: if there is nothing to attack, or an attack is unknown.
+        """
+        from empathy_eval.raters.judges.attacking import Wanted, attacking
+        from empathy_eval.releases.fetch import release_folder
+
+        if not 1 <= turns <= MOST_TURNS:
+            raise input_error("--attacked-turns", f"{turns:.3g} is no number of turns", f"name a number from 1 to {MOST_TURNS:,}")
+        folder = release_folder(release)
+        under, told = attacking(job, folder, Wanted(tuple(attacks), turns, Path(rules) if rules else None))
+        return cls(under, folder, out, told)
+
+    @classmethod
+    def asked(cls, options: argparse.Namespace, job: Annotations) -> Under | None:
+        """The job that the command line asks for; None if it asks for none."""
+        if options.attacks is None:
+            return None
+        return cls.of(options.release, job, options.out, options.attacks, options.attacked_turns, options.rules)
+
+    def then(self, handed: Handed, ways: Ways) -> Handed:
+        """What comes of both jobs, the second once the first is done; its figures are kept in its folder, where both are done whole."""
+        from empathy_eval.generation.build_folder import LEDGER
+        from empathy_eval.raters.judges.folder import ATTACKS
+
+        if handed.requests:
+            return handed
+        second = do(self.job, self.out / ATTACKS, replace(ways, ledger=ways.ledger or self.out / LEDGER))
+        if not (second.requests or ways.part):
+            self.table()
+        return second if second.requests or (second.summary and second.summary.missing) else handed
+
+    def table(self) -> AttackTable:
+        """The table of attacks, which is kept beside what was said of attacked texts."""
+        from empathy_eval.base.files import write_whole
+        from empathy_eval.raters.judges.attack_table import attack_table
+        from empathy_eval.raters.judges.folder import ATTACKS
+
+        table = attack_table(self.out, self.release, self.told)
+        write_whole(self.out / ATTACKS / FIGURES, json.dumps(table.to_json(), indent=2, ensure_ascii=False) + "\n")
+        return table
+
+
+@dataclass(frozen=True)
+class WithTable:
+    """What is said at the end, and the table of attacks below it."""
+
+    said: Closing
+    table: AttackTable
+
+    def to_json(self) -> dict[str, Any]:
+        """Beside what else is said, ``attacks``."""
+        return {**self.said.to_json(), "attacks": self.table.to_json()}
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.said), "", *attack_lines(self.table)])

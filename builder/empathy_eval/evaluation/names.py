@@ -1,0 +1,210 @@
+"""Given names, exchanged in texts for others: by where a name is usual, or by its usual gender."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property, lru_cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import derived_random, digest
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.text import ENGLISH
+
+# What names are exchanged for: those of another group of the same gender, or those of the other gender of the same group.
+OTHER_GROUP, OTHER_GENDER = VERSIONS = ("group", "gender")
+WOMEN, MEN, EITHER = GENDERS = ("women", "men", "either")
+OPPOSITE = {WOMEN: MEN, MEN: WOMEN}
+# A name is a whole word, with or without what an apostrophe adds to it; not a part of an address, a tag or a compound.
+BEFORE, AFTER = r"(?<![\w@#/])(?<!\w['’.-])", r"(?![\w@\u0300-\u036f]|[-/.@]\w)"
+# Inside a sentence: after a word that does not begin with a capital, or a comma.
+INSIDE = re.compile(r"(?:(?:^|[\s(\"'“‘])[^\W\dA-Z_][^\W\d_'’-]*(?:['’][^\W\d_]+)?|,) \Z")
+LOOK_BACK = 40
+# What may be a name: it is looked up, for an alternation of hundreds of names is slow.
+WHOLE = re.compile(rf"{BEFORE}[^\W\d_]++{AFTER}")
+WORD = re.compile(r"[^\W_]+(?:-[^\W_]+)*")
+
+
+@dataclass(frozen=True)
+class Name:
+    """A given name: its usual gender, the group that it is of (none of a name that is only known), and whether it is another word too."""
+
+    text: str
+    gender: str
+    group: str | None
+    is_word: bool
+
+
+@dataclass(frozen=True)
+class Names:
+    """The names of a language as its file says them; ``digest`` is the hash of what it says."""
+
+    digest: str
+    where: str = field(compare=False)
+    said: Mapping[str, Any] = field(compare=False)
+
+    @cached_property
+    def known(self) -> Mapping[str, Name]:
+        """All names, by the name in small letters."""
+        words = frozenset(self.said.get("words", ()))
+        groups = [*((one["name"], one) for one in self.said["groups"]), (None, self.said.get("known", {}))]
+        found = [Name(text, gender, group, text in words) for group, one in groups for gender in GENDERS for text in one.get(gender, ())]
+        return {name.text.casefold(): name for name in reversed(found)}
+
+    @cached_property
+    def title(self) -> re.Pattern[str]:
+        """What a text before a name ends with where the name is not of a person alone."""
+        return re.compile(rf"\b(?:{'|'.join(map(re.escape, self.said.get('titles', ()))) or '(?!)'})\.? \Z")
+
+    def is_name(self, match: re.Match[str]) -> bool | None:
+        """Whether a whole word is the given name of a person; None where one cannot tell."""
+        name = self.known.get(match[0].casefold())
+        if name is None:
+            return False
+        if self.title.search(match.string, max(0, match.start() - LOOK_BACK), match.start()):
+            return None
+        if not name.is_word:
+            return True
+        if match[0].istitle() and INSIDE.search(match.string, max(0, match.start() - LOOK_BACK), match.start()):
+            return True
+        return None if match[0][0].isupper() else False
+
+    def drawn(self, group: str, gender: str, by: object) -> list[str]:
+        """The names of a group that can stand in for others, in an order drawn by what is given."""
+        pool = sorted(one.text for one in self.known.values() if (one.group, one.gender) == (group, gender) and not one.is_word)
+        return derived_random(by).sample(pool, len(pool))
+
+
+def load_names(code: str = ENGLISH, folder: Path | None = None) -> Names | None:
+    """The names of a language, of a folder of rules of one's own or of the packaged ones; None where there is no ``names.yaml``.
+
+    Raises:
+        InputError: if the file is not valid.
+    """
+    packaged = data_folder("rules")
+    path = (folder or (packaged if code == ENGLISH else packaged / code)) / "names.yaml"
+    if not path.is_file():
+        return None
+    said = read_yaml(path, "names")
+    return Names(digest(said), str(path), said)
+
+
+def exchanged_names(texts: Sequence[str], draw: Random, names: Names, version: str = OTHER_GROUP) -> tuple[str, ...] | None:
+    """The texts (a context, a reference, replies: all that are read together) with each given name in them exchanged for the same other
+    one throughout; everything else stays, but for the pronouns where the gender changes. A name is drawn by ``draw`` and by itself, not by
+    the order of the texts.
+
+    None where there is nothing to exchange, and where it is not plain what to exchange: a name that stands after a title too or, being
+    another word as well, at the beginning of a sentence; and where the gender is to change, names of both genders, a word that tells the
+    gender of somebody, a pronoun of the other gender, or a "her" that the next word leaves open.
+    """
+    found = _occurring(texts, names)
+    if not found:
+        return None
+    turned = None
+    if version == OTHER_GENDER:
+        turned = _turned(texts, names, found)
+        if turned is None:
+            return None
+    instead = _instead(texts, draw, names, found, version)
+    if instead is None:
+        return None
+    return tuple(WHOLE.sub(lambda match: _put(match, names, instead), text) for text in turned or texts)
+
+
+def _occurring(texts: Sequence[str], names: Names) -> list[Name]:
+    """The names that the texts have, in the order of the alphabet; none if it is not plain whether one of them is a name everywhere."""
+    both = [_names_in(text, names) for text in texts]
+    found, unclear = (frozenset[str]().union(*some) for some in zip(*both, strict=True)) if both else (frozenset[str](), frozenset[str]())
+    return [] if found & unclear else [names.known[key] for key in sorted(found)]
+
+
+@lru_cache(maxsize=4096)
+def _names_in(text: str, names: Names) -> tuple[frozenset[str], frozenset[str]]:
+    """The names in a text, and what may be one, both in small letters. Kept, for turns are read again with each turn after them."""
+    told = [(match[0].casefold(), names.is_name(match)) for match in WHOLE.finditer(text)]
+    return frozenset(key for key, is_name in told if is_name), frozenset(key for key, is_name in told if is_name is None)
+
+
+def _instead(texts: Sequence[str], draw: Random, names: Names, found: Sequence[Name], version: str) -> Mapping[str, str] | None:
+    """What stands in for each name: nothing that occurs in the texts, nothing twice, and what goes with the same article (a, an)."""
+    taken = {word.casefold() for text in texts for word in WORD.findall(text)}
+    seed, instead = draw.getrandbits(64), dict[str, str]()
+    for name in found:
+        gender = OPPOSITE.get(name.gender, EITHER) if version == OTHER_GENDER else name.gender
+        candidates = [
+            one for group in _groups(names, name, version, seed) for one in names.drawn(group, gender, (seed, version, name.text))
+        ]
+        free = [one for one in candidates if one.casefold() not in taken and _vowel(one) == _vowel(name.text)]
+        chosen = free[0] if free else None
+        if chosen is None:
+            return None
+        taken.add(chosen.casefold())
+        instead[name.text.casefold()] = chosen
+    return instead
+
+
+def _groups(names: Names, name: Name, version: str, seed: int) -> list[str]:
+    """The groups that may stand in for a name, in the order in which they are tried: drawn once for all names of the texts."""
+    groups = [str(one["name"]) for one in names.said["groups"]]
+    if version == OTHER_GENDER and name.group is not None:
+        return [name.group]
+    order = derived_random(seed, "groups").sample(groups, len(groups))
+    return [group for group in order if group != name.group]
+
+
+def _vowel(name: str) -> bool:
+    return name[0] in "AEIOUÁÉÍÓÚ"
+
+
+def _put(match: re.Match[str], names: Names, instead: Mapping[str, str]) -> str:
+    """What stands in for an occurrence, in its letters: small, capital, capitals."""
+    new = instead.get(match[0].casefold())
+    return _like(new, match[0]) if new is not None and names.is_name(match) else match[0]
+
+
+def _like(new: str, old: str) -> str:
+    if old.isupper() and len(old) > 1:
+        return new.upper()
+    return new.lower() if old[0].islower() else new[0].upper() + new[1:]
+
+
+def _turned(texts: Sequence[str], names: Names, found: Sequence[Name]) -> tuple[str, ...] | None:
+    """The texts with their pronouns turned to the other gender; None where one cannot tell."""
+    genders, pronouns = {name.gender for name in found}, names.said.get("pronouns")
+    if pronouns is None or len(genders) != 1 or EITHER in genders:
+        return None
+    (gender,) = genders
+    ours, others = pronouns[gender], pronouns[OPPOSITE[gender]]
+    said = {word.casefold() for text in texts for word in WORD.findall(text)}
+    if said & {*pronouns["people"], *others.values()}:
+        return None
+    either_form = re.compile(rf"{BEFORE}(?:{'|'.join(map(re.escape, sorted(set(ours.values()))))})(?![\w-])", re.IGNORECASE)
+    made = []
+    for text in texts:
+        pieces, end = list[str](), 0
+        for match in either_form.finditer(text):
+            form = _form(match, ours, pronouns)
+            if form is None:
+                return None
+            pieces += [text[end : match.start()], _like(others[form], match[0])]
+            end = match.end()
+        made.append("".join([*pieces, text[end:]]))
+    return tuple(made)
+
+
+def _form(match: re.Match[str], ours: Mapping[str, str], pronouns: Mapping[str, Any]) -> str | None:
+    """Which form of the pronoun was found, told by the next word where two forms are written alike; None if that leaves it open."""
+    forms = [form for form, word in ours.items() if word == match[0].casefold()]
+    if len(forms) == 1:
+        return forms[0]
+    following = re.match(r"\s+([^\W_]+)", match.string[match.end() :])
+    word = following[1].casefold() if following else None
+    ends = word is None or word in pronouns["after_object"]
+    if "object" in forms:  # her
+        return "object" if ends else "possessive" if word in pronouns["after_possessive"] else None
+    return "absolute" if ends else "possessive"  # his
