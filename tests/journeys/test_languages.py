@@ -26,7 +26,7 @@ from tests.conftest import copy_world, demo_file
 
 # Every word of it has letters that rouge-score drops.
 CIPHER = str.maketrans("aeiou", "äéïöü")
-TEXTS = {"text", "description", "apathetic", "near_empathetic"}
+TEXTS = {"text", "description", "apathetic", "near_empathetic", "twin", "reply_1", "reply_2"}
 REPORT = {"metrics": ["bleu", "rouge-l", "length", "dist-1"], "bootstrap": 10}
 CHECKS = {"helper_words_at_least": 8, "edit_ratio_below": 0.30, "overlap_at_most": 0.35, "toxicity": "none"}
 
@@ -60,7 +60,7 @@ RULES = {
 def brought(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The folders that a build in another language brings."""
     folder = tmp_path_factory.mktemp("brought")
-    for path in copy_world(folder / "scenarios").glob("[0-9]*.yaml"):
+    for path in copy_world(folder / "scenarios").rglob("[0-9]*.yaml"):
         path.write_text(yaml.safe_dump(ciphered(yaml.safe_load(path.read_text())), allow_unicode=True))
     shutil.copytree(data_folder("prompt_templates"), folder / "templates")
     (folder / "rules").mkdir()

@@ -18,7 +18,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.dataset import OPTIONAL, SPLITS, split_of
+from empathy_eval.design.dataset import JUDGED as SAID
+from empathy_eval.design.dataset import SPLITS, split_of
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.rubric_json import rubric_of
@@ -146,7 +147,7 @@ def test_load_dataset_gives_the_columns_and_types_of_the_contract(config: str, w
     assert list(theirs) == list(SPLITS)
     for split in SPLITS:
         features = types_of(theirs[split].features)
-        assert features == CONTRACT[config] and list(features) == OPTIONAL[config].names and theirs[split].num_rows > 0
+        assert features == CONTRACT[config] and list(features) == SAID[config].names and theirs[split].num_rows > 0
         assert theirs[split].to_list() == load(world.judged, config, split).to_list()
         assert {split_of((row.get("dialogue_id") or row["pair_id"])[:8]) for row in theirs[split]} == {split}
 
@@ -172,7 +173,7 @@ def test_configs_of_which_everything_is_in_one_split_load_with_the_types_of_the_
 def test_a_release_without_annotations_is_as_before_and_with_them_its_texts_are_the_same(world: World, tmp_path: Path) -> None:
     release(world.build, tmp_path / "again", "0.1.0", annotations=[])
     assert sorted(manifest_of(tmp_path / "again")) == sorted(manifest_of(world.plain))
-    assert "annotations" not in manifest_of(world.plain) and set(manifest_of(world.plain)["counts"]).isdisjoint(OPTIONAL)
+    assert "annotations" not in manifest_of(world.plain) and set(manifest_of(world.plain)["counts"]).isdisjoint(SAID)
     for path in world.plain.rglob("*.*"):
         name = path.relative_to(world.plain)
         assert (tmp_path / "again" / name).read_bytes() == path.read_bytes()
@@ -194,12 +195,12 @@ def test_the_manifest_tells_who_judged_what_by_what_and_how_much(world: World) -
         assert (one["usage"], one["unannotated_by_reason"]) == (header["summary"]["usage"], header["summary"]["unannotated_by_reason"])
         assert (one["templates"], one["schemas"], one["says"]) == (header["templates"], header["schemas"], header["rubric"])
         assert one["cases"] == len((world.folder / f"by-{name}" / "outcomes.jsonl").read_text().splitlines())
-    for config in OPTIONAL:
+    for config in SAID:
         assert sum(manifest["counts"][config].values()) == len(rows(world.judged, config))
     requests = pq.read_table(world.judged / "provenance.parquet").to_pylist()
     assert {one["what"] for one in requests} >= {"annotation", "comparison", "strategy"}
     keys = {one["request_key"] for one in requests}
-    assert all(row[name] in keys for config in OPTIONAL for row in rows(world.judged, config) for name in row if "request_key" in name)
+    assert all(row[name] in keys for config in SAID for row in rows(world.judged, config) for name in row if "request_key" in name)
 
 
 def test_rows_of_whole_dialogues_have_no_pair_and_winners_follow_from_both_orders(world: World) -> None:
@@ -215,13 +216,13 @@ def test_rows_of_whole_dialogues_have_no_pair_and_winners_follow_from_both_order
 def test_card_and_croissant_name_the_configs(world: World) -> None:
     card = (world.judged / "README.md").read_text()
     manifest = manifest_of(world.judged)
-    for config in OPTIONAL:
+    for config in SAID:
         assert f"- config_name: {config}\n" in card
         assert f"| `{config}` | " in card and " | ".join(str(count) for count in manifest["counts"][config].values()) in card
     assert "| `consistent` | true or false |" in card and card.count("--annotations ANNOTATIONS") == 4
     croissant = mlcroissant.Dataset(jsonld=str(world.judged / "croissant.json"))
     names = {one.id for one in croissant.metadata.record_sets}
-    assert {f"{config}_{split}" for config in OPTIONAL for split in SPLITS} <= names
+    assert {f"{config}_{split}" for config in SAID for split in SPLITS} <= names
     found = next(iter(croissant.records("comparisons_test")))
     assert found["comparisons_test/pair_id"].decode() in {row["pair_id"] for row in rows(world.judged, "comparisons")}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.tabular import WHOLE, table_batches
-from empathy_eval.design.dataset import OPTIONAL, files_of, parts_of
+from empathy_eval.design.dataset import JUDGED, files_of, parts_of
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
 from empathy_eval.raters.judges.folder import Folder
@@ -38,7 +38,7 @@ def released_annotations(release_dir: Path, manifest: Mapping[str, Any]) -> tupl
     cases: dict[tuple[str, ...], dict[Place, Rows]] = {tuple(one[name] for name in BY): {} for one in told}
     criteria = {tuple(one[name] for name in BY): {criterion["name"] for criterion in one["says"]["criteria"]} for one in told}
     taxonomy = load_taxonomy()
-    for config in OPTIONAL if told else ():
+    for config in JUDGED if told else ():
         for path in files_of(release_dir, config):
             for row in _rows(path, config) if path.is_file() else ():
                 by = tuple(row[name] for name in BY)
@@ -50,7 +50,7 @@ def released_annotations(release_dir: Path, manifest: Mapping[str, Any]) -> tupl
 def _rows(path: Path, config: str) -> Iterator[dict[str, Any]]:
     """The rows of a file, of the types of the contract and with everything that a row must have."""
     for batch in table_batches(path, [*BY, *WANTED[config]]):
-        if any(batch.schema.field(name).type != OPTIONAL[config].field(name).type for name in (*BY, *WANTED[config])):
+        if any(batch.schema.field(name).type != JUDGED[config].field(name).type for name in (*BY, *WANTED[config])):
             raise input_error(path, "does not hold what the data contract says", WHOLE)
         for row in batch.to_pylist():
             if any(value is None and not (config == "annotations" and name in OF_TURNS) for name, value in row.items()):
