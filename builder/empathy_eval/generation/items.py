@@ -14,7 +14,7 @@ from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks.own import Check
-from empathy_eval.generation.crosser import Crosser
+from empathy_eval.generation.crossed_by_models import Crosser
 from empathy_eval.generation.outcomes import ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter
 from empathy_eval.generation.self_chat import generate

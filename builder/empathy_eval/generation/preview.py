@@ -22,7 +22,7 @@ from empathy_eval.design.phases import crossable
 from empathy_eval.design.planning import Plan, PlannedTurn, plans
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation import crosser, rewriting, self_chat
+from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.outcomes import Dialogue, Turn
 from empathy_eval.generation.stand_ins import stand_in
 
@@ -134,13 +134,13 @@ class Items:
         """The requests of the crossed items of an item. What is to be checked is known once it is written: else the reply stands in."""
         # A dialogue that stands in has places of its own.
         at = plan if dialogue.source == "model" else replace(plan, turns=turns, crossed=tuple(crossable([one.role for one in turns])))
-        for scene in crosser.places(dialogue, at, self.recipe)[0]:
-            asked = self._request(CROSSED, crosser.messages(self.recipe, scene), scene.about(CROSSED))
+        for scene in crossed_by_models.places(dialogue, at, self.recipe)[0]:
+            asked = self._request(CROSSED, crossed_by_models.messages(self.recipe, scene), scene.about(CROSSED))
             yield asked
             if (said := self._answer(asked, CROSSED.answer)) is None:
                 self.unwritten.add(plan.dialogue_id)
                 said = {"twin": scene.context[-1].text, "reply": scene.reference.text}
-            for trial in crosser.trials(scene, said["twin"].strip(), said["reply"].strip()):
+            for trial in crossed_by_models.trials(scene, said["twin"].strip(), said["reply"].strip()):
                 yield self._request(CROSSED_CHECK, trial.messages(self.recipe), scene.about(CROSSED_CHECK))
 
     def dialogue(self, plan: Plan) -> Dialogue | None:

@@ -25,7 +25,7 @@ from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import KINDS, SCORE, SELF_CHAT
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation.crosser import Crosser
+from empathy_eval.generation.crossed_by_models import Crosser
 from empathy_eval.generation.items import Workshop
 from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Outcome
 from empathy_eval.generation.rewriting import Rewriter

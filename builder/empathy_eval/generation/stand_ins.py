@@ -8,7 +8,7 @@ from empathy_eval.design.kinds import rewritings
 from empathy_eval.design.phases import crossable
 from empathy_eval.design.planning import Plan, PlannedTurn, ends, seed_plan, some_plans
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation import crosser, rewriting, self_chat
+from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.outcomes import Dialogue, Scene, Turn
 
 # Words of a turn of which nothing is planned: the paper's turns have 28.7.
@@ -52,6 +52,6 @@ def try_templates(recipe: Recipe) -> None:
 def _try_crossed(recipe: Recipe, found: Sequence[Scene]) -> None:
     """Renders the requests of crossed items, if a build asks for some."""
     for scene in ends(found) if recipe.config.crossed else ():
-        crosser.messages(recipe, scene)
-        for trial in crosser.trials(scene, "what the seeker says", "what the helper says"):
+        crossed_by_models.messages(recipe, scene)
+        for trial in crossed_by_models.trials(scene, "what the seeker says", "what the helper says"):
             trial.messages(recipe)

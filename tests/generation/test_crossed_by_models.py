@@ -28,7 +28,7 @@ from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.build_folder import read_build
 from empathy_eval.generation.by_batch import build_by_batch
 from empathy_eval.generation.checks.own import Check
-from empathy_eval.generation.crosser import examples, places, trials
+from empathy_eval.generation.crossed_by_models import examples, places, trials
 from empathy_eval.generation.outcomes import Crossed, Dialogue, Outcome, Scene, Turn
 from empathy_eval.generation.preview import preview
 from empathy_eval.generation.rewriting import scenes

@@ -14,7 +14,7 @@ from empathy_eval.design.planning import Plan
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks.crossed import Bounds, Twins, wrong_with
-from empathy_eval.generation.crossing import Curator, after, twin_of
+from empathy_eval.generation.curated_crossed import Curator, after, twin_of
 from empathy_eval.generation.outcomes import Crossed, Dialogue, Scene, Turn
 from empathy_eval.generation.rewriting import scenes
 
