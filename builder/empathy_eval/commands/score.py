@@ -92,21 +92,27 @@ def score(
         InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file of texts, scores or ratings is faulty,
             or an ensemble cannot be fitted.
     """
-    from empathy_eval.evaluation.attack_registry import find_attacks
-    from empathy_eval.evaluation.fairness import Fairness
-
     asked = {
         "split": split, "strict": strict, "judges": judges, "annotations": annotations, "lower_is_better": lower_is_better,
         "items": Path(items) if items else None, "shortcuts": shortcuts, "ratings": Path(ratings) if ratings else None,
-        "ensembles": ensembles,
-        "attacks": None if attacks is None else partial(find_attacks, list(attacks), rules=Path(rules) if rules else None),
-        "fairness": partial(Fairness, rules=Path(rules) if rules else None) if fairness else None,
+        "ensembles": ensembles, **_trials(attacks, fairness, Path(rules) if rules else None),
     }  # fmt: skip
     if not (metrics or scores or judges or annotations or (ratings and shortcuts)):
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
     _refuse_unfit(_of_own(release), asked)
     with scoring_with(cache, engine, ray_address, progress) as scoring:
         return _found(release, metrics, [Path(one) for one in scores], scoring, asked)
+
+
+def _trials(attacks: Sequence[Any] | None, fairness: bool, rules: Path | None) -> dict[str, Any]:
+    """What gives the attacks and the tables of fairness, where they are asked for."""
+    from empathy_eval.evaluation.attack_registry import find_attacks
+    from empathy_eval.evaluation.fairness import Fairness
+
+    return {
+        "attacks": None if attacks is None else partial(find_attacks, list(attacks), rules=rules),
+        "fairness": partial(Fairness, rules=rules) if fairness else None,
+    }
 
 
 def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Any:
@@ -133,7 +139,7 @@ def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
     """Refuses what belongs to the stand of a release where something else is asked for, and splits that there are not."""
     from empathy_eval.design.dataset import SPLITS
 
-    unfit = [name for name in STAND if asked[name] and (own or (asked["ratings"] and name == "strict"))]
+    unfit = [name for name in STAND if asked[name] and (own or (asked["ratings"] and name in NOT_BESIDE_PEOPLE))]
     if unfit:
         what = f"{' and '.join(unfit)} cannot be had {'of texts of your own' if own else 'beside people'}"
         raise input_error("score", what, f"leave {'them' if len(unfit) > 1 else 'it'} out")
