@@ -73,20 +73,18 @@ def score(
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
     ``bertscore:layer=5``, or an object; a file of scores is CSV, TSV or JSONL with ``pair_id``, ``variant``, ``score``, or a column a
-    variant; one with ``crossed_id``, ``context``, ``reply`` (1 or 2 each), ``score`` is of crossed items.
-    A judge is named as ``teacher/rubric``, or ``teacher/rubric:criterion`` for one row of it, and is found in the folders of
-    ``annotate`` that ``annotations`` names (then no name means all), or in the release; nothing is asked. With ``strict`` a pair that a
-    file or a judge leaves out is wrong in its accuracy. ``items`` is a file, parquet or CSV, for the scores of every text and the verdicts
-    of every pair. ``shortcuts`` asks for the shortcut audit, without an embedding, ``fairness`` for every scorer by group of scenarios, and
-    metrics where names are others. ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere).
-    ``attacks`` are names, ``module:name`` or objects with which a sample of the replies is attacked, none of them (an empty list) all that
+    variant; one with ``crossed_id``, ``context``, ``reply`` (1 or 2 each), ``score`` is of crossed items. A judge is named as
+    ``teacher/rubric``, or ``teacher/rubric:criterion`` for one row of it, and is found in the folders of ``annotate`` that ``annotations``
+    names (then no name means all), or in the release; nothing is asked. With ``strict`` a pair that a file or a judge leaves out is wrong
+    in its accuracy. ``items`` is a file, parquet or CSV, for the scores of every text and the verdicts of every pair. ``shortcuts`` asks
+    for the shortcut audit, without an embedding, ``fairness`` for every scorer by group of scenarios, and metrics where names are others.
+    ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere). ``attacks`` are names, ``module:name`` or objects with which a sample of the replies is attacked, none of them (an empty list) all that
     are built in; their fixed texts are English, or those of the folder ``rules``.
 
     What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
     are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or what ``review import`` wrote.
-    ``ensembles`` are rows made of others, ``huffman:name,name`` or ``mean:name,name``, fitted to the ratings of the validation split; then
-    all is measured on the test split.
+    ``ensembles`` are rows of others, ``huffman:name,name`` or ``mean:name,name``, fitted to the ratings of validation, measured on test.
 
     Raises:
         InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file of texts, scores or ratings is faulty,
@@ -95,7 +93,7 @@ def score(
     asked = {
         "split": split, "strict": strict, "judges": judges, "annotations": annotations, "lower_is_better": lower_is_better,
         "items": Path(items) if items else None, "shortcuts": shortcuts, "ratings": Path(ratings) if ratings else None,
-        "ensembles": ensembles, **_trials(attacks, fairness, Path(rules) if rules else None),
+        "ensembles": ensembles, **_trials(attacks, fairness, rules),
     }  # fmt: skip
     if not (metrics or scores or judges or annotations or (ratings and shortcuts)):
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
@@ -104,11 +102,12 @@ def score(
         return _found(release, metrics, [Path(one) for one in scores], scoring, asked)
 
 
-def _trials(attacks: Sequence[Any] | None, fairness: bool, rules: Path | None) -> dict[str, Any]:
+def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | None) -> dict[str, Any]:
     """What gives the attacks and the tables of fairness, where they are asked for."""
     from empathy_eval.evaluation.attack_registry import find_attacks
     from empathy_eval.evaluation.fairness import Fairness
 
+    rules = Path(folder) if folder else None
     return {
         "attacks": None if attacks is None else partial(find_attacks, list(attacks), rules=rules),
         "fairness": partial(Fairness, rules=rules) if fairness else None,
