@@ -78,8 +78,9 @@ def score(
     names (then no name means all), or in the release; nothing is asked. With ``strict`` a pair that a file or a judge leaves out is wrong
     in its accuracy. ``items`` is a file, parquet or CSV, for the scores of every text and the verdicts of every pair. ``shortcuts`` asks
     for the shortcut audit, without an embedding, ``fairness`` for every scorer by group of scenarios, and metrics where names are others.
-    ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere). ``attacks`` are names, ``module:name`` or objects with which a sample of the replies is attacked, none of them (an empty list) all that
-    are built in; their fixed texts are English, or those of the folder ``rules``.
+    ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere). ``attacks`` are names, ``module:name`` or
+    objects with which a sample of the replies is attacked, none of them (an empty list) all that are built in; their fixed texts are
+    English, or those of the folder ``rules``.
 
     What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
@@ -87,8 +88,7 @@ def score(
     ``ensembles`` are rows of others, ``huffman:name,name`` or ``mean:name,name``, fitted to the ratings of validation, measured on test.
 
     Raises:
-        InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file of texts, scores or ratings is faulty,
-            or an ensemble cannot be fitted.
+        InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
     """
     asked = {
         "split": split, "strict": strict, "judges": judges, "annotations": annotations, "lower_is_better": lower_is_better,
