@@ -36,10 +36,9 @@ def score(
 
     Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
     file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
-    the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding; so is what is
-    told of crossed items, of which a file of scores may be too.
-    ``attacks`` gives those for ``language``, that of the texts, as :func:`~empathy_eval.evaluation.attack_registry.find_attacks` does;
-    ``fairness`` what asks a stand of it, such as :class:`~empathy_eval.evaluation.fairness.Fairness`.
+    the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding, as is what is told
+    of crossed items; a file of scores may be of these. ``attacks`` gives those for a ``language``, ``fairness`` what asks a stand of it,
+    such as :class:`~empathy_eval.evaluation.fairness.Fairness`.
 
     Raises:
         InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
