@@ -4,7 +4,8 @@ function showItem(item) {
   const { screen, at } = place;
   const name = { training: "Practice", test: "Test", item: KINDS[item.kind] }[screen];
   const hint = { training: "Rate it, then compare with our ratings.", test: "Our ratings come at the end.", item: item.scenario }[screen];
-  const part = stamp(item.kind, { title: `${name} ${at + 1} of ${steps[screen].length}`, situation: item.situation, hint });
+  const told = "situation" in item ? { situation: item.situation } : {};
+  const part = stamp(item.kind, { title: `${name} ${at + 1} of ${steps[screen].length}`, hint, ...told });
   slot(part, "flag").hidden = !item.flags?.includes("crisis");
   const turns = item.kind === "dialogue" ? item.turns : item.context;
   slot(part, "turns").append(...turns.map((turn, turnAt) => turnPart(turn, turnAt, item)));

@@ -34,6 +34,7 @@ class Notes:
     """Asks nobody, and notes (kind, messages) of what would be asked."""
 
     asked: list[Asked] = field(default_factory=list)
+    samples: int = 1
 
     async def ask(self, about: Any, messages: list[Message], *_: Any) -> Any:
         self.asked.append((about.kind, messages))

@@ -115,7 +115,7 @@ def test_a_release_of_before_is_still_read_by_all_but_verify(light: Path, tmp_pa
 
 
 def test_where_there_is_one_dialogue_no_difficulty_is_known(world: Path, tmp_path: Path) -> None:
-    for path in world.glob("*.yaml"):
+    for path in world.rglob("*.yaml"):
         if path.name[:3] in ("003", "007"):
             path.unlink()
     config = load_configuration(demo_file(tmp_path, report={"metrics": ["length"], "bootstrap": 10}))

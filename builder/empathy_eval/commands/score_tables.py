@@ -72,7 +72,8 @@ def _crossed(crossed: Crossed | None) -> Iterator[str]:
     """What metrics and shortcuts make of crossed items."""
     if crossed is None:
         return
-    rows, wide = (*crossed.metrics, *crossed.shortcuts), max(24, *(len(one.metric) + 1 for one in (*crossed.metrics, *crossed.shortcuts)))
+    rows = (*crossed.metrics, *crossed.shortcuts)
+    wide = max([24, *(len(one.metric) + 1 for one in rows)])
     titles = "".join(f"{name:>9}  {'95 % interval':<18}" for name in ("fitting", "both", "own"))
     yield f"{'crossed items':<{wide}}{'items':>6}{titles}".rstrip()
     for row in rows:

@@ -43,13 +43,18 @@ def assign(units: Sequence[Unit], design: Design) -> Seen:
 
 
 def _enough(units: Iterable[Unit], design: Design) -> None:
-    """Counts the raters of what nobody may see together: the texts of a turn, and its dialogue."""
-    reviewed = {unit.dialogue for unit in units if unit.kind == "dialogue"}
-    needed = max(
-        ((len(unit.cells) + (unit.kind != "dialogue" and unit.dialogue in reviewed)) * design.per_item for unit in units), default=0
-    )
+    """Counts the raters of what nobody may see together: the texts of a turn, its dialogue, the contexts of a crossed item of that."""
+    together: dict[str, dict[str, int]] = defaultdict(dict)
+    for unit in units:
+        kinds = together[unit.dialogue]
+        kinds[unit.kind] = max(kinds.get(unit.kind, 0), len(unit.cells))
+    needed = max((sum(kinds.values()) for kinds in together.values()), default=0) * design.per_item
     if design.raters >= needed:
         return
+    if design.crossed:
+        what = "a dialogue has the two contexts of a crossed item, and what else is judged of it"
+        fix = f"give --raters {needed} or more, or ask for crossed items in a review of their own (--pairs 0 --dialogues 0)"
+        raise input_error("--raters", f"{design.raters} are too few: {what}, each by {design.per_item}, and nobody sees two of these", fix)
     texts = max(len(unit.cells) for unit in units)
     each = f"each is rated by {design.per_item}, and nobody sees two"
     if design.raters < texts * design.per_item:
@@ -65,20 +70,20 @@ class _Shares:
 
     def __init__(self, raters: Iterable[str]) -> None:
         self.units: dict[str, dict[str, Unit]] = {rater: {} for rater in raters}
-        self._kinds = defaultdict[tuple[str, str], Counter[bool]](Counter)
+        self._kinds = defaultdict[tuple[str, str], Counter[str]](Counter)
 
     def may_see(self, rater: str, unit: Unit) -> bool:
-        """Not twice; and not a dialogue beside replies of it."""
+        """Not twice; and not a dialogue, replies of it, or a crossed item of it beside one another."""
         kinds = self._kinds[rater, unit.dialogue]
-        return unit.name not in self.units[rater] and not kinds[not unit.whole]
+        return unit.name not in self.units[rater] and not any(count for kind, count in kinds.items() if kind != unit.kind)
 
     def give(self, rater: str, unit: Unit) -> None:
         self.units[rater][unit.name] = unit
-        self._kinds[rater, unit.dialogue][unit.whole] += 1
+        self._kinds[rater, unit.dialogue][unit.kind] += 1
 
     def take(self, rater: str, unit: Unit) -> None:
         del self.units[rater][unit.name]
-        self._kinds[rater, unit.dialogue][unit.whole] -= 1
+        self._kinds[rater, unit.dialogue][unit.kind] -= 1
 
     def even_out(self) -> None:
         """Moves units from raters with more to raters with less, over others if need be, for as long as that makes loads more even."""
@@ -106,16 +111,16 @@ def _shared(units: Sequence[Unit], design: Design) -> _Shares:
     """Every unit with its raters: those with the least to do among those who may see it, then evened out.
 
     Units come in a seeded order, as neighbours in the release must not meet the same raters; but whole dialogues first, those with many
-    replies before others, and last the replies of dialogues that nobody reviews, which go to anybody.
+    replies before others, then crossed items, and last the replies of dialogues that nobody reviews, which go to anybody.
     """
     replies = Counter[str]()
     for unit in units:
         replies[unit.dialogue] += 0 if unit.kind == "dialogue" else len(unit.cells)
     reviewed = {unit.dialogue for unit in units if unit.kind == "dialogue"}
 
-    def turn(unit: Unit) -> tuple[bool, int, float]:
+    def turn(unit: Unit) -> tuple[int, int, float]:
         lot = derived_random(design.seed, "assign", unit.name).random()
-        return unit.kind != "dialogue", -replies[unit.dialogue] if unit.dialogue in reviewed else 0, lot
+        return ("dialogue", "crossed", "variant").index(unit.kind), -replies[unit.dialogue] if unit.dialogue in reviewed else 0, lot
 
     shares, barred = _Shares(raters_of(design.raters)), Counter[str]()
     for unit in sorted(units, key=turn):

@@ -62,24 +62,31 @@ def crossed_reading(record: dict[str, Any], resamples: int, seed: int) -> dict[s
     are by drawing dialogues.
     """
     judged = [one for one in record["judgements"] if one["kind"] == "crossed"]
-    choices: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
-    for one in judged:
-        choices[one["crossed_id"]][one["context"]].append(int(one["decision"] == one["fits"]))
     if not judged:
         return None
-    dialogue = {name: name.rpartition("-x")[0] for name in choices}
-    right = [(dialogue[name], vote) for name, contexts in choices.items() for votes in contexts.values() for vote in votes]
+    # What goes by one id may be another text in another review.
+    choices: dict[tuple[str, str], dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))
+    for one in judged:
+        choices[one["review"], one["crossed_id"]][one["context"]].append(int(one["decision"] == one["fits"]))
+    of = {item: item[1].rpartition("-")[0] for item in choices}
+    right = [(of[item], vote) for item, contexts in choices.items() for votes in contexts.values() for vote in votes]
     both = [
-        (dialogue[name], int(all(2 * sum(votes) > len(votes) for votes in contexts.values())))
-        for name, contexts in choices.items()
+        (of[item], int(all(2 * sum(votes) > len(votes) for votes in contexts.values())))
+        for item, contexts in choices.items()
         if len(contexts) == 2
     ]
+
+    def share(found: list[tuple[str, int]], name: str, counted: str) -> dict[str, Any]:
+        mean = _mean(found, resamples, (seed, "crossed", name))
+        return {**{part: mean[part] for part in ("mean", "low", "high")}, counted: mean["ratings"]}
+
     how = {"interval": "percentile", "level": LEVEL, "resamples": resamples, "seed": seed, "unit": "dialogue", "numpy": np.__version__}
     return {
         "items": len(choices),
+        "dialogues": len(set(of.values())),
         "raters": len({(one["review"], one["rater"]) for one in judged}),
-        "fitting": _mean(right, resamples, (seed, "crossed", "fitting")),
-        "both_right": _mean(both, resamples, (seed, "crossed", "both")) if both else None,
+        "fitting": share(right, "fitting", "choices"),
+        "both_right": share(both, "both", "items") if both else None,
         "signature": signature_line(right="fits", both="majority-of-each-context", **how),
     }
 

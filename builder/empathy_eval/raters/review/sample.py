@@ -12,7 +12,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import files_of, parts_of
+from empathy_eval.design.dataset import files_of
 from empathy_eval.design.quotas import apportion
 from empathy_eval.design.word_list import NOT_CHOSEN
 
@@ -71,9 +71,7 @@ class Unit:
     @property
     def dialogue(self) -> str:
         """The dialogue that it is, or that it is of."""
-        if self.kind == "crossed":
-            return self.name.rpartition("-x")[0]
-        return self.name if self.whole else parts_of(self.name)[0]
+        return self.name if self.whole else self.name.rpartition("-")[0]
 
     @property
     def whole(self) -> bool:
@@ -141,7 +139,9 @@ def _crossed(release_dir: Path, design: Design, notes: list[str]) -> Iterator[Un
     """Crossed items, each with its two contexts."""
     if not all(path.is_file() for path in files_of(release_dir, "crossed")):
         raise input_error(release_dir, "holds no crossed items", "leave --crossed out, or name a release that has them")
-    entries = list(_entries(release_dir, "crossed"))
+    entries = _one_a_dialogue(whole := list(_entries(release_dir, "crossed")), set(), design.seed)
+    if len(entries) < min(design.crossed, len(whole)):
+        notes.append("of the crossed items of a dialogue one is taken: another would show what is said in its other context")
     drawn = _drawn(entries, design.crossed, design.seed, "crossed", notes)
     yield from (Unit(entry.name, "crossed", tuple(map(Cell, CONTEXTS))) for entry in entries if entry.name in drawn)
 
@@ -160,7 +160,7 @@ def _entries(release_dir: Path, config: str) -> Iterator[_Entry]:
 
 
 def _one_a_dialogue(entries: list[_Entry], of_the_cells: set[str], seed: int) -> list[_Entry]:
-    """A turn of each dialogue, by rank and then by lot: the dialogue before a later turn would show the reference of an earlier one.
+    """A turn or crossed item of each dialogue, by rank and then by lot: a later one would show the reference, or the context, of another.
 
     They come in that order, so that equal remainders of scenarios go by lot too.
     """
@@ -168,7 +168,7 @@ def _one_a_dialogue(entries: list[_Entry], of_the_cells: set[str], seed: int) ->
     ranked.sort(key=lambda entry: (entry.rank, derived_random(seed, "turn", entry.name).random(), entry.name))
     chosen: dict[str, _Entry] = {}
     for entry in ranked:
-        chosen.setdefault(parts_of(entry.name)[0], entry)
+        chosen.setdefault(entry.name.rpartition("-")[0], entry)
     return list(chosen.values())
 
 

@@ -105,7 +105,7 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
             crossed = [rows[name] for name in chosen_names]
             about = _texts(release_dir, {Unit(row["dialogue_id"], "dialogue") for row in crossed}) if crossed else {}
             for row in crossed:
-                row |= {name: about[row["dialogue_id"]][name] for name in ("scenario", "description", "flags")}
+                row |= {name: about[row["dialogue_id"]][name] for name in ("scenario", "flags")}
     if rejected:
         for batch in table_batches(release_dir / CANDIDATES, ["pair_id", "variant", "attempt", "text"]):
             for row in batch.to_pylist():
@@ -118,13 +118,13 @@ def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: i
     """The order a rater sees: replies before whole dialogues, flagged dialogues first, else a seeded order of the rater's own.
 
     Replies of one dialogue come by turn: a later one shows the references of the earlier ones, beside which an edited copy would be seen
-    for what it is, and so may a crossed item. Whole dialogues are not those of the replies, and come last.
+    for what it is. Whole dialogues are not those of the replies, and come last.
     """
     shuffled = sorted(seen, key=lambda one: derived_random(seed, "order", rater, one[0].name).random())
     group = {unit.name: (unit.whole, texts[unit.name]["dialogue_id"]) for unit, _ in seen}
     flagged = {group[unit.name] for unit, _ in seen if texts[unit.name]["flags"]}
     by_turn: dict[tuple[bool, str], list[tuple[Unit, Cell]]] = defaultdict(list)
-    for one in sorted(seen, key=lambda one: (-texts[one[0].name].get("turn", 0), one[0].kind == "variant")):
+    for one in sorted(seen, key=lambda one: -texts[one[0].name].get("turn", 0)):
         by_turn[group[one[0].name]].append(one)
     shuffled.sort(key=lambda one: (one[0].whole, group[one[0].name] not in flagged))
     return [by_turn[group[unit.name]].pop() for unit, _ in shuffled]
@@ -144,11 +144,12 @@ def both_replies(item: Mapping[str, Any]) -> str:
 
 def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> Item:
     """An item of a sheet: nothing in it tells which cell it is."""
-    about = {"item": code, "kind": unit.kind, "scenario": row["scenario"], "situation": row["description"], "flags": row["flags"]}
+    about = {"item": code, "kind": unit.kind, "scenario": row["scenario"], "flags": row["flags"]}
+    if unit.kind == "crossed":  # what is said of the dialogue is true of one of the contexts alone
+        return {**about, **{name: row[name] for name in ("context", "reply_a", "reply_b")}}
+    about["situation"] = row["description"]
     if unit.kind == "variant":
         return {**about, "context": row["context"], "text": row[cell.name]}
-    if unit.kind == "crossed":
-        return {**about, **{name: row[name] for name in ("context", "reply_a", "reply_b")}}
     turns = [{"role": turn["role"], "text": turn["text"], "strategy": turn.get("planted", turn["strategy"])} for turn in row["turns"]]
     return {**about, "turns": turns}
 

@@ -56,8 +56,8 @@ def tie(row: Row) -> str:
 
 def _untied_rows(sheet: dict[str, Any]) -> Iterator[Row]:
     for item in sheet["items"]:
-        about = dict.fromkeys(COLUMNS, "") | {name: item[name] for name in ("item", "kind", "scenario", "situation")}
-        about |= {WARNING: warning(item), "rater": sheet["rater"], "review": sheet["review"]}
+        about = dict.fromkeys(COLUMNS, "") | {name: item[name] for name in ("item", "kind", "scenario")}
+        about |= {"situation": item.get("situation", ""), WARNING: warning(item), "rater": sheet["rater"], "review": sheet["review"]}
         if item["kind"] == "variant":
             yield about | {"context": "\n\n".join(f"{one['role']}: {one['text']}" for one in item["context"]), "text": item["text"]}
             continue
