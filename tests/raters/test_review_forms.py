@@ -282,7 +282,7 @@ def test_libreoffice_opens_the_xlsx_with_the_same_texts_and_saves_it_so(tmp_path
 TAGS = {"View", "Header", "Text", "Paragraphs", "ParagraphLabels", "Label", "Rating", "TextArea", "Choices", "Choice"}
 
 
-@pytest.mark.parametrize("kind", ["variant", "dialogue"])
+@pytest.mark.parametrize("kind", ["variant", "dialogue", "crossed"])
 def test_label_studio_accepts_the_configuration_and_its_tags_are_on_the_list(kind: str) -> None:
     import xml.etree.ElementTree as ElementTree
 

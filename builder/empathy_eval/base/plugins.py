@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from inspect import signature
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import EmpathyEvalError, input_error
@@ -81,13 +83,29 @@ def _point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> Ent
 
 def _offered(group: str) -> Iterator[EntryPoint]:
     """The entry points of installed packages. What lies in the folder where the program runs is not installed: it may be a stranger's."""
+    here = {os.path.realpath(folder) for folder in ("", *BESIDE)}
+    folders = [folder for folder in sys.path if os.path.realpath(folder) not in here]
+    yield from _points_in(group, tuple((folder, _changed(folder)) for folder in folders))
+
+
+def _changed(folder: str) -> int:
+    """When what lies in a folder last came or went; 0 where there is none."""
+    try:
+        return Path(folder).stat().st_mtime_ns
+    except OSError:
+        return 0
+
+
+@lru_cache(maxsize=64)
+def _points_in(group: str, folders: tuple[tuple[str, int], ...]) -> tuple[EntryPoint, ...]:
+    """The entry points of the packages in those folders, as they were at those times: each name of a report asks, and reads them all."""
     from importlib.metadata import distributions
 
-    here = {os.path.realpath(folder) for folder in ("", *BESIDE)}
-    seen = set[str]()
-    for package in distributions(path=[folder for folder in sys.path if os.path.realpath(folder) not in here]):
+    found, seen = list[Any](), set[str]()
+    for package in distributions(path=[folder for folder, _ in folders]):
         points = [point for point in package.entry_points if point.group == group]
         # Of a package that lies on two places of the path the first one counts; what has lost its name is none.
         if points and package.name and package.name.lower() not in seen:
             seen.add(package.name.lower())
-            yield from points
+            found += points
+    return tuple(found)

@@ -21,6 +21,8 @@ ALPHA = 1
 LEAST_SPREAD = 0.01
 # Pairs counted at once: memory does not grow with their number.
 AT_ONCE = 512
+# Of so few pairs most hashed features are in no text, and those alone that are in some are reckoned with.
+FEW, MANY = 2000, 2**16
 
 
 @dataclass(frozen=True)
@@ -137,8 +139,40 @@ class Sides:
 
 
 @dataclass(frozen=True)
+class Occurring:
+    """Those features alone, by their places in rising order, that occur in some texts: all others count nothing and weigh nothing."""
+
+    features: Features
+    places: Counts
+
+    @classmethod
+    def of(cls, features: Features, sides: Sides) -> Occurring:
+        """Those of the texts of all pairs."""
+        bags = (bag for fold in range(sides.number) for _, *both in sides.parts(features, fold) for bag in both)
+        return cls(features, np.unique(np.concatenate([bag.places for bag in bags])))
+
+    @property
+    def signature(self) -> str:
+        """That of the features."""
+        return self.features.signature
+
+    @property
+    def size(self) -> int:
+        """How many occur."""
+        return len(self.places)
+
+    def bag(self, texts: Readings) -> Bag:
+        """What is counted in such texts."""
+        bag = self.features.bag(texts)
+        return bag._replace(places=np.searchsorted(self.places, bag.places))
+
+
+@dataclass(frozen=True)
 class Learned:
-    """What was learned: by pair the margin of the kind text, out of fold and in millionths; the sums of all pairs; and the form."""
+    """What was learned: by pair the margin of the kind text, out of fold and in millionths; the sums of all pairs; and the form.
+
+    Of few pairs the sums of hashed features are those of the features that occur.
+    """
 
     margins: Counts
     whole: Sums
@@ -165,12 +199,14 @@ class Learner:
     def learn(self, sides: Sides) -> Learned:
         """Scores each pair by weights of the other folds alone."""
         paired = any(FORMS[name].paired for name in self.forms)
-        own = [Sums.of(sides.parts(self.features, fold), self.features.size, paired=paired) for fold in range(sides.number)]
+        sparse = self.features.size > MANY and 0 < len(sides.folds) <= FEW
+        features = Occurring.of(self.features, sides) if sparse else self.features
+        own = [Sums.of(sides.parts(features, fold), features.size, paired=paired) for fold in range(sides.number)]
         whole = reduce(add, own)
         margins = {name: np.zeros(len(sides.folds), dtype=np.int64) for name in self.forms}
         for fold, sums in enumerate(own):
             weights = {name: FORMS[name].weights(whole - sums) for name in self.forms}
-            for rows, kind, cold in sides.parts(self.features, fold):
+            for rows, kind, cold in sides.parts(features, fold):
                 for name, one in weights.items():
                     margins[name][rows] = kind.scores(one, len(rows)) - cold.scores(one, len(rows))
         return max((Learned(margins[name], whole, name) for name in self.forms), key=lambda one: float(one.won.sum()))
