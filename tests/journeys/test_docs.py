@@ -176,6 +176,17 @@ def test_the_commands_of_score_run_as_written(released: tuple[Path, Released], t
     assert "shared words, pairs, " in said and "judge, pairs, " in said
 
 
+def test_scores_under_attack_and_of_crossed_items_are_as_written(light: Path, tmp_path: Path) -> None:
+    shutil.copytree(light, tmp_path / "build" / "demo" / "release")
+    rows = [row for path in (light / "data" / "crossed").iterdir() for row in pq.read_table(path).to_pylist()]
+    (tmp_path / "crossed.csv").write_text(blocks("crossed_scores.md", "csv")[0].replace("017-seed-x1", rows[0]["crossed_id"]))
+    # Each command takes a start of the program and its audit: a page of them is made of some.
+    attacked, *_ = commands("attacks.md").replace("--attacks", "--no-shortcuts --attacks").splitlines()
+    *_, crossed = commands("crossed_scores.md").strip().splitlines()
+    assert "under attack: " in ran(attacked, tmp_path) and "crossed  " in ran(f"{crossed} --no-shortcuts", tmp_path)
+    ran(f"{sys.executable} -c '{blocks('crossed.md', 'python')[0]}'", tmp_path)
+
+
 def test_ones_own_texts_are_scored_and_put_beside_people_as_written(tmp_path: Path) -> None:
     _, own, people, ensembles = blocks("metrics.md", "sh")
     (tmp_path / "replies.jsonl").write_text(blocks("metrics.md", "jsonl")[0])
