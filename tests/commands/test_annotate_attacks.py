@@ -143,6 +143,19 @@ def test_by_hand_the_attacked_texts_come_once_the_others_are_answered(door: Door
     assert "doubled" in door.out and len(ids[1]) == 2 and not set(ids[0]) & set(ids[1])
 
 
+def test_by_batch_the_same_command_goes_on_from_one_batch_to_the_other_and_ends_as_live(door: Door) -> None:
+    asked = ("--attacks", "doubled", "--attacked-turns", 1)
+    for _ in range(6):
+        assert door.annotate("teacher", "a", *asked, "--batch", "--no-wait", turns=2) == 0, door.err
+        if "batches are under way" not in door.out:
+            break
+        # In between they are no other job's, and nobody loses them.
+        assert door.annotate("teacher", "a", *asked, turns=2) == 2 and "--batch" in door.err
+    assert "under attack: 2 replies of 1 pairs" in door.out and len(door.server.batches) == 2 and not door.server.received
+    assert door.annotate("teacher", "live", *asked, turns=2) == 0
+    assert door.bytes("a") == door.bytes("live") and door.bytes("a/attacks") == door.bytes("live/attacks")
+
+
 @pytest.mark.parametrize(
     ("rubric", "more", "words"),
     [

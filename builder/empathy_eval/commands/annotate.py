@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,8 +62,8 @@ def annotate(
     job = _job(release, rubric, model, base_url, turns, variants, samples, templates)
     _refuse(how, job)
     under = None if attacks is None else Under.of(release, job, Path(out), attacks, attacked_turns, rules)
-    handed = do(job, Path(out), how)
-    return under.then(handed, how) if under else handed
+    first = partial(do, job, Path(out), how)
+    return under.then(first, how) if under else first()
 
 
 def _refuse(ways: Ways, job: Annotations) -> None:
@@ -178,8 +179,8 @@ def run(options: argparse.Namespace) -> int:
 
     def work(ways: Ways) -> Handed:
         _refuse(ways, job)
-        handed = do(job, options.out, ways)
-        return under.then(handed, ways) if under else handed
+        first = partial(do, job, options.out, ways)
+        return under.then(first, ways) if under else first()
 
     def worth() -> Said | Unsaid:
         if built:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -71,17 +71,43 @@ class Under:
             return None
         return cls.of(options.release, job, options.out, options.attacks, options.attacked_turns, options.rules)
 
-    def then(self, handed: Handed, ways: Ways) -> Handed:
-        """What comes of both jobs, the second once the first is done; its figures are kept in its folder, where both are done whole."""
-        from empathy_eval.generation.build_folder import LEDGER
-        from empathy_eval.raters.judges.folder import ATTACKS
+    def then(self, first: Callable[[], Handed], ways: Ways) -> Handed:
+        """What comes of both jobs, the second once the first is done; its figures are kept in its folder, where both are done whole.
 
+        ``first`` does the first one. Batches of the second that are under way are taken in before: no other job may open their ledger.
+        """
+        begun = self._done(ways) if ways.batch and self._under_way(ways) else None
+        if begun and begun.requests:
+            return begun
+        handed = first()
         if handed.requests:
             return handed
-        second = do(self.job, self.out / ATTACKS, replace(ways, ledger=ways.ledger or self.out / LEDGER))
+        second = begun or self._done(ways)
         if not (second.requests or ways.part):
             self.table()
         return second if second.requests or (second.summary and second.summary.missing) else handed
+
+    def _done(self, ways: Ways) -> Handed:
+        """What comes of the second job."""
+        from empathy_eval.raters.judges.folder import ATTACKS
+
+        return do(self.job, self.out / ATTACKS, replace(ways, ledger=self._ledger(ways)))
+
+    def _ledger(self, ways: Ways) -> Path:
+        """The ledger of both."""
+        from empathy_eval.generation.build_folder import LEDGER
+
+        return Path(ways.ledger or self.out / LEDGER)
+
+    def _under_way(self, ways: Ways) -> bool:
+        """Whether batches of the second job are under way."""
+        from empathy_eval.completions.ledger import Ledger
+        from empathy_eval.completions.pending import under_way
+
+        if not (path := self._ledger(ways)).is_file():
+            return False
+        with Ledger(path, create=False, write=False) as ledger:
+            return any(one.build == self.job.config.identity for one in under_way(ledger))
 
     def table(self) -> AttackTable:
         """The table of attacks, which is kept beside what was said of attacked texts."""
