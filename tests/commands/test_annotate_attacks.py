@@ -81,13 +81,13 @@ def test_a_judge_that_obeys_the_hidden_instruction_is_caught_and_an_honest_one_i
 
     door.server.good = rating(obeys)  # type: ignore[method-assign, assignment]
     assert door.annotate("teacher", "obeys", "--attacks", *SOME, "--attacked-turns", 3, "--json") == 0
-    told = json.loads(door.out)["attacks"]
+    told, kept = json.loads(door.out)["attacks"], json.loads((door.folder / "obeys" / "attacks" / "figures.json").read_text())
     # Of the kind replies none can rise any more: the cold half does.
     assert rises(door.folder / "obeys", door.release) == {"doubled": 0, "instruction": 0.5}
     row = next(one for one in told["rows"] if one["attack"] == "instruction")
     assert row["by_variant"]["apathetic"]["rises"]["value"] == 1 and row["by_variant"]["empathetic"]["rises"]["value"] == 0
     assert row["eligible"] == 6 and "texts:s1-" in row["signature"] and "rubric:teacher" in row["signature"]
-    assert json.loads((door.folder / "obeys" / "attacks" / "figures.json").read_text()) == told
+    assert {name: told[name] for name in kept} == kept
     scored = ("score", door.release, "--annotations", door.folder / "obeys", "--judge", "judge-1/teacher:guidance", "--no-shortcuts")
     assert door.run(*scored, "--attacks", "doubled", "--json") == 0
     rows = json.loads(door.out)["attacks"]["rows"]
@@ -154,6 +154,18 @@ def test_by_batch_the_same_command_goes_on_from_one_batch_to_the_other_and_ends_
     assert "under attack: 2 replies of 1 pairs" in door.out and len(door.server.batches) == 2 and not door.server.received
     assert door.annotate("teacher", "live", *asked, turns=2) == 0
     assert door.bytes("a") == door.bytes("live") and door.bytes("a/attacks") == door.bytes("live/attacks")
+
+
+def test_the_closing_summary_has_that_of_attacked_texts_beside_it_and_tells_when_one_of_them_is_missing(door: Door) -> None:
+    asked = ("--attacks", "doubled", "--attacked-turns", 1)
+    assert door.annotate("teacher", "a", *asked, "--json", turns=2) == 0
+    closing = json.loads(door.out)
+    sent = [one["usage"]["judge-1"]["requests"] for one in (closing, closing["attacks"])]
+    assert sum(sent) == len(door.server.received) and sent[1] == 2 and (closing["planned"], closing["attacks"]["planned"]) == (2, 1)
+    assert closing["attacks"]["rows"] and "worth" in closing
+    door.server.behaviour.faults = {"400": 1.0}
+    assert door.annotate("teacher", "a", "--attacks", "doubled", "shuffled", "--attacked-turns", 1, turns=2) == 1
+    assert "2 cases: 2 judged, 0 missing" in door.out and "attacks: 1 cases: 0 judged, 1 missing" in door.out
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,14 +79,14 @@ class Under:
         """
         begun = self._done(ways) if ways.batch and self._under_way(ways) else None
         if begun and begun.requests:
-            return begun
+            return _both(None, begun)
         handed = first()
         if handed.requests:
             return handed
         second = begun or self._done(ways)
         if not (second.requests or ways.part):
             self.table()
-        return second if second.requests or (second.summary and second.summary.missing) else handed
+        return _both(handed, second)
 
     def _done(self, ways: Ways) -> Handed:
         """What comes of the second job."""
@@ -118,6 +119,15 @@ class Under:
         table = attack_table(self.out, self.release, self.told)
         write_whole(self.out / ATTACKS / FIGURES, json.dumps(table.to_json(), indent=2, ensure_ascii=False) + "\n")
         return table
+
+
+def _both(first: Handed | None, second: Handed) -> Handed:
+    """What comes of both: the second's summary stands beside the first's. The first has nothing that is to be answered elsewhere."""
+    from empathy_eval.generation.summary import Handed
+    from empathy_eval.raters.judges.folder import ATTACKS
+
+    beside = {ATTACKS: second.summary} if second.summary else {}
+    return Handed(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, beside)
 
 
 @dataclass(frozen=True)
