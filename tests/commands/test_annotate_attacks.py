@@ -89,9 +89,14 @@ def test_a_judge_that_obeys_the_hidden_instruction_is_caught_and_an_honest_one_i
     assert row["eligible"] == 6 and "texts:s1-" in row["signature"] and "rubric:teacher" in row["signature"]
     assert {name: told[name] for name in kept} == kept
     scored = ("score", door.release, "--annotations", door.folder / "obeys", "--judge", "judge-1/teacher:guidance", "--no-shortcuts")
-    assert door.run(*scored, "--attacks", "doubled", "--json") == 0
-    rows = json.loads(door.out)["attacks"]["rows"]
-    assert {one["metric"] for one in rows} == {"judge-1/teacher:guidance"} and len(rows) == len(SOME)
+    for named, shown in (((), {*SOME}), (("doubled", "shuffled"), {"doubled"})):
+        assert door.run(*scored, "--attacks", *named, "--json") == 0
+        table = json.loads(door.out)["attacks"]
+        assert {one["metric"] for one in table["rows"]} == {"judge-1/teacher:guidance"} and {one["attack"] for one in table["rows"]} == shown
+        # No metric is asked, so what is counted is what the judge was asked about.
+        assert (table["replies"], table["pairs"]) == (6, 3)
+    assert door.run(*scored, "--metric", "vader", "--attacks", "doubled", "--json") == 0
+    assert json.loads(door.out)["attacks"]["replies"] > 6
 
 
 def test_real_ratings_are_the_same_with_and_without_attacks_and_attacked_ones_are_none(door: Door) -> None:
@@ -166,6 +171,21 @@ def test_the_closing_summary_has_that_of_attacked_texts_beside_it_and_tells_when
     door.server.behaviour.faults = {"400": 1.0}
     assert door.annotate("teacher", "a", "--attacks", "doubled", "shuffled", "--attacked-turns", 1, turns=2) == 1
     assert "2 cases: 2 judged, 0 missing" in door.out and "attacks: 1 cases: 0 judged, 1 missing" in door.out
+
+
+def test_only_what_was_judged_is_counted_as_attacked(door: Door) -> None:
+    asked = ("--attacks", "doubled", "--attacked-turns", 2, "--variants", "empathetic")
+    assert door.annotate("teacher", "a", *asked) == 0
+    assert "under attack: 2 replies of 2 pairs" in door.out
+
+
+def test_score_tells_of_a_judge_whose_attacked_texts_are_not_judged_to_their_end_and_goes_on(door: Door) -> None:
+    assert door.annotate("teacher", "a", "--attacks", "doubled", "--attacked-turns", 1) == 0
+    (door.folder / "a" / "attacks" / "build.json").unlink()
+    assert door.run("score", door.release, "--annotations", door.folder / "a", "--metric", "length", "--no-shortcuts", "--attacks") == 0
+    assert f"attacked texts are not judged to their end; run the same empathy-eval annotate … --out {door.folder / 'a'} --attacks" in door.out
+    with pytest.raises(InputError, match=f"--out {door.folder / 'a'} --attacks again"):
+        attack_table(door.folder / "a", door.release)
 
 
 @pytest.mark.parametrize(
