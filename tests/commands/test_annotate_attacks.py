@@ -89,10 +89,10 @@ def test_a_judge_that_obeys_the_hidden_instruction_is_caught_and_an_honest_one_i
     assert row["eligible"] == 6 and "texts:s1-" in row["signature"] and "rubric:teacher" in row["signature"]
     assert {name: told[name] for name in kept} == kept
     scored = ("score", door.release, "--annotations", door.folder / "obeys", "--judge", "judge-1/teacher:guidance", "--no-shortcuts")
-    for named, shown in (((), {*SOME}), (("doubled", "shuffled"), {"doubled"})):
-        assert door.run(*scored, "--attacks", *named, "--json") == 0
+    for some, shown in (((), {*SOME}), (("doubled", "shuffled"), {"doubled"})):
+        assert door.run(*scored, "--attacks", *some, "--json") == 0
         table = json.loads(door.out)["attacks"]
-        assert {one["metric"] for one in table["rows"]} == {"judge-1/teacher:guidance"} and {one["attack"] for one in table["rows"]} == shown
+        assert {(one["metric"], one["attack"]) for one in table["rows"]} == {("judge-1/teacher:guidance", one) for one in shown}
         # No metric is asked, so what is counted is what the judge was asked about.
         assert (table["replies"], table["pairs"]) == (6, 3)
     assert door.run(*scored, "--metric", "vader", "--attacks", "doubled", "--json") == 0
@@ -183,7 +183,7 @@ def test_score_tells_of_a_judge_whose_attacked_texts_are_not_judged_to_their_end
     assert door.annotate("teacher", "a", "--attacks", "doubled", "--attacked-turns", 1) == 0
     (door.folder / "a" / "attacks" / "build.json").unlink()
     assert door.run("score", door.release, "--annotations", door.folder / "a", "--metric", "length", "--no-shortcuts", "--attacks") == 0
-    assert f"attacked texts are not judged to their end; run the same empathy-eval annotate … --out {door.folder / 'a'} --attacks" in door.out
+    assert f"{door.folder / 'a'}: its attacked texts are not judged to their end; run the same empathy-eval annotate … " in door.out
     with pytest.raises(InputError, match=f"--out {door.folder / 'a'} --attacks again"):
         attack_table(door.folder / "a", door.release)
 
@@ -196,6 +196,7 @@ def test_score_tells_of_a_judge_whose_attacked_texts_are_not_judged_to_their_end
         ("teacher", ("--attacks", "doubled", "--attacked-turns", 0), "--attacked-turns"),
         ("teacher", ("--attacks", "doubled", "--variants", "reference"), "no turn has an apathetic"),
         ("teacher", ("--attacks", "names", "--rules", "/nowhere"), "is no folder"),
+        ("teacher", ("--rules", "/nowhere"), "no attacks are asked for"),
     ],
 )
 def test_what_cannot_be_attacked_is_refused_before_anything_is_asked(rubric: str, more: tuple[object, ...], words: str, door: Door) -> None:
@@ -212,7 +213,7 @@ def job_with_names(release: Path) -> Annotations:
 
 
 def test_names_are_exchanged_in_the_conversation_and_in_both_replies_for_the_same(light: Path) -> None:
-    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT,)))
+    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT,), 1))
     (case,) = under.cases
     cold, kind = (case.texts[named(THROUGHOUT, one)] for one in PAIR_VARIANTS)
     new = cold.partition(" ")[0]
@@ -222,5 +223,5 @@ def test_names_are_exchanged_in_the_conversation_and_in_both_replies_for_the_sam
 
 
 def test_in_a_language_without_names_that_is_told(light: Path, tmp_path: Path) -> None:
-    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT, "doubled"), rules=tmp_path))
+    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT, "doubled"), 1, tmp_path))
     assert len(under.cases[0].texts) == 2 and "there is no names.yaml" in told[0]

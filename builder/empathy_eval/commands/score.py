@@ -103,10 +103,13 @@ def score(
 
 
 def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | None) -> dict[str, Any]:
-    """What gives the attacks and the tables of fairness, where they are asked for."""
+    """What gives the attacks and the tables of fairness, where they are asked for; rules for neither are refused."""
     from empathy_eval.evaluation.attack_registry import find_attacks
     from empathy_eval.evaluation.fairness import Fairness
 
+    if folder and attacks is None and not fairness:
+        what = f'"{folder}" is for attacks and fairness, and neither is asked for'
+        raise input_error("score: rules", what, "add --attacks or --fairness, or leave the rules out")
     rules = Path(folder) if folder else None
     return {
         "attacks": None if attacks is None else partial(find_attacks, list(attacks), rules=rules),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from empathy_eval.raters.judges.annotating import Annotations
 
 FIGURES = "figures.json"
+# So many turns are attacked where nobody says otherwise: each is asked about some twenty times more.
 TURNS = 25
 MOST_TURNS = 1_000_000
 HELP = (
@@ -50,12 +51,18 @@ class Under:
     told: tuple[str, ...]
 
     @classmethod
-    def of(cls, release: str | Path, job: Annotations, out: Path, attacks: Sequence[Any], turns: int, rules: str | Path | None) -> Under:
-        """The job beside another one.
+    def of(
+        cls, release: str | Path, job: Annotations, out: Path, attacks: Sequence[Any] | None, turns: int, rules: str | Path | None
+    ) -> Under | None:  # fmt: skip
+        """The job beside another one; None where no attacks are asked for.
 
         Raises:
-            InputError: if there is nothing to attack, or an attack is unknown.
+            InputError: if there is nothing to attack, an attack is unknown, or there are rules for no attacks.
         """
+        if attacks is None:
+            if rules:
+                raise input_error("--rules", f'"{rules}" is for attacks, and no attacks are asked for', "add --attacks, or leave it out")
+            return None
         from empathy_eval.raters.judges.attacking import Wanted, attacking
         from empathy_eval.releases.fetch import release_folder
 
@@ -64,13 +71,6 @@ class Under:
         folder = release_folder(release)
         under, told = attacking(job, folder, Wanted(tuple(attacks), turns, Path(rules) if rules else None))
         return cls(under, folder, out, told)
-
-    @classmethod
-    def asked(cls, options: argparse.Namespace, job: Annotations) -> Under | None:
-        """The job that the command line asks for; None if it asks for none."""
-        if options.attacks is None:
-            return None
-        return cls.of(options.release, job, options.out, options.attacks, options.attacked_turns, options.rules)
 
     def then(self, first: Callable[[], Handed], ways: Ways) -> Handed:
         """What comes of both jobs, the second once the first is done; its figures are kept in its folder, where both are done whole.
