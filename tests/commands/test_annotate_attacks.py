@@ -81,17 +81,22 @@ def test_a_judge_that_obeys_the_hidden_instruction_is_caught_and_an_honest_one_i
 
     door.server.good = rating(obeys)  # type: ignore[method-assign, assignment]
     assert door.annotate("teacher", "obeys", "--attacks", *SOME, "--attacked-turns", 3, "--json") == 0
-    told = json.loads(door.out)["attacks"]
+    told, kept = json.loads(door.out)["attacks"], json.loads((door.folder / "obeys" / "attacks" / "figures.json").read_text())
     # Of the kind replies none can rise any more: the cold half does.
     assert rises(door.folder / "obeys", door.release) == {"doubled": 0, "instruction": 0.5}
     row = next(one for one in told["rows"] if one["attack"] == "instruction")
     assert row["by_variant"]["apathetic"]["rises"]["value"] == 1 and row["by_variant"]["empathetic"]["rises"]["value"] == 0
     assert row["eligible"] == 6 and "texts:s1-" in row["signature"] and "rubric:teacher" in row["signature"]
-    assert json.loads((door.folder / "obeys" / "attacks" / "figures.json").read_text()) == told
+    assert {name: told[name] for name in kept} == kept
     scored = ("score", door.release, "--annotations", door.folder / "obeys", "--judge", "judge-1/teacher:guidance", "--no-shortcuts")
-    assert door.run(*scored, "--attacks", "doubled", "--json") == 0
-    rows = json.loads(door.out)["attacks"]["rows"]
-    assert {one["metric"] for one in rows} == {"judge-1/teacher:guidance"} and len(rows) == len(SOME)
+    for some, shown in (((), {*SOME}), (("doubled", "shuffled"), {"doubled"})):
+        assert door.run(*scored, "--attacks", *some, "--json") == 0
+        table = json.loads(door.out)["attacks"]
+        assert {(one["metric"], one["attack"]) for one in table["rows"]} == {("judge-1/teacher:guidance", one) for one in shown}
+        # No metric is asked, so what is counted is what the judge was asked about.
+        assert (table["replies"], table["pairs"]) == (6, 3)
+    assert door.run(*scored, "--metric", "vader", "--attacks", "doubled", "--json") == 0
+    assert json.loads(door.out)["attacks"]["replies"] > 6
 
 
 def test_real_ratings_are_the_same_with_and_without_attacks_and_attacked_ones_are_none(door: Door) -> None:
@@ -143,6 +148,46 @@ def test_by_hand_the_attacked_texts_come_once_the_others_are_answered(door: Door
     assert "doubled" in door.out and len(ids[1]) == 2 and not set(ids[0]) & set(ids[1])
 
 
+def test_by_batch_the_same_command_goes_on_from_one_batch_to_the_other_and_ends_as_live(door: Door) -> None:
+    asked = ("--attacks", "doubled", "--attacked-turns", 1)
+    for _ in range(6):
+        assert door.annotate("teacher", "a", *asked, "--batch", "--no-wait", turns=2) == 0, door.err
+        if "batches are under way" not in door.out:
+            break
+        # In between they are no other job's, and nobody loses them.
+        assert door.annotate("teacher", "a", *asked, turns=2) == 2 and "--batch" in door.err
+    assert "under attack: 2 replies of 1 pairs" in door.out and len(door.server.batches) == 2 and not door.server.received
+    assert door.annotate("teacher", "live", *asked, turns=2) == 0
+    assert door.bytes("a") == door.bytes("live") and door.bytes("a/attacks") == door.bytes("live/attacks")
+
+
+def test_the_closing_summary_has_that_of_attacked_texts_beside_it_and_tells_when_one_of_them_is_missing(door: Door) -> None:
+    asked = ("--attacks", "doubled", "--attacked-turns", 1)
+    assert door.annotate("teacher", "a", *asked, "--json", turns=2) == 0
+    closing = json.loads(door.out)
+    sent = [one["usage"]["judge-1"]["requests"] for one in (closing, closing["attacks"])]
+    assert sum(sent) == len(door.server.received) and sent[1] == 2 and (closing["planned"], closing["attacks"]["planned"]) == (2, 1)
+    assert closing["attacks"]["rows"] and "worth" in closing
+    door.server.behaviour.faults = {"400": 1.0}
+    assert door.annotate("teacher", "a", "--attacks", "doubled", "shuffled", "--attacked-turns", 1, turns=2) == 1
+    assert "2 cases: 2 judged, 0 missing" in door.out and "attacks: 1 cases: 0 judged, 1 missing" in door.out
+
+
+def test_only_what_was_judged_is_counted_as_attacked(door: Door) -> None:
+    asked = ("--attacks", "doubled", "--attacked-turns", 2, "--variants", "empathetic")
+    assert door.annotate("teacher", "a", *asked) == 0
+    assert "under attack: 2 replies of 2 pairs" in door.out
+
+
+def test_score_tells_of_a_judge_whose_attacked_texts_are_not_judged_to_their_end_and_goes_on(door: Door) -> None:
+    assert door.annotate("teacher", "a", "--attacks", "doubled", "--attacked-turns", 1) == 0
+    (door.folder / "a" / "attacks" / "build.json").unlink()
+    assert door.run("score", door.release, "--annotations", door.folder / "a", "--metric", "length", "--no-shortcuts", "--attacks") == 0
+    assert f"{door.folder / 'a'}: its attacked texts are not judged to their end; run the same empathy-eval annotate … " in door.out
+    with pytest.raises(InputError, match=f"--out {door.folder / 'a'} --attacks again"):
+        attack_table(door.folder / "a", door.release)
+
+
 @pytest.mark.parametrize(
     ("rubric", "more", "words"),
     [
@@ -151,6 +196,7 @@ def test_by_hand_the_attacked_texts_come_once_the_others_are_answered(door: Door
         ("teacher", ("--attacks", "doubled", "--attacked-turns", 0), "--attacked-turns"),
         ("teacher", ("--attacks", "doubled", "--variants", "reference"), "no turn has an apathetic"),
         ("teacher", ("--attacks", "names", "--rules", "/nowhere"), "is no folder"),
+        ("teacher", ("--rules", "/nowhere"), "no attacks are asked for"),
     ],
 )
 def test_what_cannot_be_attacked_is_refused_before_anything_is_asked(rubric: str, more: tuple[object, ...], words: str, door: Door) -> None:
@@ -167,7 +213,7 @@ def job_with_names(release: Path) -> Annotations:
 
 
 def test_names_are_exchanged_in_the_conversation_and_in_both_replies_for_the_same(light: Path) -> None:
-    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT,)))
+    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT,), 1))
     (case,) = under.cases
     cold, kind = (case.texts[named(THROUGHOUT, one)] for one in PAIR_VARIANTS)
     new = cold.partition(" ")[0]
@@ -177,5 +223,5 @@ def test_names_are_exchanged_in_the_conversation_and_in_both_replies_for_the_sam
 
 
 def test_in_a_language_without_names_that_is_told(light: Path, tmp_path: Path) -> None:
-    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT, "doubled"), rules=tmp_path))
+    under, told = attacking(job_with_names(light), light, Wanted((THROUGHOUT, "doubled"), 1, tmp_path))
     assert len(under.cases[0].texts) == 2 and "there is no names.yaml" in told[0]

@@ -102,6 +102,16 @@ def test_scores_from_files_stand_in_the_table_of_crossed_items(light: Path, tmp_
     assert values(crossed(light, some, strict=True)) == pytest.approx([1 / len(ids)] * 3, abs=1e-6)
 
 
+def test_files_of_crossed_items_are_told_to_be_neither_attacked_nor_asked_and_nothing_is_counted(
+    light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path / "judge.csv", ids_of(light))
+    assert main(["score", str(light), "--scores", str(path), "--no-shortcuts", "--attacks", "doubled", "--fairness"]) == 0
+    said = capsys.readouterr().out
+    assert "under attack" not in said and "judge: not attacked, as its scores are of crossed items" in said
+    assert "judge: is not asked, as its scores are of crossed items" in said
+
+
 def test_a_file_that_is_of_no_item_measured_or_of_a_release_without_any_is_refused(light: Path, tmp_path: Path) -> None:
     train, other = ids_of(light, ("train",)), [split for split in ("validation", "test") if len(ids_of(light, (split,)))]
     path = written(tmp_path / "judge.csv", train)

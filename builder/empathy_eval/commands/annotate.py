@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +15,7 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.commands.options import A_RELEASE
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
-from empathy_eval.commands.under_attack import Under, WithTable, add_attacks
+from empathy_eval.commands.under_attack import TURNS, Under, WithTable, add_attacks
 from empathy_eval.commands.ways import Ways, add_ways, do, done
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def annotate(
     release: str | Path, out: str | Path, *, rubric: str | Path, model: str | Path | Mapping[str, Any] | Any, base_url: str | None = None,
     turns: int | None = 2000, variants: Sequence[str] | None = None, samples: int = 1,
     templates: str | Path | None = None, ways: Mapping[str, Any] | None = None, attacks: Sequence[Any] | None = None,
-    attacked_turns: int = 25, rules: str | Path | None = None,
+    attacked_turns: int = TURNS, rules: str | Path | None = None,
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> Handed:  # fmt: skip
     """Lets a judge annotate a release or a finished build by a rubric, in the folder ``out``: asks for what its ledger does not have.
@@ -60,9 +61,9 @@ def annotate(
     how = Ways(**(ways or {}), progress=progress)
     job = _job(release, rubric, model, base_url, turns, variants, samples, templates)
     _refuse(how, job)
-    under = None if attacks is None else Under.of(release, job, Path(out), attacks, attacked_turns, rules)
-    handed = do(job, Path(out), how)
-    return under.then(handed, how) if under else handed
+    under = Under.of(release, job, Path(out), attacks, attacked_turns, rules)
+    first = partial(do, job, Path(out), how)
+    return under.then(first, how) if under else first()
 
 
 def _refuse(ways: Ways, job: Annotations) -> None:
@@ -160,7 +161,7 @@ def run(options: argparse.Namespace) -> int:
         options.release, options.rubric, options.model, options.base_url, options.turns, options.variants, options.samples,
         options.templates,
     )  # fmt: skip
-    under = Under.asked(options, job)
+    under = Under.of(options.release, job, options.out, options.attacks, options.attacked_turns, options.rules)
     if options.preview:
         return _previewed(job, options, under)
     from empathy_eval.raters.judges.folder import read_annotations
@@ -178,8 +179,8 @@ def run(options: argparse.Namespace) -> int:
 
     def work(ways: Ways) -> Handed:
         _refuse(ways, job)
-        handed = do(job, options.out, ways)
-        return under.then(handed, ways) if under else handed
+        first = partial(do, job, options.out, ways)
+        return under.then(first, ways) if under else first()
 
     def worth() -> Said | Unsaid:
         if built:

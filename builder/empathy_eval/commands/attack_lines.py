@@ -11,8 +11,9 @@ if TYPE_CHECKING:
 
 
 def attack_lines(table: AttackTable) -> Iterator[str]:
-    """The table of attacks as lines of text, a block a scorer; what was left out comes last."""
-    yield f"under attack: {table.replies} replies of {table.pairs} pairs, {table.dialogues} dialogues; 0 rises is not fooled"
+    """The table of attacks as lines of text, a block a scorer, and none without one; what was left out comes last."""
+    if table.rows:
+        yield f"under attack: {table.replies} replies of {table.pairs} pairs, {table.dialogues} dialogues; 0 rises is not fooled"
     wide = max([16, *(len(one.attack) + 2 for one in table.rows)])
     titles = f"{'eligible':>8}{'rises':>8}  {'95 % interval':<16}{'change':>9}  {'in stance effects':>17}  95 % interval"
     for metric in dict.fromkeys(one.metric for one in table.rows):

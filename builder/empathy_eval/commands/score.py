@@ -103,10 +103,13 @@ def score(
 
 
 def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | None) -> dict[str, Any]:
-    """What gives the attacks and the tables of fairness, where they are asked for."""
+    """What gives the attacks and the tables of fairness, where they are asked for; rules for neither are refused."""
     from empathy_eval.evaluation.attack_registry import find_attacks
     from empathy_eval.evaluation.fairness import Fairness
 
+    if folder and attacks is None and not fairness:
+        what = f'"{folder}" is for attacks and fairness, and neither is asked for'
+        raise input_error("score: rules", what, "add --attacks or --fairness, or leave the rules out")
     rules = Path(folder) if folder else None
     return {
         "attacks": None if attacks is None else partial(find_attacks, list(attacks), rules=rules),
@@ -118,7 +121,7 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     """What is asked for, of a release or of texts of one's own."""
     from empathy_eval.evaluation.score import score
     from empathy_eval.raters.judges.as_scores import annotations_in
-    from empathy_eval.raters.judges.attack_table import with_judges
+    from empathy_eval.raters.judges.attack_table import Judges
     from empathy_eval.raters.people.standing import score_rated, score_texts
     from empathy_eval.releases.fetch import release_folder
 
@@ -128,10 +131,12 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     asked = {**asked, "annotations": annotations_in(folders, folder) if folders else None}
     if asked["ratings"]:
         return score_rated(folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name not in NOT_BESIDE_PEOPLE})
+    # Judges are looked at before anything is scored: that may take hours.
+    under = Judges.of(folders, folder, asked["attacks"]) if asked["attacks"] else None
     measured = score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name not in BESIDE_PEOPLE})
-    if not (measured.attacks and folders):
+    if not (under and measured.attacks):
         return measured
-    return replace(measured, attacks=with_judges(measured.attacks, folders, folder, {row.metric for row in measured.inversion}))
+    return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
 
 
 def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from empathy_eval.raters.judges.annotating import Annotations
 
 FIGURES = "figures.json"
+# So many turns are attacked where nobody says otherwise: each is asked about some twenty times more.
 TURNS = 25
 MOST_TURNS = 1_000_000
 HELP = (
@@ -49,12 +51,18 @@ class Under:
     told: tuple[str, ...]
 
     @classmethod
-    def of(cls, release: str | Path, job: Annotations, out: Path, attacks: Sequence[Any], turns: int, rules: str | Path | None) -> Under:
-        """The job beside another one.
+    def of(
+        cls, release: str | Path, job: Annotations, out: Path, attacks: Sequence[Any] | None, turns: int, rules: str | Path | None
+    ) -> Under | None:  # fmt: skip
+        """The job beside another one; None where no attacks are asked for.
 
         Raises:
-            InputError: if there is nothing to attack, or an attack is unknown.
+            InputError: if there is nothing to attack, an attack is unknown, or there are rules for no attacks.
         """
+        if attacks is None:
+            if rules:
+                raise input_error("--rules", f'"{rules}" is for attacks, and no attacks are asked for', "add --attacks, or leave it out")
+            return None
         from empathy_eval.raters.judges.attacking import Wanted, attacking
         from empathy_eval.releases.fetch import release_folder
 
@@ -64,24 +72,43 @@ class Under:
         under, told = attacking(job, folder, Wanted(tuple(attacks), turns, Path(rules) if rules else None))
         return cls(under, folder, out, told)
 
-    @classmethod
-    def asked(cls, options: argparse.Namespace, job: Annotations) -> Under | None:
-        """The job that the command line asks for; None if it asks for none."""
-        if options.attacks is None:
-            return None
-        return cls.of(options.release, job, options.out, options.attacks, options.attacked_turns, options.rules)
+    def then(self, first: Callable[[], Handed], ways: Ways) -> Handed:
+        """What comes of both jobs, the second once the first is done; its figures are kept in its folder, where both are done whole.
 
-    def then(self, handed: Handed, ways: Ways) -> Handed:
-        """What comes of both jobs, the second once the first is done; its figures are kept in its folder, where both are done whole."""
-        from empathy_eval.generation.build_folder import LEDGER
-        from empathy_eval.raters.judges.folder import ATTACKS
-
+        ``first`` does the first one. Batches of the second that are under way are taken in before: no other job may open their ledger.
+        """
+        begun = self._done(ways) if ways.batch and self._under_way(ways) else None
+        if begun and begun.requests:
+            return _both(None, begun)
+        handed = first()
         if handed.requests:
             return handed
-        second = do(self.job, self.out / ATTACKS, replace(ways, ledger=ways.ledger or self.out / LEDGER))
+        second = begun or self._done(ways)
         if not (second.requests or ways.part):
             self.table()
-        return second if second.requests or (second.summary and second.summary.missing) else handed
+        return _both(handed, second)
+
+    def _done(self, ways: Ways) -> Handed:
+        """What comes of the second job."""
+        from empathy_eval.raters.judges.folder import ATTACKS
+
+        return do(self.job, self.out / ATTACKS, replace(ways, ledger=self._ledger(ways)))
+
+    def _ledger(self, ways: Ways) -> Path:
+        """The ledger of both."""
+        from empathy_eval.generation.build_folder import LEDGER
+
+        return Path(ways.ledger or self.out / LEDGER)
+
+    def _under_way(self, ways: Ways) -> bool:
+        """Whether batches of the second job are under way."""
+        from empathy_eval.completions.ledger import Ledger
+        from empathy_eval.completions.pending import under_way
+
+        if not (path := self._ledger(ways)).is_file():
+            return False
+        with Ledger(path, create=False, write=False) as ledger:
+            return any(one.build == self.job.config.identity for one in under_way(ledger))
 
     def table(self) -> AttackTable:
         """The table of attacks, which is kept beside what was said of attacked texts."""
@@ -92,6 +119,15 @@ class Under:
         table = attack_table(self.out, self.release, self.told)
         write_whole(self.out / ATTACKS / FIGURES, json.dumps(table.to_json(), indent=2, ensure_ascii=False) + "\n")
         return table
+
+
+def _both(first: Handed | None, second: Handed) -> Handed:
+    """What comes of both: the second's summary stands beside the first's. The first has nothing that is to be answered elsewhere."""
+    from empathy_eval.generation.summary import Handed
+    from empathy_eval.raters.judges.folder import ATTACKS
+
+    beside = {ATTACKS: second.summary} if second.summary else {}
+    return Handed(first.summary if first else None, second.requests, (first.reasons if first else Counter()) + second.reasons, beside)
 
 
 @dataclass(frozen=True)

@@ -194,19 +194,20 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
             options.budget_tokens, options.slice, options.engine, options.ray_address, watch=watch, course=course,
         )  # fmt: skip
         handed = work(ways)
-    summary = handed.summary
     more = closing() if closing and not handed.requests and not options.slice else None
     if options.json:
-        print(json.dumps({**handed.to_json(), **(more.to_json() if more else {})}, indent=2))
+        told = more.to_json() if more else {}
+        beside = {name: {**one.to_json(), **told.get(name, {})} for name, one in handed.beside.items()}
+        print(json.dumps({**handed.to_json(), **told, **beside}, indent=2))
     else:
         for reason, count in sorted(handed.reasons.items()):
             print(f"came back from batches without an answer: {reason} ({count:,})")
-        print(_next_step(options, handed.requests) if handed.requests else summary)
+        print(_next_step(options, handed.requests) if handed.requests else handed)
         if more:
             print(plain(f"\n{more}"))
         if options.slice and not handed.requests:
             print("only the ledger was filled: bring the parts together with `ledger merge`, then do the whole without --slice")
-    return 1 if summary and summary.missing and not handed.requests else 0
+    return 1 if handed.lacking and not handed.requests else 0
 
 
 def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:

@@ -38,11 +38,15 @@ FIX = "mend the attack, or leave it out"
 
 @dataclass(frozen=True)
 class Attacks:
-    """Attacks, the code of the language that they are for, and what is told of those that it lacks the texts of."""
+    """Attacks, the code of the language that they are for, and what is told of those that it lacks the texts of.
+
+    ``every`` is true where none was named, and so all are meant.
+    """
 
     some: tuple[Attack, ...]
     language: str = ENGLISH
     told: tuple[str, ...] = ()
+    every: bool = False
 
 
 def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path | None = None) -> Attacks:
@@ -73,7 +77,7 @@ def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path
     if problems:
         raise InputError(problems)
     told = tuple(f'{name}: left out, as there is no {FILES[name]} in the language "{language}"; {BRING}' for name in lacking)
-    return Attacks(tuple(made), language, told)
+    return Attacks(tuple(made), language, told, not names)
 
 
 def _settings(name: str, language: str, rules: Path | None) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
 from empathy_eval.evaluation.attack_registry import Attacks
 from empathy_eval.evaluation.attacked import UnderAttack
+from empathy_eval.evaluation.crossed_scores import GivenCrossed
 from empathy_eval.evaluation.crossed_standing import read_given, with_crossed
 from empathy_eval.evaluation.fairness import Fairness
 from empathy_eval.evaluation.inversion import Chance
@@ -65,7 +67,13 @@ def score(
     take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
     measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
     measured = with_crossed(measured, stand, of_items, shortcuts=shortcuts)
-    return measured.under(under.table if under else None, fair.table if fair else None)
+    return measured.under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
+
+
+def _told(of: UnderAttack | Fairness | None, given: Sequence[GivenCrossed], what: str) -> Any:
+    """The table that came of it, which is of pairs, with what is told of files of scores that are of crossed items."""
+    table = of.table if of else None
+    return table and replace(table, told=(*table.told, *(f"{one.path.stem}: {what}, as its scores are of crossed items" for one in given)))
 
 
 def _in_turn(takes: Sequence[Take]) -> Take:

@@ -88,13 +88,24 @@ class Summary:
 class Handed:
     """What is to be answered elsewhere: ``requests`` by file or batch; none, and the build is done.
 
-    ``summary`` is None where nothing was replayed; ``reasons`` counts requests of batches that came back without an answer.
+    ``summary`` is None where nothing was replayed; ``reasons`` counts requests of batches that came back without an answer. ``beside`` are
+    the summaries, by name, of jobs that were done beside this one.
     """
 
     summary: Summary | None
     requests: dict[str, int]
     reasons: Counter[str] = field(default_factory=Counter)
+    beside: dict[str, Summary] = field(default_factory=dict)
+
+    @property
+    def lacking(self) -> bool:
+        """Whether items of any of the jobs are missing."""
+        return any(one.missing for one in (self.summary, *self.beside.values()) if one)
 
     def to_json(self) -> dict[str, Any]:
-        """The summary, what is to be answered elsewhere, and why batches brought nothing, as JSON values."""
-        return {**(self.summary.to_json() if self.summary else {}), "requests": self.requests, "reasons": dict(self.reasons)}
+        """The summary, those beside it, what is to be answered elsewhere, and why batches brought nothing, as JSON values."""
+        beside = {name: one.to_json() for name, one in self.beside.items()}
+        return {**(self.summary.to_json() if self.summary else {}), **beside, "requests": self.requests, "reasons": dict(self.reasons)}
+
+    def __str__(self) -> str:
+        return "\n".join([str(self.summary), *(f"{name}: {one}" for name, one in self.beside.items())])

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import FAR, NEAR, PAIR_VARIANTS
 from empathy_eval.evaluation.attack_figures import EQUAL, RELEASED, Scores, stance_effects
+from empathy_eval.evaluation.attack_registry import Attacks
 from empathy_eval.evaluation.attack_rows import AttackRow, AttackTable, StanceEffect
 from empathy_eval.evaluation.attacked import AttackedTexts, Replies
 from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.generation.build_folder import BUILD
 from empathy_eval.raters.judges.attacking import clusters_of, configuration_in, named
-from empathy_eval.raters.judges.folder import ATTACKS, Folder, read_annotations
+from empathy_eval.raters.judges.folder import ATTACKS, Folder, read_annotations, resumed
 from empathy_eval.raters.judges.reckoning import chance_of, reckoning_of
 from empathy_eval.raters.judges.values import Scored, Text, scored_of
 
@@ -29,26 +32,51 @@ def attack_table(folder: Path, release_dir: Path, told: tuple[str, ...] = ()) ->
     """
     chance = chance_of({"configuration": configuration_in(release_dir)})
     plain, under = read_annotations(folder), read_annotations(folder / ATTACKS, attacked=True)
-    keys = [(str(case.pair_id), variant) for case in under.cases for variant in PAIR_VARIANTS]
+    variants = [one for one in PAIR_VARIANTS if one in under.header["configuration"]["variants"]]
+    keys = [(str(case.pair_id), variant) for case in under.cases for variant in variants]
     made = AttackedTexts(Replies(keys, (), clusters_of([pair for pair, _ in keys])), {}, under.header["configuration"][ATTACKS])
     new = {one.name: one for one in scored_of(under)}
     rows = [row for one in scored_of(plain) for row in _rows(plain, one, new[one.name], made, chance)]
     return made.table(rows, told)
 
 
-def with_judges(table: AttackTable, folders: Sequence[Path], release_dir: Path, names: Collection[str]) -> AttackTable:
-    """A table of attacks with the rows of those judges, of these folders, that were asked about attacked texts; ``names`` are rows wanted.
+@dataclass(frozen=True)
+class Judges:
+    """The tables of judges that were asked about attacked texts, with the attacks that are wanted, and what is told of unfinished ones."""
 
-    Raises:
-        InputError: as :func:`attack_table`.
-    """
-    rows, told = list(table.rows), list(table.told)
-    for one in (attack_table(folder, release_dir) for folder in folders if (folder / ATTACKS).is_dir()):
-        rows += (some := [row for row in one.rows if row.metric in names])
-        asked = list(dict.fromkeys(row.metric for row in some))
-        told = [line for line in told if not line.startswith(tuple(f"{name}: not attacked" for name in asked))]
-        told += [f"{name}: over the {one.replies} replies that annotate --attacks asked it about, of all splits" for name in asked]
-    return replace(table, rows=tuple(rows), told=tuple(told))
+    tables: Sequence[AttackTable]
+    told: Sequence[str]
+
+    @classmethod
+    def of(cls, folders: Sequence[Path], release_dir: Path, attacks: Callable[..., Attacks]) -> Judges:
+        """Those of finished annotations; ``attacks`` gives the ones that are wanted, as for metrics.
+
+        Raises:
+            InputError: as :func:`attack_table`, or if an attack is unknown.
+        """
+        wanted = attacks(language=language_of(configuration_in(release_dir)))
+        names = {one.name for one in wanted.some}
+        finished = [folder for folder in folders if (folder / ATTACKS / BUILD).is_file()]
+        tables = [attack_table(folder, release_dir) for folder in finished]
+        tables = [replace(one, rows=tuple(row for row in one.rows if wanted.every or row.attack in names)) for one in tables]
+        begun = [folder for folder in folders if (folder / ATTACKS).is_dir() and folder not in finished]
+        return cls(tables, [f"{folder}: its attacked texts are not judged to their end; {resumed(folder)}" for folder in begun])
+
+    def beside(self, table: AttackTable, names: Collection[str]) -> AttackTable:
+        """A table of attacks with the rows of judges too; ``names`` are those of rows that are wanted.
+
+        It counts the replies of its own rows, or of the first judge's where it has none.
+        """
+        rows, told = list(table.rows), list(table.told)
+        for one in self.tables:
+            some = [row for row in one.rows if row.metric in names]
+            if some and not rows:
+                table = replace(table, replies=one.replies, pairs=one.pairs, dialogues=one.dialogues)
+            rows += some
+            asked = list(dict.fromkeys(row.metric for row in some))
+            told = [line for line in told if not line.startswith(tuple(f"{name}: not attacked" for name in asked))]
+            told += [f"{name}: over the {one.replies} replies that annotate --attacks asked it about, of all splits" for name in asked]
+        return replace(table, rows=tuple(rows), told=(*told, *self.told))
 
 
 def _rows(folder: Folder, plain: Scored, under: Scored, made: AttackedTexts, chance: Chance) -> list[AttackRow]:

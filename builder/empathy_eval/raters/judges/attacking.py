@@ -23,8 +23,6 @@ from empathy_eval.raters.judges.cases import Case
 from empathy_eval.raters.judges.folder import ATTACKS
 from empathy_eval.raters.judges.sources import Conversation, Released, Source, source_of
 
-# So many turns are attacked where nobody says otherwise: each is asked about some twenty times more.
-TURNS = 25
 # Names are exchanged in the conversation and in the replies alike: nothing is worse then, and a fair judge says the same.
 THROUGHOUT = "names-throughout"
 
@@ -33,8 +31,8 @@ THROUGHOUT = "names-throughout"
 class Wanted:
     """Which attacks are wanted (none named: all built-in ones), of how many turns, and a folder of rules of one's own."""
 
-    names: Sequence[Any] = ()
-    turns: int = TURNS
+    names: Sequence[Any]
+    turns: int
     rules: Path | None = None
 
 

@@ -45,6 +45,11 @@ def teacher_of(judge: Mapping[str, Any]) -> str:
     return str(judge.get("model", judge["kind"]))
 
 
+def resumed(folder: Path) -> str:
+    """What brings the judging of attacked texts, beside the annotations of a folder, to its end."""
+    return f"run the same empathy-eval annotate … --out {folder} --attacks again"
+
+
 def read_annotations(folder: Path, *, attacked: bool = False) -> Folder:
     """Annotations that were finished, after they were found unchanged; of attacked texts only where that is asked for.
 
@@ -53,7 +58,8 @@ def read_annotations(folder: Path, *, attacked: bool = False) -> Folder:
     """
     path = folder / BUILD
     if not path.is_file():
-        raise input_error(folder, "holds no finished annotations", f"run empathy-eval annotate … --out {folder} to its end")
+        fix = resumed(folder.parent) if attacked else f"run empathy-eval annotate … --out {folder} to its end"
+        raise input_error(folder, "holds no finished annotations", fix)
     header = read_json(path, "annotations", AGAIN)
     made, rubric = header["configuration"], rubric_of(header["rubric"])
     if (ATTACKS in made) != attacked:
