@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.text import overlap as overlap_of
+from empathy_eval.commands.annotate import annotate
 from empathy_eval.commands.shortcuts import shortcut_table
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import CANDIDATES, PROVENANCE, TEXT_HASH, files_of, read_manifest
@@ -30,6 +31,7 @@ from empathy_eval.releases.write import release
 
 from tests.conftest import copy_world
 from tests.doubles import made_once
+from tests.doubles.judges import Judge
 from tests.doubles.telling import PLAIN, WORDS, Telling, telling, telltale
 
 Row = dict[str, Any]
@@ -127,6 +129,16 @@ def test_the_same_ledger_gives_the_same_release(chosen: Path, tmp_path: Path, pr
     build(telling(tmp_path, catalogue, prompts, Telling(catalogue), **MANY), tmp_path / "b", run)
     release(tmp_path / "b", tmp_path / "release", "0.1.0")
     assert file_hashes(tmp_path / "release") == file_hashes(chosen / "release")
+
+
+def test_what_judges_said_of_chosen_texts_is_released_beside_their_provenance(chosen: Path, tmp_path: Path) -> None:
+    annotate(chosen / "release", tmp_path / "said", rubric="teacher", model=Judge(), turns=2)
+    release(chosen / "b", tmp_path / "release", "0.1.0", annotations=[tmp_path / "said"])
+    before, after = (pq.read_table(one / "provenance.parquet") for one in (chosen / "release", tmp_path / "release"))
+    assert after.slice(0, len(before)).equals(before), "and the requests of judges are below"
+    below = after.slice(len(before)).to_pylist()
+    assert below and {(row["what"], row[TEXT_HASH]) for row in below} == {("annotation", None)}
+    assert verify(tmp_path / "release", fast=True) == []
 
 
 def test_a_text_that_was_not_chosen_in_the_place_of_one_that_was_is_found(copy: Path) -> None:
