@@ -13,7 +13,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.text import words
-from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.merge import merge
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.configuration import Configuration, load_configuration
@@ -347,6 +347,20 @@ def test_a_preview_counts_the_items_and_four_checks_of_each(good: tuple[Made, Co
     )
     asked = made.asked("b")
     assert asked["crossed"] | asked["crossed_check"] <= sent, "with the ledger each is the one that was sent"
+
+
+def test_a_preview_takes_no_dialogue_whose_roles_are_not_those_of_its_plan(good: tuple[Made, Configuration]) -> None:
+    made, config = good
+    recipe = made.recipe(config)
+    asked = preview(recipe, None, 1).requests[0]
+    with Ledger(made.folder / "b" / "ledger.sqlite", create=False, write=False) as ledger:
+        found = ledger.get(asked.key)
+    assert found
+    said = json.loads(found.text)
+    said["turns"] = [{**turn, "role": "seeker", "strategy": None} for turn in said["turns"]]
+    with Ledger(made.folder / "misfit.sqlite") as ledger:
+        ledger.put(Entry(asked.key, asked.about, replace(found, text=json.dumps(said))))
+    assert preview(recipe, made.folder / "misfit.sqlite", 1).stand_ins == (asked.about.dialogue_id,), "a seed stands in for it"
 
 
 def test_the_examples_of_an_item_hang_on_nothing_but_seed_and_item(whole: Recipe) -> None:
