@@ -182,6 +182,13 @@ def test_a_word_list_that_is_another_or_broken_is_found(copy: Path, file: str, c
     assert [said in one.what for one in verify(copy, fast=True)] == [True]
 
 
+def test_a_manifest_of_several_candidates_that_names_no_word_list_is_refused_in_words(copy: Path) -> None:
+    manifest = read_manifest(copy)
+    del manifest["configuration"]["word_list"]
+    (copy / "manifest.json").write_text(manifest_text(sealed(manifest)))
+    assert any("configuration" in one.where and 'misses "word_list"' in one.what for one in verify(copy, fast=True))
+
+
 def test_numbers_that_leave_no_place_for_the_released_text_are_found(copy: Path) -> None:
     forged(copy, [copy / "candidates.parquet"], lambda row: {**row, "attempt": row["attempt"] + 4})
     assert all("has no number of its own" in one.what for one in verify(copy, fast=True)) and verify(copy, fast=True)
