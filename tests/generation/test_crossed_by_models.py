@@ -15,7 +15,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.text import words
 from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.merge import merge
-from empathy_eval.completions.requests import Flaw
+from empathy_eval.completions.requests import Failure, Flaw
 from empathy_eval.design.configuration import Configuration, load_configuration
 from empathy_eval.design.crossed import changed_words
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS
@@ -307,6 +307,19 @@ def test_no_item_is_asked_for_after_crisis_language_and_the_next_place_is_taken(
     assert [scene.place for scene in found] == allowed[:1] and refused == []
     always = replace(calm, turns=(replace(turns[0], text="I want to die."), *turns[1:]))
     assert places(always, plan, whole) == ([], [plan.crossed[0]])
+
+
+def test_an_item_that_nobody_was_asked_for_is_no_refused_sample_and_a_text_by_rules_is_one() -> None:
+    failures = (
+        Failure("crossed", 3, ("crisis",), final=True),
+        Failure("near_apathetic", 3, ("edit_ratio",), final=True),
+        Failure("crossed", 5, ("twin_apart",), "s1-a", final=True),
+    )
+    summary = Summary(1)
+    summary.add(Outcome("003-00000", 3, "accepted", failures=failures))
+    told = summary.to_json()
+    assert told["failed_for_good"] == {"crossed: crisis": 1, "crossed: twin_apart": 1, "near_apathetic: edit_ratio": 1}
+    assert told["samples_refused"] == {"crossed: twin_apart": 1, "near_apathetic: edit_ratio": 1}
 
 
 def test_checks_of_ones_own_look_at_the_reply_in_its_context(made: Made) -> None:
