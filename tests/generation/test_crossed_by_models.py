@@ -16,7 +16,7 @@ from empathy_eval.base.text import words
 from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.merge import merge
 from empathy_eval.completions.requests import Failure, Flaw
-from empathy_eval.design.configuration import Configuration, load_configuration
+from empathy_eval.design.configuration import Configuration, checked, load_configuration
 from empathy_eval.design.crossed import changed_words
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS
 from empathy_eval.design.planning import plan_of, plans
@@ -46,6 +46,7 @@ from tests.generation.test_by_hand import Hands
 
 ROLES = ("self_chat", "near", "far", "crossed", "crossed_judge")
 WANTED = 3
+NOWHERE = "http://127.0.0.1:9/v1"
 
 
 class Partial(Server):
@@ -307,6 +308,26 @@ def test_no_item_is_asked_for_after_crisis_language_and_the_next_place_is_taken(
     assert [scene.place for scene in found] == allowed[:1] and refused == []
     always = replace(calm, turns=(replace(turns[0], text="I want to die."), *turns[1:]))
     assert places(always, plan, whole) == ([], [plan.crossed[0]])
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({**MODEL, "endpoint": "elsewhere", "base_url": NOWHERE, "headers": {"Team": "${NO_SUCH}"}}, "NO_SUCH"),
+        ({"kind": "no_such:Model"}, "no_such"),
+    ],
+)
+def test_models_of_crossed_items_that_are_not_wanted_need_no_access_and_are_not_made(other: dict[str, Any], said: str, made: Made) -> None:
+    with running() as server:
+        raw = made.config(server.url, dialogues=1, controls=0, crossed=1).raw
+        raw = {**raw, "models": {**raw["models"], "crossed": other, "crossed_judge": other}}
+        with pytest.raises(InputError, match=said):
+            build(made.recipe(checked(raw, "c")), made.folder / "wanted")
+        summary = build(made.recipe(checked(raw | {"crossed": 0}, "c")), made.folder / "b")
+    assert summary.status["accepted"] == 1 and "crossed" not in made.asked("b")
+    seeds = {**raw, "crossed": 0, "plan": "seeds", "models": raw["models"] | dict.fromkeys(ROLES[:3], {"kind": "seed-bank"})}
+    seeds = {name: one for name, one in seeds.items() if name not in ("dialogues", "surplus", "controls")}
+    assert build(made.recipe(checked(seeds, "c")), made.folder / "seeds").status["missing"] == 0
 
 
 def test_an_item_that_nobody_was_asked_for_is_no_refused_sample_and_a_text_by_rules_is_one() -> None:

@@ -72,6 +72,11 @@ class Configuration:
     words: WordList | None = None
 
     @property
+    def asked(self) -> dict[str, ModelConfig]:
+        """The models that a build asks for something: those for crossed items only where some are wanted."""
+        return {role: one for role, one in self.models.items() if self.crossed or role not in CROSSED_ROLES}
+
+    @property
     def identity(self) -> str:
         """The hash of everything that can change what a build asks for."""
         return identity_of(self.published)
