@@ -1,14 +1,17 @@
 """Configurations: what is refused, what an override does, what belongs to a build's identity."""
 
 import datetime
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.design.configuration import load_configuration
+from empathy_eval.base.hashing import canonical_json
+from empathy_eval.design.configuration import CROSSED_ROLES, ROLES, Configuration, load_configuration
 
 from tests.conftest import demo_file
+from tests.doubles.telling import WORDS
 
 ENDPOINT = {"kind": "openai", "model": "m", "endpoint": "e", "max_tokens": 100, "base_url": "http://localhost/v1"}
 
@@ -126,3 +129,18 @@ def test_crossed_items_need_who_writes_and_who_checks_them_and_none_are_written_
 
 def test_to_want_no_crossed_items_is_to_leave_them_out(tmp_path: Path) -> None:
     assert load_configuration(demo_file(tmp_path, crossed=0)).identity == load_configuration(demo_file(tmp_path)).identity
+
+
+def test_a_whole_number_with_a_point_is_the_number_wherever_one_is_wanted(tmp_path: Path) -> None:
+    def made(number: Callable[[int], float]) -> Configuration:
+        model = {**ENDPOINT, "max_tokens": number(100), "in_flight": number(2), "parameters": {"temperature": 1.0}}
+        whole = {name: number(value) for name, value in {"seed": 3, "dialogues": 3, "controls": 1, "samples": 2, "repairs": 1}.items()}
+        crossed = {"crossed": number(2), "models": dict.fromkeys((*ROLES, *CROSSED_ROLES), model)}
+        many = {"candidates": number(4), "word_list": str(WORDS), "turns": {"min": number(8), "max": number(20)}}
+        report = {"bootstrap": number(10), "bertscore": {"model": "all-MiniLM-L6-v2", "layer": number(1)}}
+        return load_configuration(demo_file(tmp_path, plan="drawn", surplus=0.0, report=report, **whole, **crossed, **many))
+
+    plain, pointed = made(int), made(float)
+    assert pointed == plain and canonical_json(pointed.published) == canonical_json(plain.published)
+    assert pointed.identity == plain.identity and list(range(pointed.candidates)) == [0, 1, 2, 3]
+    assert b'"temperature":1.0' in canonical_json(pointed.published) and b'"surplus":0.0' in canonical_json(pointed.published)

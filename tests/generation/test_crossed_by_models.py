@@ -13,10 +13,10 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.text import words
-from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.ledger import Entry, Ledger
 from empathy_eval.completions.merge import merge
-from empathy_eval.completions.requests import Flaw
-from empathy_eval.design.configuration import Configuration, load_configuration
+from empathy_eval.completions.requests import Failure, Flaw
+from empathy_eval.design.configuration import Configuration, checked, load_configuration
 from empathy_eval.design.crossed import changed_words
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS
 from empathy_eval.design.planning import plan_of, plans
@@ -46,6 +46,7 @@ from tests.generation.test_by_hand import Hands
 
 ROLES = ("self_chat", "near", "far", "crossed", "crossed_judge")
 WANTED = 3
+NOWHERE = "http://127.0.0.1:9/v1"
 
 
 class Partial(Server):
@@ -309,6 +310,39 @@ def test_no_item_is_asked_for_after_crisis_language_and_the_next_place_is_taken(
     assert places(always, plan, whole) == ([], [plan.crossed[0]])
 
 
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        ({**MODEL, "endpoint": "elsewhere", "base_url": NOWHERE, "headers": {"Team": "${NO_SUCH}"}}, "NO_SUCH"),
+        ({"kind": "no_such:Model"}, "no_such"),
+    ],
+)
+def test_models_of_crossed_items_that_are_not_wanted_need_no_access_and_are_not_made(other: dict[str, Any], said: str, made: Made) -> None:
+    with running() as server:
+        raw = made.config(server.url, dialogues=1, controls=0, crossed=1).raw
+        raw = {**raw, "models": {**raw["models"], "crossed": other, "crossed_judge": other}}
+        with pytest.raises(InputError, match=said):
+            build(made.recipe(checked(raw, "c")), made.folder / "wanted")
+        summary = build(made.recipe(checked(raw | {"crossed": 0}, "c")), made.folder / "b")
+    assert summary.status["accepted"] == 1 and "crossed" not in made.asked("b")
+    seeds = {**raw, "crossed": 0, "plan": "seeds", "models": raw["models"] | dict.fromkeys(ROLES[:3], {"kind": "seed-bank"})}
+    seeds = {name: one for name, one in seeds.items() if name not in ("dialogues", "surplus", "controls")}
+    assert build(made.recipe(checked(seeds, "c")), made.folder / "seeds").status["missing"] == 0
+
+
+def test_an_item_that_nobody_was_asked_for_is_no_refused_sample_and_a_text_by_rules_is_one() -> None:
+    failures = (
+        Failure("crossed", 3, ("crisis",), final=True),
+        Failure("near_apathetic", 3, ("edit_ratio",), final=True),
+        Failure("crossed", 5, ("twin_apart",), "s1-a", final=True),
+    )
+    summary = Summary(1)
+    summary.add(Outcome("003-00000", 3, "accepted", failures=failures))
+    told = summary.to_json()
+    assert told["failed_for_good"] == {"crossed: crisis": 1, "crossed: twin_apart": 1, "near_apathetic: edit_ratio": 1}
+    assert told["samples_refused"] == {"crossed: twin_apart": 1, "near_apathetic: edit_ratio": 1}
+
+
 def test_checks_of_ones_own_look_at_the_reply_in_its_context(made: Made) -> None:
     seen = list[tuple[str, str, Scene]]()
 
@@ -347,6 +381,20 @@ def test_a_preview_counts_the_items_and_four_checks_of_each(good: tuple[Made, Co
     )
     asked = made.asked("b")
     assert asked["crossed"] | asked["crossed_check"] <= sent, "with the ledger each is the one that was sent"
+
+
+def test_a_preview_takes_no_dialogue_whose_roles_are_not_those_of_its_plan(good: tuple[Made, Configuration]) -> None:
+    made, config = good
+    recipe = made.recipe(config)
+    asked = preview(recipe, None, 1).requests[0]
+    with Ledger(made.folder / "b" / "ledger.sqlite", create=False, write=False) as ledger:
+        found = ledger.get(asked.key)
+    assert found
+    said = json.loads(found.text)
+    said["turns"] = [{**turn, "role": "seeker", "strategy": None} for turn in said["turns"]]
+    with Ledger(made.folder / "misfit.sqlite") as ledger:
+        ledger.put(Entry(asked.key, asked.about, replace(found, text=json.dumps(said))))
+    assert preview(recipe, made.folder / "misfit.sqlite", 1).stand_ins == (asked.about.dialogue_id,), "a seed stands in for it"
 
 
 def test_the_examples_of_an_item_hang_on_nothing_but_seed_and_item(whole: Recipe) -> None:

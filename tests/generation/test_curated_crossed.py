@@ -72,7 +72,9 @@ def test_an_item_that_fails_a_check_is_left_out_and_counted(
     (pet,) = [one for one in accepted(tmp_path / "b") if one.scenario_id == PET]
     (same,) = [one for one in accepted(built) if one.scenario_id == PET]
     assert pet.crossed == () and (pet.dialogue, pet.pairs) == (same.dialogue, same.pairs)
-    assert read_build(tmp_path / "b")["summary"]["samples_refused"] == {f"crossed: {reason}": 1 for reason in reasons}
+    summary = read_build(tmp_path / "b")["summary"]
+    assert summary["failed_for_good"] == {f"crossed: {reason}": 1 for reason in reasons}
+    assert summary["samples_refused"] == {}, "nobody was asked for a sample"
 
 
 def test_a_check_of_ones_own_sees_both_replies_in_both_contexts(

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.text import overlap as overlap_of
+from empathy_eval.commands.annotate import annotate
 from empathy_eval.commands.shortcuts import shortcut_table
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import CANDIDATES, PROVENANCE, TEXT_HASH, files_of, read_manifest
@@ -30,6 +31,7 @@ from empathy_eval.releases.write import release
 
 from tests.conftest import copy_world
 from tests.doubles import made_once
+from tests.doubles.judges import Judge
 from tests.doubles.telling import PLAIN, WORDS, Telling, telling, telltale
 
 Row = dict[str, Any]
@@ -129,6 +131,16 @@ def test_the_same_ledger_gives_the_same_release(chosen: Path, tmp_path: Path, pr
     assert file_hashes(tmp_path / "release") == file_hashes(chosen / "release")
 
 
+def test_what_judges_said_of_chosen_texts_is_released_beside_their_provenance(chosen: Path, tmp_path: Path) -> None:
+    annotate(chosen / "release", tmp_path / "said", rubric="teacher", model=Judge(), turns=2)
+    release(chosen / "b", tmp_path / "release", "0.1.0", annotations=[tmp_path / "said"])
+    before, after = (pq.read_table(one / "provenance.parquet") for one in (chosen / "release", tmp_path / "release"))
+    assert after.slice(0, len(before)).equals(before), "and the requests of judges are below"
+    below = after.slice(len(before)).to_pylist()
+    assert below and {(row["what"], row[TEXT_HASH]) for row in below} == {("annotation", None)}
+    assert verify(tmp_path / "release", fast=True) == []
+
+
 def test_a_text_that_was_not_chosen_in_the_place_of_one_that_was_is_found(copy: Path) -> None:
     """A far text with the telltale word goes where the one without it was, in one file after the other."""
     told = f"{PLAIN} Telltale."
@@ -168,6 +180,13 @@ def test_a_word_list_that_is_another_or_broken_is_found(copy: Path, file: str, c
     path.write_text(change(path.read_text()))
     forged(copy, [], lambda row: row)
     assert [said in one.what for one in verify(copy, fast=True)] == [True]
+
+
+def test_a_manifest_of_several_candidates_that_names_no_word_list_is_refused_in_words(copy: Path) -> None:
+    manifest = read_manifest(copy)
+    del manifest["configuration"]["word_list"]
+    (copy / "manifest.json").write_text(manifest_text(sealed(manifest)))
+    assert any("configuration" in one.where and 'misses "word_list"' in one.what for one in verify(copy, fast=True))
 
 
 def test_numbers_that_leave_no_place_for_the_released_text_are_found(copy: Path) -> None:

@@ -14,7 +14,7 @@ import yaml
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import RAW, STANCE
-from empathy_eval.design.dataset import COLUMNS, OPTIONAL
+from empathy_eval.design.dataset import COLUMNS, OPTIONAL, files_of
 from empathy_eval.evaluation.claims import claims
 from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Shortcut
@@ -121,3 +121,24 @@ def test_the_card_names_every_paper_with_what_it_states_of_itself(released: tupl
     for one in papers:
         said = next(line for line in card.splitlines() if line.startswith(f"- *{one['title']}*"))
         assert all(str(part) in said for part in [*one["authors"], one.get("year", ""), one.get("link", ""), one["what"]])
+
+
+@pytest.mark.parametrize(
+    ("ids", "told"),
+    [
+        ({"017-seed-x1"}, "checked against them, but for 1 that were brought with the scenarios and are not part of Empathy-Eval."),
+        (None, "**curated**: brought with the scenarios, which are not part of Empathy-Eval."),
+    ],
+)
+def test_english_crossed_items_of_somebody_else_are_not_called_the_authors_own(
+    ids: set[str] | None, told: str, released: tuple[Path, Released], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(released[0], tmp_path / "copy"))
+    assert "brought with the scenarios" not in (folder / "README.md").read_text()
+    for path in files_of(folder, "crossed"):
+        table = pq.read_table(path)
+        others = [{"reply_2": "Of somebody else."} if ids is None or name in ids else {} for name in table["crossed_id"].to_pylist()]
+        rows = [row | other for row, other in zip(table.to_pylist(), others, strict=True)]
+        pq.write_table(table.from_pylist(rows, table.schema), path)
+    write_card(folder, released[1].manifest, released[1].report)
+    assert told in (folder / "README.md").read_text()

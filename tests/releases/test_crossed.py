@@ -143,6 +143,7 @@ def test_the_card_says_how_they_were_made(light: Path, modelled: Path) -> None:
     assert "of models" not in curated.split("## Crossed items")[1].split("##")[0]
     assert "3 of 4 items are **curated**" in both and "1 of 4 items are **of models**" in both and "`a-writer` wrote" in both
     assert "Who writes a crossed item sees both contexts." in curated
+    assert "brought with the scenarios" not in curated + both
 
 
 Change = Callable[[dict[str, Any]], object]

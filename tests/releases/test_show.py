@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import yaml
 from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest, digest_bytes
@@ -35,7 +36,7 @@ from empathy_eval.releases.showing.names import unknown
 from empathy_eval.releases.showing.shown import Refused, Shown
 from empathy_eval.releases.write import release as write
 
-from tests.conftest import demo_file
+from tests.conftest import copy_world, demo_file
 from tests.doubles.marred import NO_JSON, ODD, OFF_SCHEMA, REASON, REFUSAL, REFUSED, REJECTED, REPAIRED, WITHDRAWN
 from tests.doubles.models import Recorder
 
@@ -253,6 +254,23 @@ def test_hashes_of_files_as_builds_of_before_have_them_are_no_change(light: Path
     old = {name: digest_bytes((data_folder("rules") / name).read_bytes().partition(b"\n")[2]) for name in header["rules"]}
     assert recipe_again({**header, "rules": old}, None, None, None).changed == recipe_again(header, None, None, None).changed
     assert "rules: safety.yaml" in recipe_again({**header, "rules": old | {"safety.yaml": "0" * 64}}, None, None, None).changed
+
+
+def test_scenarios_that_are_brought_are_counted_by_the_words_of_the_texts_language(light: Path, tmp_path: Path) -> None:
+    header = json.loads((light / "manifest.json").read_text())
+    world = copy_world(tmp_path / "world")
+    path, seed = world / "crossed" / "003.yaml", next(world.glob("003-*.yaml"))
+    item, scenario = yaml.safe_load(path.read_text())[0], yaml.safe_load(seed.read_text())
+    scenario["seed"]["turns"][item["turn"] - 1]["text"] = "我不知道明天该怎么开口跟他说这件事"
+    item |= {"twin": "我不知道昨天为什么没有跟他说这件事", "reply_1": "".join(map(chr, range(0x4E00, 0x4E1E)))}
+    item |= {"reply_2": "".join(map(chr, range(0x5000, 0x501E)))}
+    seed.write_text(yaml.safe_dump(scenario, allow_unicode=True, sort_keys=False))
+    path.write_text(yaml.safe_dump([item], allow_unicode=True, sort_keys=False))
+    with pytest.raises(InputError, match="1 words"):
+        recipe_again(header, world, None, None)
+    chinese = {**header, "configuration": {**header["configuration"], "language": "zh"}}
+    (note,) = recipe_again(chinese, world, None, None).notes
+    assert "give its folder of rules" in note and recipe_again(chinese, None, None, None).notes == (note,)
 
 
 def test_without_a_ledger_requests_are_proven_by_their_keys_and_the_rest_is_said_to_be_missing(release: Path, beside: Beside) -> None:

@@ -107,6 +107,22 @@ def check(value: Any, name: str, where: object) -> None:
         raise InputError(problems)
 
 
+def whole_numbers(value: Any, name: str) -> Any:
+    """A valid value with 4 for 4.0 wherever the schema of that name wants a whole number: to JSON Schema they are the same."""
+    return _whole(value, schema(name), schema(name).get("$defs", {}))
+
+
+def _whole(value: Any, said: dict[str, Any], named: dict[str, Any]) -> Any:
+    said = named[said["$ref"].rpartition("/")[2]] if "$ref" in said else said
+    if isinstance(value, float):
+        whole = said.get("type") == "integer" or any(isinstance(one, int) for one in said.get("enum", ()))
+        return int(value) if whole and value.is_integer() else value
+    if not isinstance(value, dict):
+        return value
+    known = {**said.get("then", {}).get("properties", {}), **said.get("properties", {})}
+    return {key: _whole(one, known[key], named) if isinstance(known.get(key), dict) else one for key, one in value.items()}
+
+
 def read_yaml(path: Path, name: str) -> Any:
     """The content of a YAML file, valid under the schema of that name.
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import canonical_json, digest
-from empathy_eval.base.schemas import check, read_yaml, schema
+from empathy_eval.base.schemas import check, read_yaml, schema, whole_numbers
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
 from empathy_eval.design.phases import PhaseRules
@@ -72,6 +72,11 @@ class Configuration:
     words: WordList | None = None
 
     @property
+    def asked(self) -> dict[str, ModelConfig]:
+        """The models that a build asks for something: those for crossed items only where some are wanted."""
+        return {role: one for role, one in self.models.items() if self.crossed or role not in CROSSED_ROLES}
+
+    @property
     def identity(self) -> str:
         """The hash of everything that can change what a build asks for."""
         return identity_of(self.published)
@@ -126,6 +131,7 @@ def checked(raw: dict[str, Any], where: object, words: WordList | None = None) -
         InputError: if they are not valid or contradict each other, with all problems at once, or the word list is not valid.
     """
     check(raw, "configuration", where)
+    raw = whole_numbers(raw, "configuration")
     # English is what a configuration without a language is of, and one without crossed items has none: said or not, it is the same build.
     # So is one candidate.
     one = raw.get("candidates", 1) == 1

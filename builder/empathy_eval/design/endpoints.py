@@ -81,11 +81,14 @@ class ModelConfig:
 class Asks(Protocol):
     """What anything that asks models is configured by: the models by what they are for, and how often each request is tried.
 
-    ``identity`` names all that can change what is asked for, ``published`` is what is shown of it.
+    ``asked`` are those of the models that are asked for anything. ``identity`` names all that can change what is asked for, ``published``
+    is what is shown of it.
     """
 
     @property
     def models(self) -> Mapping[str, ModelConfig]: ...  # noqa: D102
+    @property
+    def asked(self) -> Mapping[str, ModelConfig]: ...  # noqa: D102
     @property
     def samples(self) -> int: ...  # noqa: D102
     @property

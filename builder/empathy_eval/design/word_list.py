@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.text import ENGLISH, UNICODE_WORDS, words
-from empathy_eval.design.contrasts import EMPATHETIC, FAR, NEAR, RAW, STANCE_FAR, STANCE_NEAR, STANCE_OF
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR, RAW, STANCE_FAR, STANCE_NEAR, STANCE_OF
 
 # Weights are whole numbers of millionths: a text's score is their sum, the same on every machine.
 UNIT = 10**6
@@ -21,6 +22,10 @@ UNIT = 10**6
 WORD_LIST = "word_list.json"
 # By which contrast a variant is told: that of its own closeness; a list of a release without controls has the first alone.
 TOLD_BY = {**dict.fromkeys(NEAR, STANCE_NEAR), **dict.fromkeys(FAR, STANCE_FAR)}
+# The kind and the cold variant of each contrast.
+VARIANTS = {RAW: (EMPATHETIC, APATHETIC), STANCE_NEAR: NEAR, STANCE_FAR: FAR}
+# Words that an error shows.
+SHOWN = 5
 # Why a text that passed its checks is not released, where several were asked for.
 NOT_CHOSEN = "not_chosen"
 MAKE = "make one with empathy-eval shortcuts RELEASE --out LIST.json"
@@ -102,7 +107,29 @@ def word_list_of(value: Any, where: object) -> WordList:
     if value["tokens"] != (tokens := tokens_of(value["language"])):
         what = f'counts "{value["tokens"]}", and the language "{value["language"]}" is counted by "{tokens}"'
         raise input_error(where, what, MAKE)
-    return WordList(value["release"], value["language"], {name: Weights(**one) for name, one in value["contrasts"].items()})
+    contrasts = {name: Weights(**one) for name, one in value["contrasts"].items()}
+    if problems := [one for name in contrasts for one in _unusable(contrasts[name], name, value["language"], where)]:
+        raise InputError(problems)
+    return WordList(value["release"], value["language"], contrasts)
+
+
+def _unusable(weights: Weights, contrast: str, language: str, where: object) -> Iterator[Problem]:
+    """Variants that are not of the contrast, and words that no text is counted to have."""
+    place, (kind, cold) = f"{where}: contrasts: {contrast}", VARIANTS[contrast]
+    if (weights.kind, weights.cold) != (kind, cold):
+        what = f'compares "{weights.kind}" with "{weights.cold}", and this contrast is of "{kind}" and "{cold}"'
+        yield Problem(place, what, MAKE)
+    if odd := [one for one in weights.words if not _counted(one, language)]:
+        shown = ", ".join(json.dumps(one[:40], ensure_ascii=False) for one in odd[:SHOWN])
+        more = f" and {len(odd) - SHOWN} more" if len(odd) > SHOWN else ""
+        yield Problem(f"{place}: words", f"no text has {shown}{more} among its words", f"write single words in lower case, or {MAKE}")
+
+
+def _counted(word: str, language: str) -> bool:
+    """Whether a text may be counted to have this word."""
+    # A capital may be a letter and a mark in lower case, and English counts no marks by themselves.
+    bare = "".join(one for one in word if unicodedata.category(one)[0] != "M") if language == ENGLISH else word
+    return words(bare, language) == (bare,)
 
 
 def read_word_list(path: Path) -> WordList:

@@ -67,7 +67,7 @@ def asked_again(recipe: Recipe, ledger: Path, folders: Iterable[Path] = ()) -> A
     A few dialogues of each scenario are replayed, and what is seen there is reckoned for all. ``folders`` are those of builds that may say
     what was changed since. Nothing is sent or stored; what keeps it from being looked at, the build itself will tell.
     """
-    if not ledger.is_file() or all(one.kind == "seed-bank" for one in recipe.config.models.values()):
+    if not ledger.is_file() or all(one.kind == "seed-bank" for one in recipe.config.asked.values()):
         return None
     try:
         return beside_loops(lambda: _asked_again(recipe, ledger, folders))
@@ -125,7 +125,7 @@ async def _lacking(recipe: Recipe, ledger: Ledger, ids: set[str]) -> set[About]:
             await workshop.item(plan)
     finally:
         # What was handed in was not asked, and is not to be closed before it is.
-        for model in {models[role] for role in config.models if role not in recipe.models}:
+        for model in {models[role] for role in config.asked if role not in recipe.models}:
             await model.close()
     return asker.unanswered - asker.answered
 

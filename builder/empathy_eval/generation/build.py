@@ -79,7 +79,7 @@ def opened(config: Asks, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]
     """
     claim_folder(out, config)
     if not run.offline and run.notes is None:
-        for model in config.models.values():
+        for model in config.asked.values():
             check_access(model)
     with Ledger(run.ledger or out / LEDGER, create=not run.offline, write=not run.offline) as ledger:
         if not run.offline and (waiting := under_way(ledger)):

@@ -50,7 +50,7 @@ class Rounds:
     brought: int = 0
 
     def __post_init__(self) -> None:
-        self._desks = {one.endpoint: Batches(one) for one in self.config.models.values() if one.kind == "openai"}
+        self._desks = {one.endpoint: Batches(one) for one in self.config.asked.values() if one.kind == "openai"}
         self.run.course.desks = tuple(desk.reception for desk in self._desks.values())
 
     def settle(self, wait: bool) -> dict[str, int]:

@@ -164,7 +164,7 @@ class Dialogues:
 
 
 def _own_models(recipe: Recipe) -> dict[str, Any]:
-    return own_models(recipe.config.models, recipe.models)
+    return own_models(recipe.config.asked, recipe.models)
 
 
 def _patterns(recipe: Recipe) -> list[Patterns]:

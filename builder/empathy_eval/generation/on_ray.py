@@ -85,7 +85,7 @@ def only_whole() -> InputError:
 async def _filled(ray: Any, job: Job, out: Path, run: Run) -> dict[str, str]:
     """Fills the ledger; returns by dialogue why items are missing."""
     config, items = job.config, job.planned()
-    lanes = min(workers_of(ray), items, *(one.in_flight for one in config.models.values()))
+    lanes = min(workers_of(ray), items, *(one.in_flight for one in config.asked.values()))
     here = ray.util.scheduling_strategies.NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
     keeper = ray.remote(Keeper).options(num_cpus=0, max_concurrency=100_000, scheduling_strategy=here).remote()
     kept = Run(run.ledger and run.ledger.absolute(), False, run.budget_dollars, run.budget_tokens)

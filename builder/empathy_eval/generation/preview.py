@@ -24,6 +24,7 @@ from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.generation.outcomes import Dialogue, Turn
+from empathy_eval.generation.retrace import planned
 from empathy_eval.generation.stand_ins import stand_in
 
 # Assumed of a kind of request that the ledger has no answer of yet: a token of English is about four bytes; the paper's turns
@@ -144,12 +145,13 @@ class Items:
                 yield self._request(CROSSED_CHECK, trial.messages(self.recipe), scene.about(CROSSED_CHECK))
 
     def dialogue(self, plan: Plan) -> Dialogue | None:
-        """The dialogue that the ledger holds for a plan, if its first sample is one."""
+        """The dialogue that the ledger holds for a plan, if its first sample is one with the planned turns."""
         value = self._answer(self._self_chat(plan), SELF_CHAT.answer)
-        if value is None or len(value["turns"]) != len(plan.turns):
+        if value is None:
             return None
         turns = tuple(Turn(turn["role"], turn["text"], turn["strategy"]) for turn in value["turns"])
-        return Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "")
+        made = Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "")
+        return made if planned(made, plan, self.recipe) else None
 
     def _answer(self, request: Request, answer_schema: str) -> Any:
         """What the ledger holds as the answer to a request, if it is one."""

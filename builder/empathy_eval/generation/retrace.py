@@ -117,7 +117,7 @@ class Retracer:
     async def _trace(self, plan: Plan, known: Known) -> Trace:
         asker = _Listener(self.ledger, self._models, self.recipe, known.refused)
         outcome, there = await Workshop(self.recipe, asker).item(plan), known.dialogue
-        if there is None or (outcome.dialogue and outcome.dialogue.turns == there.turns) or not _planned(there, plan, self.recipe):
+        if there is None or (outcome.dialogue and outcome.dialogue.turns == there.turns) or not planned(there, plan, self.recipe):
             return Trace(outcome, asker.told(), outcome.dialogue)
         # The replay ends where an answer is missing, or tells another dialogue; with the right one at hand it goes on behind that.
         asker.forget_turns()
@@ -129,7 +129,7 @@ class Retracer:
         return Trace(outcome, asker.told(), there)
 
 
-def _planned(dialogue: Dialogue, plan: Plan, recipe: Recipe) -> bool:
+def planned(dialogue: Dialogue, plan: Plan, recipe: Recipe) -> bool:
     """Whether a dialogue of strangers has the turns of a plan, each a text that the checks may look at."""
     helpers = [turn for turn in dialogue.turns if turn.role == "helper"]
     known = all(turn.strategy is not None and turn.strategy in recipe.catalogue.taxonomy for turn in helpers)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from empathy_eval.completions.budget import Budget
+from empathy_eval.design.kinds import CROSSED
 from empathy_eval.generation.outcomes import Outcome
 
 STATUSES = ("accepted", "rejected", "missing")
@@ -46,7 +47,9 @@ class Summary:
         else:
             self.reasons.update(outcome.reasons)
         self.failed.update(f"{one.kind}: {reason}" for one in outcome.failures if one.final for reason in one.reasons)
-        self.refused.update(f"{one.kind}: {reason}" for one in outcome.failures for reason in one.reasons)
+        # A text by rules is a sample too; a crossed item that nobody was asked for is none.
+        samples = [one for one in outcome.failures if one.request_key or one.kind != CROSSED.name]
+        self.refused.update(f"{one.kind}: {reason}" for one in samples for reason in one.reasons)
         for model, row in outcome.usage.items():
             self.usage.setdefault(model, Counter()).update(row)
 

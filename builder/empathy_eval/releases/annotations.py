@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import TableRow, Writer
-from empathy_eval.design.dataset import JUDGED, PROVENANCE, SPLITS, column, file_of, split_of
+from empathy_eval.design.dataset import JUDGED, SPLITS, column, file_of, split_of
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.raters.judges.annotations import Annotated
@@ -224,7 +224,7 @@ def _add_provenance(folder: Path, requests: Sequence[tuple[str, str | None, str,
     """Writes the requests behind annotations below those behind texts."""
     path = folder / "provenance.parquet"
     partial = path.with_suffix(".partial")
-    with pq.ParquetFile(path) as table, Writer(partial, PROVENANCE) as writer:
+    with pq.ParquetFile(path) as table, Writer(partial, table.schema_arrow) as writer:
         for group in range(table.num_row_groups):
             writer.add_table(table.read_row_group(group))
         for dialogue_id, pair_id, what, model, key in requests:

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
+from empathy_eval.design.crossed import CrossedItem, load_crossed
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
 from empathy_eval.evaluation.claims import claims, line_of
 from empathy_eval.evaluation.report import Report
@@ -33,10 +34,18 @@ def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
 
 
 def _crossed(folder: Path) -> dict[str, Any]:
-    """How many crossed items are curated and how many are of models, and who wrote and judged these."""
+    """How many crossed items are curated, how many of those are not the project's own, and how many are of models, with who wrote and
+    judged these."""
     source, writers, judges = (list(cells(folder, "crossed", name)) for name in ("source", "writer", "judge"))
     named = {what: sorted({one for one in names if one}) for what, names in (("writers", writers), ("judges", judges))}
-    return {"curated": source.count("seed"), "modelled": source.count("model"), **named}
+    own = {_said(one) for some in load_crossed(data_folder("scenarios"), {})[0].values() for one in some}
+    texts = (cells(folder, "crossed", name) for name in ("source", "context_2", "reply_1", "reply_2", "reason"))
+    brought = sum(of == "seed" and (turns[-1]["text"], *rest) not in own for of, turns, *rest in zip(*texts, strict=True))
+    return {"curated": source.count("seed"), "brought": brought, "modelled": source.count("model"), **named}
+
+
+def _said(one: CrossedItem) -> tuple[str, str, str, str]:
+    return one.twin, one.reply_1, one.reply_2, one.reason
 
 
 def _columns(configs: dict[str, pa.Schema]) -> list[dict[str, Any]]:

@@ -25,10 +25,10 @@ def make_models(recipe: Recipe, budget: Budget, stopped: Stopped = lambda: None)
         InputError: if a model of one's own or the scorer cannot be had.
     """
     config, bank = recipe.config, SeedBank(recipe.catalogue)
-    made: dict[str, Model] = {role: bank for role, one in config.models.items() if one.kind == "seed-bank" and role not in recipe.models}
+    made: dict[str, Model] = {role: bank for role, one in config.asked.items() if one.kind == "seed-bank" and role not in recipe.models}
     if config.checks.toxicity:
         made[SCORE.role] = ToxicityScorer(config.checks.toxicity)
-    others = {role: one for role, one in config.models.items() if role not in made}
+    others = {role: one for role, one in config.asked.items() if role not in made}
     return made | asked_models(others, recipe.models, budget, stopped)
 
 

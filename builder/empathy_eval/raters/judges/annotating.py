@@ -61,6 +61,8 @@ class Annotating:
         """The judge alone."""
         return {JUDGE: self.model}
 
+    asked = models
+
     @property
     def identity(self) -> str:
         """The hash of all that can change what is asked for."""

@@ -15,7 +15,7 @@ from empathy_eval.base.schemas import schema
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.design.configuration import Configuration, checked
+from empathy_eval.design.configuration import Configuration, checked, language_of
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.language import load_language
 from empathy_eval.design.planning import Plan, plan_of
@@ -76,7 +76,9 @@ def recipe_again(
     Raises:
         InputError: if one of these folders is not valid.
     """
-    catalogue, prompts = load_catalogue(scenarios), load_prompts(templates)
+    # Who brings scenarios brings them in the language of the texts; the packaged ones are English.
+    language = language_of(header["configuration"]) if scenarios else ENGLISH
+    catalogue, prompts = load_catalogue(scenarios, language), load_prompts(templates)
     try:
         config = checked(dict(header["configuration"]), "configuration", _words(header, folder))
     except EmpathyEvalError as error:
