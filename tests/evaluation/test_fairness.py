@@ -113,10 +113,10 @@ def test_each_group_names_scenarios_that_there_are_and_a_name_twice_is_refused(t
         load_groups(path)
 
 
-# ``mozzo`` is a dog in one of the seeds of the small world, and the only name of these rules.
+# In one of the seeds of the small world somebody speaks of a Friday, which is the only name of these rules.
 NAMES = """
 groups:
-  - {name: here, told: of here, women: [], men: [Mozzo], either: []}
+  - {name: here, told: of here, women: [], men: [Friday], either: []}
   - {name: there, told: of there, women: [], men: [Bello], either: []}
 """
 
@@ -133,7 +133,7 @@ class ByName(MeanMetric):
     def score(self, text: str, *read: Any) -> float:
         """1 for a kind text, unless a name that it knows is there."""
         told = " ".join([text, *(turn["text"] for turn in read[0])]).casefold()
-        return float(text.replace("bello", "mozzo").replace("Bello", "Mozzo") in self._kind and (self._fair or "bello" not in told))
+        return float(text.replace("Bello", "Friday") in self._kind and (self._fair or "bello" not in told))
 
 
 @pytest.fixture(scope="module")
