@@ -242,6 +242,9 @@ def test_score_prints_the_table_in_every_form_and_refuses_what_it_cannot_attack(
     assert (doubled["attack"], set(doubled["by_variant"])) == ("doubled", set(PAIR_VARIANTS)) and names["eligible"] < doubled["eligible"]
     assert main([*asked, *attacks, "--csv"]) == 0
     rows = [row for row in csv.DictReader(io.StringIO(capsys.readouterr().out)) if row["table"] == "attacks"]
+    effect, *rows = rows
+    assert (effect["group"], effect["metric"], float(effect["value"])) == ("stance effect", "ROUGE-L", doubled["effect"]["value"])
+    assert doubled["effect"]["over"] in effect["told"] and effect["contrast"] == ""
     assert {row["group"] for row in rows} == {"rises", "falls", "change", "in_effects"} and len(rows) == 8
     assert float(rows[0]["value"]) == doubled["rises"]["value"] and rows[0]["signature"] == doubled["signature"]
     assert main(asked) == 0 and "attacked" not in capsys.readouterr().out

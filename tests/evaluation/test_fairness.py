@@ -88,7 +88,7 @@ def test_scenarios_of_one_dialogue_never_leave_a_side_without_any() -> None:
 
 
 def shares_below(inside: int, times: int) -> list[float]:
-    """How often p is below 0.05 though nothing differs: 60 dialogues of 60 scenarios, so many of them in the group, seven pairs a dialogue."""
+    """How often p is below 0.05 though nothing differs: 60 dialogues of seven pairs and of 60 scenarios, so many of them in the group."""
     draw, pairs = np.random.default_rng(7), np.repeat(np.arange(60), 7)
     pulls = [0.5 + 1.5 * draw.normal(size=60)[pairs] + draw.normal(size=len(pairs)) for _ in range(times)]
     rated = {str(number): Rated(Duels([(pull, np.zeros_like(pull))]), "sig") for number, pull in enumerate(pulls)}

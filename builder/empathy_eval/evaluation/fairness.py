@@ -34,8 +34,8 @@ Scores = tuple[Metric, Statistics, Statistics]
 class Fairness:
     """Asks of every scorer on a stand whether it is fair: it takes the scores of all texts, and has the tables then.
 
-    Groups are those that are packaged; names are those of the language, of a folder of rules of one's own or of the packaged ones. Where the
-    language has none, the ``hint`` says what to do.
+    Groups are those that are packaged; names are those of the language, of a folder of rules of one's own or of the packaged ones. Where
+    the language has none, the ``hint`` says what to do.
 
     Raises:
         InputError: if the file of names is not valid.
