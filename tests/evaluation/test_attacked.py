@@ -119,7 +119,7 @@ def test_the_stance_effect_is_a_unit_only_where_it_is_sure_to_be_something() -> 
     found = stance_effects(pulls, clusters, EQUAL, CHANCE)
     assert [found[name].value for name in ("sure", "against", "part")] == [2.0, -2.0, 2.0]
     assert all(found[name].why is None for name in ("sure", "against", "part"))
-    assert "may be nothing: 0.05" in (found["unsure"].why or "") and "nothing" in (found["flat"].why or "")
+    assert found["unsure"].why == "the stance effect may be nothing, as its interval holds 0" and "nothing" in (found["flat"].why or "")
     assert found["none"].why == "no pair has a score of both stances"
 
 
