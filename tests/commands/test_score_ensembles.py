@@ -128,3 +128,12 @@ def test_ensembles_of_a_release_are_measured_on_the_ratings_and_the_pairs_of_tes
     assert "pairs of test, at equal closeness" in shown and "pairs of test, as released" in shown
     lines = list(csv.DictReader(io.StringIO(said(capsys, seeds, *arguments, "--csv"))))
     assert [one["metric"] for one in lines if one["table"] == "on pairs"] == ["Sentlink", "mean:sentlink,length"] * 2
+
+
+def test_a_measure_of_whole_sets_in_the_call_is_what_is_refused_and_no_other_name(tmp_path: Path, ratings: Path) -> None:
+    own = own_of(tmp_path, "validation", "test")
+    with pytest.raises(ee.InputError, match="measures whole sets of texts") as told:
+        ee.score(own, ["dist-1", "vader", "length"], ratings=ratings, ensembles=["mean:vader,length"], shortcuts=False, cache=False)
+    assert "no row" not in str(told.value)
+    with pytest.raises(ee.InputError, match='there is no row "dist-1"'):
+        ee.score(own, ["dist-1", "vader"], ratings=ratings, ensembles=["mean:vader,dist-1"], shortcuts=False, cache=False)

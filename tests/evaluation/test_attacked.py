@@ -119,7 +119,7 @@ def test_the_stance_effect_is_a_unit_only_where_it_is_sure_to_be_something() -> 
     found = stance_effects(pulls, clusters, EQUAL, CHANCE)
     assert [found[name].value for name in ("sure", "against", "part")] == [2.0, -2.0, 2.0]
     assert all(found[name].why is None for name in ("sure", "against", "part"))
-    assert "may be nothing: 0.05" in (found["unsure"].why or "") and "nothing" in (found["flat"].why or "")
+    assert found["unsure"].why == "the stance effect may be nothing, as its interval holds 0" and "nothing" in (found["flat"].why or "")
     assert found["none"].why == "no pair has a score of both stances"
 
 
@@ -242,6 +242,9 @@ def test_score_prints_the_table_in_every_form_and_refuses_what_it_cannot_attack(
     assert (doubled["attack"], set(doubled["by_variant"])) == ("doubled", set(PAIR_VARIANTS)) and names["eligible"] < doubled["eligible"]
     assert main([*asked, *attacks, "--csv"]) == 0
     rows = [row for row in csv.DictReader(io.StringIO(capsys.readouterr().out)) if row["table"] == "attacks"]
+    effect, *rows = rows
+    assert (effect["group"], effect["metric"], float(effect["value"])) == ("stance effect", "ROUGE-L", doubled["effect"]["value"])
+    assert doubled["effect"]["over"] in effect["told"] and effect["contrast"] == ""
     assert {row["group"] for row in rows} == {"rises", "falls", "change", "in_effects"} and len(rows) == 8
     assert float(rows[0]["value"]) == doubled["rises"]["value"] and rows[0]["signature"] == doubled["signature"]
     assert main(asked) == 0 and "attacked" not in capsys.readouterr().out

@@ -10,11 +10,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.commands.score_tables import score_csv, score_table
-from empathy_eval.design.dataset import SPLITS, read_manifest, read_tables
+from empathy_eval.design.dataset import SPLITS, files_of, read_manifest, read_tables
 from empathy_eval.evaluation.crossed import read_items
 from empathy_eval.evaluation.crossed_rows import FIGURES, Crossed
 from empathy_eval.evaluation.crossed_scores import of_crossed, read_crossed_scores
@@ -53,6 +55,19 @@ def crossed(folder: Path, *files: Path, **how: Any) -> Crossed:
     found = score(folder, (), files, shortcuts=False, **how).crossed
     assert found is not None
     return found
+
+
+@pytest.mark.parametrize("change", [list.clear, list.pop])
+def test_a_context_of_a_stranger_that_does_not_end_with_the_seeker_is_refused(
+    light: Path, tmp_path: Path, change: Callable[[list[Any]], Any]
+) -> None:  # fmt: skip
+    folder = shutil.copytree(light, tmp_path / "odd")
+    path = next(one for one in files_of(folder, "crossed") if "017-seed-x1" in pq.read_table(one)["crossed_id"].to_pylist())
+    rows = (table := pq.read_table(path)).to_pylist()
+    change(rows[0]["context_1"])
+    pq.write_table(pa.Table.from_pylist(rows, table.schema), path)
+    with pytest.raises(InputError, match=r'crossed item ".+": a context does not end with a turn of the seeker \(1 such item\)'):
+        score(folder, ["length"], shortcuts=False)
 
 
 def values(found: Crossed, place: int = 0) -> list[float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -39,6 +40,7 @@ from empathy_eval.releases.verify import verify
 from tests.releases.test_verify import rehash
 
 CHANCE = Chance(200, 99, 7)
+LONG = "LONG" in os.environ
 GROUPS = ScenarioGroups(
     (
         ScenarioGroup("pets", "Those of animals.", ("Dealing with the Loss of a Pet",)),
@@ -85,6 +87,27 @@ def test_scenarios_of_one_dialogue_never_leave_a_side_without_any() -> None:
     assert row.effect and row.effect.difference.low is None and row.why == "some resamples have no spread, and so no effect"
 
 
+def shares_below(inside: int, times: int) -> list[float]:
+    """How often p is below 0.05 though nothing differs: 60 dialogues of seven pairs and of 60 scenarios, so many of them in the group."""
+    draw, pairs = np.random.default_rng(7), np.repeat(np.arange(60), 7)
+    pulls = [0.5 + 1.5 * draw.normal(size=60)[pairs] + draw.normal(size=len(pairs)) for _ in range(times)]
+    rated = {str(number): Rated(Duels([(pull, np.zeros_like(pull))]), "sig") for number, pull in enumerate(pulls)}
+    clusters = Clusters.of([f"d{number}" for number in pairs], pairs.tolist())
+    rows = group_rows("stance", rated, clusters, Grouped({"g": frozenset(range(inside))}, "s1-x"), Chance(999, 0, 7))
+    both = [(row.accuracy.difference.p, row.effect.difference.p) for row in rows if row.accuracy and row.effect]
+    assert len(both) == times
+    return [round(100 * float(np.mean([p is not None and p < 0.05 for p in some])), 1) for some in zip(*both, strict=True)]
+
+
+def test_of_simulated_groups_without_a_difference_p_is_seldom_small() -> None:
+    if not LONG:
+        assert all(1 <= share <= 11 for share in shares_below(5, 200))
+        return
+    (few, effect), (more, other) = shares_below(5, 2000), shares_below(8, 2000)
+    told = f"{few} % (accuracy) and {effect} % (effect) with five of them in the group, and in {more} and {other} % with eight"
+    assert told in " ".join((Path(__file__).parent.parent.parent / "docs" / "metrics.md").read_text(encoding="utf-8").split())
+
+
 def test_pairs_without_a_score_are_left_out_of_both_sides() -> None:
     kind = [2, 2, 2, 2, 2, float("nan"), 0, 0, 0, 0, 0, 0]
     row = rows_of(kind, [1] * 12, [1] * 6 + [2] * 6, {1})
@@ -113,10 +136,10 @@ def test_each_group_names_scenarios_that_there_are_and_a_name_twice_is_refused(t
         load_groups(path)
 
 
-# ``mozzo`` is a dog in one of the seeds of the small world, and the only name of these rules.
+# In one of the seeds of the small world somebody speaks of a Friday, which is the only name of these rules.
 NAMES = """
 groups:
-  - {name: here, told: of here, women: [], men: [Mozzo], either: []}
+  - {name: here, told: of here, women: [], men: [Friday], either: []}
   - {name: there, told: of there, women: [], men: [Bello], either: []}
 """
 
@@ -133,7 +156,7 @@ class ByName(MeanMetric):
     def score(self, text: str, *read: Any) -> float:
         """1 for a kind text, unless a name that it knows is there."""
         told = " ".join([text, *(turn["text"] for turn in read[0])]).casefold()
-        return float(text.replace("bello", "mozzo").replace("Bello", "Mozzo") in self._kind and (self._fair or "bello" not in told))
+        return float(text.replace("Bello", "Friday") in self._kind and (self._fair or "bello" not in told))
 
 
 @pytest.fixture(scope="module")
@@ -171,6 +194,13 @@ def test_a_group_without_scenarios_of_the_release_has_no_row(table: FairnessTabl
     }
     row = next(one for one in table.groups if one.metric == "by-name")
     assert row.accuracy and row.accuracy.here.value == row.accuracy.there.value == 1 and row.accuracy.difference.value == 0
+
+
+def test_scenarios_that_are_in_no_group_are_said_to_be_so(light: Path, table: FairnessTable) -> None:
+    measured = score(light, ["bleu"], shortcuts=False, fairness=partial(Fairness, groups=replace(GROUPS, groups=GROUPS.groups[1:])))
+    assert measured.fairness and measured.fairness.groups == []
+    assert "no scenario here is in a group of groups.yaml" in measured.fairness.told
+    assert not any("no scenario" in one for one in table.told)
 
 
 def test_names_of_a_pair_are_drawn_alike_however_many_others_there_are(light: Path) -> None:

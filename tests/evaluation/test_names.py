@@ -84,15 +84,32 @@ def test_a_name_stands_where_the_other_stood_and_all_else_stays(text: str, expec
         "Nobody is named.",
         "Sifter, ASif, O'Sif, Sif-Tor, sif@tor.org, @sif, #sif, tor.org, Sif\u0301",
         "Will you come? With grace.",
+        "Mrs sif came, Sif left",
         "I WILL COME",
         "I will ask my friend Will. Will he?",
         "Mrs Sif and Saint Tor",
         "Mrs Sif. I call her Sif.",
         "It is strange. Odd, even, odd",
+        "sif, SIF",
     ],
 )
 def test_nothing_is_exchanged_where_no_name_or_no_plain_one_is(text: str, small: Names) -> None:
     assert _one(text, small) is None
+
+
+@pytest.mark.parametrize("text", ["It is akin to relief.", "Let it peter out, and yaw.", "Roger that. A mike broke. The AMA said so."])
+def test_common_words_are_no_names_however_many_names_there_are(text: str) -> None:
+    names = _loaded()
+    assert _one(text, names) is None
+    (new,) = exchanged_names([f"{text} I told Maya."], Random(1), names) or ("",)
+    # "Roger" at the beginning may be a name: then one cannot tell, but only for Roger.
+    assert new.startswith(f"{text} I told ") and "Maya" not in new
+
+
+def test_a_script_without_capitals_has_names_too(tmp_path: Path) -> None:
+    texts = "groups: [{name: a, told: x, women: [سارة], men: [], either: []}, {name: b, told: y, women: [مريم], men: [], either: []}]"
+    (tmp_path / "names.yaml").write_text(texts, encoding="utf-8")
+    assert _one("قالت سارة", _loaded(tmp_path)) == "قالت مريم"
 
 
 def test_all_texts_that_are_read_together_get_the_same_names(small: Names) -> None:

@@ -133,6 +133,7 @@ def test_its_card_report_and_croissant_say_the_language(german: Path) -> None:
     assert "**One language only: de.**" in card and "Toxicity was not scored" in card and "English" not in card
     page = (german / "r" / "report" / "index.html").read_text()
     assert '<html lang="en">' in page, "its own words are English"
+    assert page.count("score --rules DIR shows") == 4 and "with --rules" not in page, "three attacks and names, which no report can bring"
     assert '<p class="words" dir="auto" lang="de">' in page and '<p class="words" dir="auto">' not in page
     assert json.loads((german / "r" / "croissant.json").read_text())["inLanguage"] == "de"
 

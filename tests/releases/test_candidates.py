@@ -22,6 +22,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.design.word_list import NOT_CHOSEN, WORD_LIST
 from empathy_eval.evaluation.corpus import before_contrast, read_corpus
+from empathy_eval.evaluation.long_form import records
 from empathy_eval.evaluation.shortcuts import audit
 from empathy_eval.generation.build import Run, build
 from empathy_eval.releases.manifest import file_hashes, manifest_text, sealed
@@ -97,6 +98,10 @@ def test_words_alone_fall_from_what_first_samples_give_away_to_chance(chosen: Pa
     assert value(before[STANCE].shortcut) == pytest.approx(float((near + (1 + first) / 2) / 2), abs=1e-6)
     assert "another text in" in shortcut_table(found)
     assert "words alone, first samples" in {one["shortcut"] for one in found.records()}
+    tables = json.loads((chosen / "release" / "report" / "tables.json").read_text())
+    firsts = [one for one in records(tables) if one["table"] == "shortcuts" and one["metric"] == "words alone, first samples"]
+    assert {one["contrast"]: one["accuracy"] for one in firsts} == {name: value(one.shortcut) for name, one in before.items()}
+    assert f"another text in {before[STANCE].others} of all pairs" in next(one["told"] for one in firsts if one["contrast"] == STANCE)
 
 
 def test_what_the_choice_needs_travels_with_the_release_and_is_told(chosen: Path) -> None:

@@ -26,7 +26,8 @@ def attack_lines(table: AttackTable) -> Iterator[str]:
             units = f"{_value(whole.in_effects, '+.2f'):>17}  {_ends(whole.in_effects, '+.2f')}"
             yield f"  {row.attack:<{wide}}{whole.eligible:>8}{rises}{_value(whole.change, '+.4f'):>9}  {units}".rstrip()
         if rows[0].effect.why:
-            yield f"  change is told in no unit: {rows[0].effect.why}"
+            ends = _ends(rows[0].effect, "+.4f")
+            yield f"  change is told in no unit: {rows[0].effect.why}{ends and f': {rows[0].effect.value:+.4f} {ends}'}"
         else:
             yield f"  stance effect: {rows[0].effect.value:+.4f}, over {rows[0].effect.over}"
     yield from table.told

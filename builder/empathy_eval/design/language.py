@@ -29,6 +29,8 @@ ENGLISH_METRICS = ("meteor", "vader", "sentlink", "empathyscore", "empathyscore-
 OF_ANY = ("bleu", "rouge-l", "chrf", "length", "dist-1", "dist-2", "dist-4")
 ENGLISH_MODEL = "all-MiniLM-L6-v2"
 BRING = "write it, let somebody who speaks the language review it, and bring its folder with --rules DIR; none is shipped unreviewed"
+# A report is made without rules of one's own.
+ONLY_SCORED = "none is shipped unreviewed; score --rules DIR shows what a file of your own gives"
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,8 @@ def _effect(one: Estimate | None, over: str) -> StanceEffect:
         return StanceEffect(0.0, None, None, over, "no pair has a score of both stances")
     why = None
     if one.low is not None and one.high is not None and one.low <= 0 <= one.high:
-        why = f"the stance effect may be nothing: {one.value:.4f} [{one.low:.4f}, {one.high:.4f}]"
+        # Without its numbers: another machine's may differ a little, and a sentence is compared by its letters.
+        why = "the stance effect may be nothing, as its interval holds 0"
     elif not one.value:
         why = "the stance effect is nothing"
     return StanceEffect(one.value, one.low, one.high, over, why)

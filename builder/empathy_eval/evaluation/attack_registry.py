@@ -49,11 +49,11 @@ class Attacks:
     every: bool = False
 
 
-def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path | None = None) -> Attacks:
+def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path | None = None, hint: str = BRING) -> Attacks:
     """The attacks of those names, which the user typed; none named: all built-in ones. One of one's own may stand for itself.
 
     ``rules`` is a folder with an ``attacks.yaml`` and a ``names.yaml`` for the texts' language. A language without one goes without what
-    needs it, and that is told.
+    needs it, and that is told, with a ``hint`` at what to do.
 
     Raises:
         InputError: for names that are unknown or offered twice, what cannot be made or is no attack, and faults of the file; all at once.
@@ -76,7 +76,7 @@ def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path
     problems += [Problem(f'attack "{name}"', "is what two of the attacks call themselves", "leave one out") for name in twice]
     if problems:
         raise InputError(problems)
-    told = tuple(f'{name}: left out, as there is no {FILES[name]} in the language "{language}"; {BRING}' for name in lacking)
+    told = tuple(f'{name}: left out, as there is no {FILES[name]} in the language "{language}"; {hint}' for name in lacking)
     return Attacks(tuple(made), language, told, not names)
 
 
@@ -98,7 +98,7 @@ def _checked(name: object, thing: Any) -> Attack:
         raise input_error(where, f"{thing.__name__} is a class, not an attack", f"hand in what it makes: {thing.__name__}()")
     missing = [part for part in PARTS if not hasattr(thing, part)]
     if missing:
-        raise input_error(where, f"has no {', '.join(missing)}", "see docs/metrics.md for what an attack has")
+        raise input_error(where, f"has no {', '.join(missing)}", "see docs/attacks.md for what an attack has")
     if not isinstance(thing.name, str) or not thing.name.isprintable() or not thing.name.strip():
         raise input_error(where, f"calls itself {ascii(thing.name)}", "give it a name that can be printed")
     attack: Attack = thing

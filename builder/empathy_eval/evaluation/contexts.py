@@ -29,6 +29,11 @@ class Part(NamedTuple):
     role_of: NDArray[np.int32]
     begins: NDArray[np.int64]
 
+    def last_role(self, row: int) -> str | None:
+        """Whose the last turn before a pair is; None where there is no turn."""
+        turn = int(self.begins[row + 1]) - 1
+        return self.roles[self.role_of[turn]] if turn >= self.begins[row] else None
+
     def context(self, row: int) -> Context:
         """The turns before a pair."""
         turns = range(self.begins[row], self.begins[row + 1])
@@ -41,6 +46,11 @@ class Contexts(Sequence[Context]):
     def __init__(self, parts: Sequence[Part]) -> None:
         self._parts = parts
         self._begins = np.cumsum([0, *(len(part.begins) - 1 for part in parts)]).tolist()
+
+    @property
+    def last_roles(self) -> list[str | None]:
+        """Whose the last turn of each is; None where there is no turn."""
+        return [part.last_role(row) for part in self._parts for row in range(len(part.begins) - 1)]
 
     def __len__(self) -> int:
         found: int = self._begins[-1]

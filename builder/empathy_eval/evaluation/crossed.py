@@ -15,6 +15,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.tabular import WHOLE
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.dataset import SPLITS, column, files_of
 from empathy_eval.evaluation.contexts import read_contexts
@@ -24,11 +26,13 @@ from empathy_eval.evaluation.own_scores import Column
 from empathy_eval.evaluation.ranking import wins
 from empathy_eval.evaluation.resampling import Clusters, Estimate
 from empathy_eval.evaluation.results import PLACES
+from empathy_eval.evaluation.wording import counted
 from empathy_eval.metrics.faults import MetricFault
 from empathy_eval.metrics.protocol import Array, Context, Metric
 from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statistics_of
 
 CONFIG = "crossed"
+CONTEXTS = ("context_1", "context_2")
 REPLIES = ("reply_1", "reply_2")
 REFERENCE = "not applicable: a reference is read, and crossed items have none"
 # What a scorer without a better direction is taken for.
@@ -65,13 +69,17 @@ def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str 
     """The crossed items of a release; None where it has none.
 
     Raises:
-        InputError: if a file is missing or damaged.
+        InputError: if a file is missing or damaged, or a context does not end with a turn of the seeker.
     """
     if not any(path.is_file() for path in files_of(release_dir, CONFIG)):
         return None
     names = ("crossed_id", "dialogue_id", "scenario_id", *REPLIES, "source")
     table = {name: column(release_dir, CONFIG, name, splits) for name in names}
-    first, second = (read_contexts(release_dir, CONFIG, splits, name) for name in ("context_1", "context_2"))
+    first, second = (read_contexts(release_dir, CONFIG, splits, name) for name in CONTEXTS)
+    ends = zip(table["crossed_id"], first.last_roles, second.last_roles, strict=True)
+    if odd := [name for name, *roles in ends if roles != ["seeker", "seeker"]]:
+        what = f'crossed item "{odd[0]}": a context does not end with a turn of the seeker ({counted(len(odd), "such item")})'
+        raise input_error(release_dir, what, WHOLE)
     replies = table[REPLIES[0]], table[REPLIES[1]]
     return Items(table["crossed_id"], table["dialogue_id"], table["scenario_id"], (first, second), replies, table["source"], language)
 

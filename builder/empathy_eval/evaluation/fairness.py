@@ -34,14 +34,15 @@ Scores = tuple[Metric, Statistics, Statistics]
 class Fairness:
     """Asks of every scorer on a stand whether it is fair: it takes the scores of all texts, and has the tables then.
 
-    Groups are those that are packaged; names are those of the language, of a folder of rules of one's own or of the packaged ones.
+    Groups are those that are packaged; names are those of the language, of a folder of rules of one's own or of the packaged ones. Where
+    the language has none, the ``hint`` says what to do.
 
     Raises:
         InputError: if the file of names is not valid.
     """
 
-    def __init__(self, stand: Stand, rules: Path | None = None, groups: ScenarioGroups | None = None) -> None:
-        self._stand, self._groups = stand, groups or load_groups()
+    def __init__(self, stand: Stand, rules: Path | None = None, groups: ScenarioGroups | None = None, hint: str = BRING) -> None:
+        self._stand, self._groups, self._hint = stand, groups or load_groups(), hint
         self._names = load_names(stand.found.language, rules)
         self.table: FairnessTable | None = None
 
@@ -51,19 +52,21 @@ class Fairness:
         told = [f"{metric.name}: is not asked, as it has no better direction" for metric, _, _ in rated if metric.higher_is_better is None]
         told += [f"{one.name}: is not asked, as it is of whole sets of texts" for one in self._stand.found.diversities]
         families = {metric.name: metric.family for metric, _, _ in ranked if isinstance(metric, Given)}
+        if not any(self._scenarios(pairs).values()):
+            told.append("no scenario here is in a group of groups.yaml")
         by_group = corrected(self._by_group(pairs, controls, ranked), families)
         by_names, more, faults = self._by_names(pairs, controls, ranked)
         definitions = [(one.name, one.definition) for one in self._groups.groups]
         self.table = FairnessTable(by_group, corrected(by_names, {}), (*told, *more), definitions, tuple(faults))
 
+    def _scenarios(self, pairs: Corpus) -> dict[str, frozenset[int]]:
+        """By group the numbers of its scenarios that the pairs are of, found by name."""
+        named = dict(zip(pairs.scenario_ids, pairs.groups["scenario"], strict=True))
+        return {one.name: frozenset(number for number, name in named.items() if name in one.scenarios) for one in self._groups.groups}
+
     def _by_group(self, pairs: Corpus, controls: Corpus, ranked: Sequence[Scores]) -> list[FairnessRow]:
         """At equal closeness where a group has scored controls, as released where it has none."""
-        numbers = {
-            one.name: frozenset(
-                number for number, name in zip(pairs.scenario_ids, pairs.groups["scenario"], strict=True) if name in one.scenarios
-            )
-            for one in self._groups.groups
-        }
+        numbers = self._scenarios(pairs)
         chance, found = self._stand.chance, dict[tuple[str, str], FairnessRow]()
         for contrast, corpus in ((STANCE, controls), (RAW, pairs)):
             wanted = {name: some for name, some in numbers.items() if some and any((one[0].name, name) not in found for one in ranked)}
@@ -85,7 +88,7 @@ class Fairness:
         ]
         if self._names is None:
             language = self._stand.found.language
-            return [], [*told, f'names are not exchanged, as there is no names.yaml in the language "{language}"; {BRING}'], []
+            return [], [*told, f'names are not exchanged, as there is no names.yaml in the language "{language}"; {self._hint}'], []
         if not asked:
             return [], told, []
         looked = self._looked(controls if len(controls) else pairs, "controls" if len(controls) else "pairs")

@@ -1,4 +1,8 @@
-"""All tables of a release as one: a record a contrast, comparison, shortcut, attack, gap or fault, with all that the tables hold."""
+"""All tables of a release as one: a record a contrast, comparison, shortcut, first sample, attack, stance effect, gap or fault.
+
+Left out are figures of attacks by variant, what a gap is elsewhere, what the groups are, and what attacks, fairness and judges tell in
+words beside their rows: all that is in the JSON.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,7 @@ COLUMNS = (
     "table", "group", "metric", "contrast", "pairs", "value", "low", "high", "p", "holm", "accuracy", "auc", "forced", "signature", "of",
     "left_out", "other", *("effect", *_BOUNDS), "ties", "better", *_SCORES, "told",
 )  # fmt: skip
+STANCE_EFFECT = "stance effect"
 _TABLES = {"inversion": "pairs", "controls": "2x2", "candidates": "before contrast checks", "balance": "balance"}
 
 
@@ -37,6 +42,8 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
         yield _record("smallest", "", "", name, **one)
     for contrast in tables["shortcuts"]["contrasts"] if tables["shortcuts"] else ():
         yield from _shortcuts(contrast, tables["shortcuts"]["by"])
+    for one in tables["shortcuts"].get("first_samples", ()) if tables["shortcuts"] else ():
+        yield _shortcut(one, one["contrast"], f"another text in {one['others']} of all pairs")
     for group, name, figure, values in crossed_records(tables["crossed"]) if "crossed" in tables else ():
         yield _record("crossed", group, name, figure, **values | _flat({"accuracy": values.get("accuracy")}))
     yield from _attacks(tables.get("attacks") or {"rows": ()})
@@ -45,7 +52,11 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
 
 
 def _attacks(table: Values) -> Iterator[dict[str, Any]]:
-    """A record a figure of each scorer under each attack: ``pairs`` are the eligible replies, ``of`` all of them."""
+    """A record of the stance effect of each scorer, and one a figure under each attack: ``pairs`` are the eligible replies, ``of`` all."""
+    for row in {row["metric"]: row for row in reversed(table["rows"])}.values():
+        bounds = {name: row["effect"][name] for name in ("value", "low", "high")}
+        told = "; ".join(filter(None, [row["effect"]["over"], row["effect"]["why"]]))
+        yield _record("attacks", STANCE_EFFECT, row["metric"], "", **bounds, signature=row["signature"], told=told)
     for row in table["rows"]:
         for name in ("rises", "falls", "change", "in_effects"):
             about = {"pairs": row["eligible"], "of": row["replies"], "signature": row["signature"]}
@@ -92,14 +103,18 @@ def _flat(one: Values | None) -> dict[str, Any]:
     return found
 
 
+def _shortcut(one: Values, contrast: str, over: str) -> dict[str, Any]:
+    told = f"{'trained' if one['trained'] else 'untrained'}; {over}{one['why'] and '; ' + one['why'] or ''}"
+    about = {"pairs": one["pairs"], "signature": one["signature"], "told": told}
+    return _record("shortcuts", "", one["name"], contrast, **about, **_flat({"accuracy": one["accuracy"]}))
+
+
 def _shortcuts(contrast: Values, by: str) -> Iterator[dict[str, Any]]:
     name = contrast["contrast"]
     texts = f"{contrast['kind']} against {contrast['cold']}; {contrast['config']}"
     over = f"{texts}: {contrast['dialogues']} dialogues, {contrast['folds']} folds by {by}"
     for one in contrast["shortcuts"]:
-        told = f"{'trained' if one['trained'] else 'untrained'}; {over}{one['why'] and '; ' + one['why'] or ''}"
-        about = {"pairs": one["pairs"], "signature": one["signature"], "told": told}
-        yield _record("shortcuts", "", one["name"], name, **about, **_flat({"accuracy": one["accuracy"]}))
+        yield _shortcut(one, name, over)
     for side in ("kind", "cold"):
         for word in contrast[f"telltale_{side}"]:
             counts = {contrast[one]: word[one] for one in ("kind", "cold")}

@@ -61,17 +61,18 @@ class Names:
         return re.compile(rf"\b(?:{'|'.join(map(re.escape, self.said.get('titles', ()))) or '(?!)'})\.? \Z")
 
     def is_name(self, match: re.Match[str]) -> bool | None:
-        """Whether a whole word is the given name of a person; None where one cannot tell."""
-        name = self.known.get(match[0].casefold())
+        """Whether a whole word is the given name of a person, with a capital as names are written; None where one cannot tell.
+
+        Small letters and capitals alone make no name: "akin to relief", "let it peter out", "the AMA".
+        """
+        name, word = self.known.get(match[0].casefold()), match[0]
         if name is None:
             return False
         if self.title.search(match.string, max(0, match.start() - LOOK_BACK), match.start()):
             return None
-        if not name.is_word:
-            return True
-        if match[0].istitle() and INSIDE.search(match.string, max(0, match.start() - LOOK_BACK), match.start()):
-            return True
-        return None if match[0][0].isupper() else False
+        if word[0].islower() or (len(word) > 1 and word.isupper()):
+            return None if name.is_word and word[0].isupper() else False
+        return True if not name.is_word or INSIDE.search(match.string, max(0, match.start() - LOOK_BACK), match.start()) else None
 
     def drawn(self, group: str, gender: str, by: object) -> list[str]:
         """The names of a group that can stand in for others, in an order drawn by what is given."""
@@ -162,9 +163,11 @@ def _vowel(name: str) -> bool:
 
 
 def _put(match: re.Match[str], names: Names, instead: Mapping[str, str]) -> str:
-    """What stands in for an occurrence, in its letters: small, capital, capitals."""
-    new = instead.get(match[0].casefold())
-    return _like(new, match[0]) if new is not None and names.is_name(match) else match[0]
+    """What stands in for an occurrence, in its letters: small, capital, capitals. A name that the texts have is one in any letters, but for
+    one that is another word."""
+    key = match[0].casefold()
+    taken = key in instead and (not names.known[key].is_word or names.is_name(match))
+    return _like(instead[key], match[0]) if taken else match[0]
 
 
 def _like(new: str, old: str) -> str:

@@ -14,6 +14,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
+from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.model_families import shared_families
 from empathy_eval.evaluation.attack_registry import find_attacks
 from empathy_eval.evaluation.attacked import UnderAttack, few_of
@@ -207,8 +208,8 @@ def measure_release(
         **judges(release_dir, facts),
     }
     references, scores = of_references(stand), list[TextScores]()
-    attacks = UnderAttack(stand, find_attacks(language=found.language), few_of(len(stand.pairs))) if attacked else None
-    fairness = Fairness(stand) if fair else None
+    attacks = UnderAttack(stand, find_attacks(language=found.language, hint=ONLY_SCORED), few_of(len(stand.pairs))) if attacked else None
+    fairness = Fairness(stand, hint=ONLY_SCORED) if fair else None
 
     def take(*given: Any) -> None:
         scores.append(text_scores(references, *given))

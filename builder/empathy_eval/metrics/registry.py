@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import yaml
@@ -54,11 +54,15 @@ SETTING = re.compile(r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,"']
 
 @dataclass(frozen=True)
 class Found:
-    """What a list of names stands for, in its order, and the language of the texts that it is for."""
+    """What a list of names stands for, in its order, and the language of the texts that it is for.
+
+    ``typed`` is by a name as it was typed what its metric calls itself.
+    """
 
     metrics: tuple[Metric, ...]
     diversities: tuple[Diversity, ...]
     language: str = ENGLISH
+    typed: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def default_names(settings: Mapping[str, Any]) -> list[str]:
@@ -102,10 +106,12 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
         InputError: for unknown names, names that two packages offer, and metrics that cannot be made or know English alone; all at once.
     """
     problems = stray_settings(settings, "report")
-    made: list[Any] = []
+    made, typed = list[Any](), dict[str, str]()
     for name in [one for place, one in enumerate(names) if one not in names[:place]]:
         try:
             made.append(_checked(str(name), _made(name, settings, own, language) if isinstance(name, str) else name))
+            if isinstance(name, str) and hasattr(made[-1], "statistics"):
+                typed[name] = made[-1].name
         except InputError as error:
             problems += error.problems
     twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
@@ -115,7 +121,7 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
     if problems:
         raise InputError(problems)
     metrics = [one for one in made if hasattr(one, "statistics")]
-    return Found(tuple(metrics), tuple(one for one in made if one not in metrics), language)
+    return Found(tuple(metrics), tuple(one for one in made if one not in metrics), language, typed)
 
 
 def unfit(name: str, settings: Mapping[str, Any]) -> str:

@@ -10,34 +10,40 @@ from empathy_eval.evaluation.crossed_shortcuts import LAST, WHOLE
 from empathy_eval.evaluation.page import number, signed
 
 # A number may differ by this much from its recomputation; BERTScore's embeddings vary with the machine, and a figure that counts
-# ranks or exchanges jumps by a whole text where two scores are all but equal. A shortcut has no figures but such.
+# ranks or exchanges jumps by a whole text where two scores are all but equal: by 0.005, and a share of few texts by one of those that the
+# row is over. A shortcut has no figures but such.
 EXACT = 1e-6
-TOLERANCE = {"BERTScore F1": 1e-4}
+TOLERANCE = dict.fromkeys(("BERTScore F1", "BERTScore F1, last turn"), 1e-4)
 # Of crossed items there are few, and a cosine that decides one otherwise is a jump by it.
 COSINES = dict.fromkeys((LAST, WHOLE), 2e-2)
 SHORTCUTS = {"embedding": 2e-3}
-COUNTED, JUMP = ("p", "holm", "accuracy", "auc", "effect", "ties", "rises", "falls", "in_effects"), 5e-3
+SHARES = ("accuracy", "ties", "own_ties", "rises", "falls", *FIGURES)
+COUNTED = ("p", "holm", "auc", "effect", "in_effects", *SHARES)
+JUMP, TEXTS = 5e-3, ("eligible", "items", "pairs")
 
 
-def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXACT) -> Iterator[tuple[str, str]]:
+def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXACT, jump: float = JUMP) -> Iterator[tuple[str, str]]:
     """(where, what) of all that the tables say otherwise than their recomputation does, or not at all."""
     if isinstance(found, dict) and isinstance(told, dict):
+        jump = next((max(JUMP, 1 / found[name]) for name in TEXTS if found.get(name)), jump)
         within = (TOLERANCE | COSINES).get(found.get("metric", ""), tolerance)
         if any(found.get(side) in TOLERANCE for side in ("one", "other")) or where == "smallest":
             within = JUMP
         # A row of the audit has a name, the line of a contrast that of its shortcut.
         loose = SHORTCUTS.get(str(found.get("shortcut", found.get("name"))), 0.0) if where.startswith("shortcuts") else 0.0
+        loose = jump if loose and jump > JUMP else loose
         for name in [*found, *(name for name in told if name not in found)]:
             if name not in told or name not in found:
                 yield _at(where, name), "is missing" if name in found else "is not in the data"
             else:
-                jumps = within > EXACT and name in COUNTED and not where.startswith("shortcuts")
-                yield from disagreements(told[name], found[name], _at(where, name), max(within, JUMP if jumps else loose))
+                counted = within > EXACT and name in COUNTED and not where.startswith("shortcuts")
+                step = jump if name in SHARES else JUMP
+                yield from disagreements(told[name], found[name], _at(where, name), max(within, step if counted else loose), jump)
     elif isinstance(found, list) and isinstance(told, list):
         if len(told) != len(found):
             yield where, f"has {len(told)} entries, the data gives {len(found)}"
         for place, (one, other) in enumerate(zip(told, found, strict=False)):
-            yield from disagreements(one, other, _at(where, _name(other, place)), tolerance)
+            yield from disagreements(one, other, _at(where, _name(other, place)), tolerance, jump)
     elif not _same(told, found, tolerance):
         yield where, f"says {_shown(told)}, the data gives {_shown(found)}"
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from empathy_eval.design.dataset import SPLITS, column
 from empathy_eval.evaluation.inversion import Chance
@@ -17,14 +16,6 @@ from empathy_eval.raters.people.against import against_people
 from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble
 from empathy_eval.raters.people.on_pairs import on_pairs
 from empathy_eval.raters.people.results import AgainstPeople
-
-
-def typed_names(names: Sequence[Any], found: Found) -> dict[str, str]:
-    """By a metric's name as it was typed what its row is called; measures of whole sets have no row here."""
-    different = [name for place, name in enumerate(names) if name not in names[:place]]
-    if found.diversities:
-        return {}
-    return {name: one.name for name, one in zip(different, found.metrics, strict=False) if isinstance(name, str)}
 
 
 def splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:

@@ -28,7 +28,7 @@ from empathy_eval.raters.agreement import read_table
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.against import against_people, rated_items
 from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, fitted, wanted
-from empathy_eval.raters.people.fitting import measured_of_release, measured_with, splits_of, typed_names, with_ensembles
+from empathy_eval.raters.people.fitting import measured_of_release, measured_with, splits_of, with_ensembles
 from empathy_eval.raters.people.of_release import ratings_of_release
 from empathy_eval.raters.people.results import AgainstPeople
 
@@ -64,7 +64,7 @@ def score_texts(
     if table is not None:
         rated = set(table.items)
         texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
-    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], typed_names(names, found))
+    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
     scores = scored(texts, found, given, scoring)
     fits = fitted(asked, scores, table) if table is not None and asked else ()
     if items:
@@ -84,7 +84,7 @@ def _with_shortcuts(found: Found, wanted: bool) -> Found:
     """The metrics, and after them those shortcuts that are none of them."""
     names = {one.name for one in found.metrics}
     more = [one for one in shortcuts_of(found.language) if one.name not in names] if wanted else []
-    return Found((*found.metrics, *more), found.diversities, found.language)
+    return replace(found, metrics=(*found.metrics, *more))
 
 
 def score_rated(
@@ -110,7 +110,7 @@ def score_rated(
     named_apart([one.name for one in (*found.metrics, *ruled)], files)
     known, controls = (column(release_dir, config, "pair_id") if files else [] for config in ("pairs", "controls"))
     given: list[Given] = [*(read_scores(one, known, controls, higher_is_better=not lower_is_better) for one in files), *ruled]
-    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], typed_names(names, found))
+    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
     splits = (FITTED_ON, MEASURED_ON) if asked else SPLITS if split is None else (split,)
     texts, table, told = ratings_of_release(release_dir, ratings, splits)
     of_splits = splits_of(release_dir, texts.keys) if asked else ()
