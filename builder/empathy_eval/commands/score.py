@@ -54,7 +54,7 @@ ATTACKS = (
     "(shuffled, other-dialogue, repeated, flattery, doubled, echo, instruction, names, typing-errors)"
 )
 FAIRNESS = (
-    "say whether scorers tell kind from cold in each group of scenarios as well as in all others, and whether metrics do where all names "
+    "say whether scorers tell kind from cold in each group of scenarios as well as in all others, and whether metrics do where names of a list "
     "are others"
 )
 RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in another language than English"
