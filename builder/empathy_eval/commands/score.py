@@ -54,8 +54,8 @@ ATTACKS = (
     "(shuffled, other-dialogue, repeated, flattery, doubled, echo, instruction, names, typing-errors)"
 )
 FAIRNESS = (
-    "say whether scorers tell kind from cold in each group of scenarios as well as in all others, and whether metrics do where names of a list "
-    "are others"
+    "say whether scorers tell kind from cold in each group of scenarios as well as in all others, and whether metrics do where names of a "
+    "list are others"
 )
 RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in another language than English"
 ANNOTATIONS = "take judges from this folder of annotate, and not from the release; without --judge all of them; repeatable"
