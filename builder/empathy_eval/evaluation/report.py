@@ -142,7 +142,7 @@ def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Colle
     found, embedding = made(metrics), made(lambda: embedding_of(settings, without))
     if problems:
         raise InputError(problems)
-    return Measures(found.metrics, found.diversities, found.language, embedding)
+    return Measures(found.metrics, found.diversities, found.language, embedding=embedding)
 
 
 def published_configuration(configuration: dict[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
