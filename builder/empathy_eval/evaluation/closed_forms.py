@@ -138,23 +138,14 @@ class Sides:
             yield some, kind, cold
 
 
-@dataclass(frozen=True)
 class Occurring:
     """Those features alone, by their places in rising order, that occur in some texts: all others count nothing and weigh nothing."""
 
-    features: Features
-    places: Counts
-
-    @classmethod
-    def of(cls, features: Features, sides: Sides) -> Occurring:
+    def __init__(self, features: Features, sides: Sides) -> None:
         """Those of the texts of all pairs."""
+        self.features, self.signature = features, features.signature
         bags = (bag for fold in range(sides.number) for _, *both in sides.parts(features, fold) for bag in both)
-        return cls(features, np.unique(np.concatenate([bag.places for bag in bags])))
-
-    @property
-    def signature(self) -> str:
-        """That of the features."""
-        return self.features.signature
+        self.places = np.unique(np.concatenate([bag.places for bag in bags]))
 
     @property
     def size(self) -> int:
@@ -200,7 +191,7 @@ class Learner:
         """Scores each pair by weights of the other folds alone."""
         paired = any(FORMS[name].paired for name in self.forms)
         sparse = self.features.size > MANY and 0 < len(sides.folds) <= FEW
-        features = Occurring.of(self.features, sides) if sparse else self.features
+        features: Features = Occurring(self.features, sides) if sparse else self.features
         own = [Sums.of(sides.parts(features, fold), features.size, paired=paired) for fold in range(sides.number)]
         whole = reduce(add, own)
         margins = {name: np.zeros(len(sides.folds), dtype=np.int64) for name in self.forms}
