@@ -34,7 +34,7 @@ class Placed:
 class ReliabilityRow:
     """The figures of one criterion; kappas are of the weights of the page.
 
-    ``scale`` are the values that ``histogram`` counts, by "experts" (all their ratings), "median expert" (halves where the two middle ratings
+    ``scale`` are the values that ``histogram`` counts, by "experts" (all their ratings), "median expert" (halves where the two middle ones
     differ), judge and "crowd" (as rounded). ``experts`` is the benchmark, the median of ``pairs``. ``crowd_alpha`` is interval alpha of the
     median expert and the crowd, which needs no rounding. ``inflation``, in points of the scale, is by judge and "crowd", and so is ``f1``,
     which has the experts too; ``alpha`` is by "experts" and "judges". Of several samples of a judge the first stands here.
