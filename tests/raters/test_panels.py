@@ -179,7 +179,7 @@ def test_folders_of_annotations_are_judges_with_model_style_and_samples_and_thei
     assert made.panel.judges == tuple(Judge(name, "lab/own", "lab/own", "plain", at) for at, name in enumerate(("lab/own", "lab/own#2"), 1))
     (part,) = made.frameworks
     assert (part.framework.name, part.framework.criteria) == ("coldness", ("cold",)) and part.framework.better == {"cold": "low"}
-    assert part.rows[0].scale == (1, 2, 3, 4, 5)
+    assert part.rows[0].scale == (1.0, 2.0, 3.0, 4.0, 5.0)
     # Of one model in two styles there are two judges.
     rubric.write_text(rubric.read_text().replace("style: plain", "style: reasoned").replace("name: coldness", "name: thought"))
     ee.annotate(released[0], reasoned, rubric=rubric, model=Answering(), turns=6)
