@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -46,11 +47,24 @@ class Study:
 
     def by_rater(self, where: Mask | None = None) -> Codes:
         """How often each rater gave each category, among the ratings ``where`` (all), shape (raters, categories)."""
-        return self._counted(self.rater, len(self.raters), where)
+        return self._of_raters if where is None else self._counted(self.rater, len(self.raters), where)
 
     def counts(self, where: Mask | None = None) -> Codes:
         """How often each group was given each category, among the ratings ``where`` (all), shape (groups, categories)."""
-        return self._counted(self.group_of[self.rater], len(self.groups), where)
+        return self._of_groups if where is None else self._counted(self.group_of[self.rater], len(self.groups), where)
+
+    @cached_property
+    def _of_raters(self) -> Codes:
+        """The counts of all raters, which many figures ask for."""
+        counted = self._counted(self.rater, len(self.raters), None)
+        counted.setflags(write=False)
+        return counted
+
+    @cached_property
+    def _of_groups(self) -> Codes:
+        counted = self._counted(self.group_of[self.rater], len(self.groups), None)
+        counted.setflags(write=False)
+        return counted
 
     def only(self, where: Mask) -> Study:
         """The study of some of the ratings, with all names and raters as they are."""
