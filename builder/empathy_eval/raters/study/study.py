@@ -68,7 +68,7 @@ def study(ratings: Study, asked: Asked) -> Studied:
     groups = _groups(ratings)
     power = _powered(ratings, spreads, asked)
     return Studied(
-        {"baseline": ratings.groups[0], **asdict(asked), "by": by}, groups, ratings.labels, whole,
+        {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings)}, groups, ratings.labels, whole,
         {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
         tuple(_notes(ratings, groups)), f"{line}|{settings}",
     )  # fmt: skip
@@ -86,9 +86,14 @@ def _null_points(ratings: Study, df: int | None, asked: Asked) -> tuple[float | 
 def _settings(ratings: Study, asked: Asked) -> str:
     """The settings behind a p by rater."""
     return signature_line(
-        permutations=asked.permutations, unit="rater", within="study" if ratings.block_of is None else "block", seed=asked.seed,
+        permutations=asked.permutations, unit="rater", within=_within(ratings), seed=asked.seed,
         numpy=np.__version__,
     )  # fmt: skip
+
+
+def _within(ratings: Study) -> str:
+    """Within what raters are exchanged."""
+    return "study" if ratings.block_of is None else "block"
 
 
 def _groups(ratings: Study) -> tuple[Group, ...]:
