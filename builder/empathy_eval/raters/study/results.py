@@ -1,10 +1,10 @@
-"""What a study says: tests, gains, spreads and power, each figure with its settings, as JSON values and as a long form."""
+"""What a study says, piece by piece: tests, gains, spreads and power, each figure with its settings."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 
 @dataclass(frozen=True)
@@ -159,25 +159,3 @@ class Attention:
     figures: Mapping[str, float | None]
     notes: tuple[str, ...]
     signature: str
-
-
-@dataclass(frozen=True)
-class Studied:
-    """A study between subjects: the whole, its parts by column, how alike a rater's ratings are, and what could have been seen."""
-
-    settings: Mapping[str, Any]
-    groups: tuple[Group, ...]
-    labels: tuple[str, ...]
-    whole: Part
-    parts: Mapping[str, tuple[Part, ...]]
-    spreads: tuple[Spread, ...]
-    null_point: float | None
-    power: Powered | None
-    balance: Balance | None
-    attention: Attention | None
-    notes: tuple[str, ...]
-    signature: str
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values; what is not defined is null, with its reason in ``why``."""
-        return asdict(self)
