@@ -30,7 +30,7 @@ CUT = ("6", "negative", "Okay")
 # Marked p < .001, and .00125.
 MARKED = ("6", "positive", "Okay")
 COLUMNS = ("item", "group", "rater", "rating", "block", "stratum", "valence")
-P = {"<.001": (0, 0.001), "<.01": (0.001, 0.01), "<.05": (0.01, 0.05), ">.05": (0.05, 1)}
+P = {"<.001": (0, 0.001), "<.01": (0.001, 0.01), "<.05": (0.01, 0.05), ">.05": (0.05, 1.1)}
 
 
 def from_counts() -> Iterator[tuple[object, ...]]:
