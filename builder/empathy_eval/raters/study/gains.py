@@ -8,7 +8,7 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.raters.agreement.bootstrap import CONFIDENCE
 from empathy_eval.raters.agreement.table import Codes
 from empathy_eval.raters.study.chi_square import Counted, figure, tested
-from empathy_eval.raters.study.clusters import gain_interval
+from empathy_eval.raters.study.clusters import by_block, gain_interval
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Gain
 
@@ -21,7 +21,7 @@ def gain(study: Study, group: int, category: int, permutation: float | None, set
     counts = study.counts()[[0, group]]
     names, label = (study.groups[0], study.groups[group]), study.labels[category]
     table = Counted.of_category(names, label, category, counts)
-    unit = "block" if study.block_of is not None else "rater"
+    unit = "block" if by_block(study) else "rater"
     signature = signature_line(gain="percent-of-baseline-share", interval="log-ratio,linearised,t", level=CONFIDENCE, unit=unit)
     shares = shares_of(counts)[:, category].tolist()
     why = _why(counts, names, label, category)

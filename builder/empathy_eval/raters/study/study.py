@@ -112,8 +112,9 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
     groups, categories = counts.shape
     df = (groups - 1) * (categories - 1)
     weights = np.outer(1 - counts.sum(axis=1) / counts.sum(), 1 - counts.sum(axis=0) / counts.sum()).ravel()
-    known = np.array([one.design_effect is not None for one in spreads])
-    effects = np.array([one.design_effect or 0.0 for one in spreads])
+    # The only rating of a rater is as good as an independent one.
+    found = [1.0 if one.ratings_a_rater == 1 else one.design_effect for one in spreads]
+    known, effects = np.array([one is not None for one in found]), np.array([one or 0.0 for one in found])
     mean = max(1.0, float((weights * effects)[known].sum() / weights[known].sum())) if known.any() else None
     worth = None if mean is None else len(ratings.rater) / mean
     signature = signature_line(
