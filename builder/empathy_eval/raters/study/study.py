@@ -99,8 +99,8 @@ def _within(ratings: Study) -> str:
 def _groups(ratings: Study) -> tuple[Group, ...]:
     group = ratings.group_of[ratings.rater]
     pairs = np.unique(group * len(ratings.items) + ratings.item) // len(ratings.items)
-    counted = [np.bincount(one, minlength=len(ratings.groups)).tolist() for one in (ratings.group_of, group, pairs)]
-    return tuple(Group(name, *numbers, name in ratings.added) for name, *numbers in zip(ratings.groups, *counted, strict=True))
+    raters, given, items = (np.bincount(one, minlength=len(ratings.groups)).tolist() for one in (ratings.group_of, group, pairs))
+    return tuple(Group(name, raters[place], given[place], items[place], name in ratings.added) for place, name in enumerate(ratings.groups))
 
 
 def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered:
