@@ -19,6 +19,7 @@ EXAMPLES = """\
 examples:
   empathy-eval review export build/demo/release --out build/review --pairs 200 --raters 9
   empathy-eval review export build/demo/release --out build/pack --pack
+  empathy-eval review export build/demo/release --out build/study --replies replies.csv --design between --raters 30
 
 A pack is ready to be sent once you have filled in what CHECKLIST.md in it names. It has 60 pairs of 60 dialogues; of 30 of their turns all
 four cells are rated, the two controls too; 12 raters have 45 items each. Beside the folders lie papers/information.md (who asks, what is
@@ -26,21 +27,29 @@ done with the ratings, stopping, help, consent) and papers/payment.md (the pay, 
 """
 
 
-def review_export(release: str | Path, out: str | Path, *, progress: Callable[[str], None] = lambda rater: None, **design: int) -> Exported:
+def review_export(
+    release: str | Path,
+    out: str | Path,
+    *,
+    replies: str | Path | None = None,
+    progress: Callable[[str], None] = lambda rater: None,
+    **design: int | str,
+) -> Exported:
     """Writes a folder for each rater and the key into ``out``.
 
-    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``
-    and ``pack``, as on the command line.
+    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``,
+    ``pack``, ``design`` and ``per_rater``, as on the command line. ``replies`` is a file of what systems replied to contexts of the release.
     ``progress`` is told of each rater whose folder is written.
 
     Raises:
-        InputError: if the release is none, or the design cannot be had of it.
+        InputError: if the release is none, replies are faulty, or the design cannot be had of it.
     """
     from empathy_eval.raters.review.export import export_review
     from empathy_eval.raters.review.pack import design_of
     from empathy_eval.releases.fetch import release_folder
 
-    return export_review(release_folder(release), Path(out), design_of(design), progress)
+    file = Path(replies) if replies else None
+    return export_review(release_folder(release), Path(out), design_of(design, replying=file is not None), progress, file)
 
 
 def review_import(
@@ -78,9 +87,13 @@ def _add_export(verbs: Any) -> None:
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the folders and the key are written")
     counts = {
-        "pairs": ("500, with --pack 60", "pairs of which both variants are rated"),
+        "pairs": (
+            "500, with --pack 60",
+            "pairs of which both variants are rated; with --replies contexts whose replies are, and not the variants; in a between design "
+            "contexts, of which blocks take no more than they hold",
+        ),
         "dialogues": (
-            "100, with --pack 0",
+            "100, with --pack, --replies or in a between design 0",
             "dialogues to keep or remove, with their strategy tags; a release of up to 100 is reviewed whole by default",
         ),
         "cells": ("0, with --pack 30", "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
@@ -91,11 +104,25 @@ def _add_export(verbs: Any) -> None:
             "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)",
         ),
         "raters": ("10, with --pack 12", "raters, named rater-01 and so on"),
-        "per-item": (3, "raters for every dialogue and every single text"),
+        "per-item": (3, "raters for every dialogue and every single text, unless the design is between"),
+        "per-rater": (10, "texts for each rater of a between design"),
         "seed": (0, "another seed draws another sample"),
     }
     for name, (default, what) in counts.items():
         verb.add_argument(f"--{name}", type=int, metavar="N", help=f"{what} (default: {default})")
+    verb.add_argument(
+        "--replies",
+        type=Path,
+        metavar="FILE",
+        help="rate what systems replied to contexts of the release: a CSV, TSV or JSONL file with pair_id, system and text; contexts that "
+        "not all systems replied to are left out; the variants of the release are rated beside them where --cells asks for it",
+    )
+    verb.add_argument(
+        "--design",
+        choices=("within", "between"),
+        help="within (default): a rater gets texts of all variants, or of all systems. between: of one alone; in a block one rater of each "
+        "sees the same contexts, one a dialogue, so raters are a multiple of the variants (with --cells: four) or systems; see study",
+    )
     pack = (
         "a pack for a real rating by people, ready to be sent: 60 pairs of 60 dialogues, all four cells of 30 of their turns, 12 raters, "
     )
@@ -128,15 +155,15 @@ def _export(options: argparse.Namespace) -> int:
     from empathy_eval.raters.review.export import KEY
     from empathy_eval.raters.review.pack import design_of
 
-    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack")
+    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack", "design", "per_rater")
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
-    with tqdm(total=design_of(design).raters, unit="rater", desc="export", disable=None) as bar:
+    with tqdm(total=design_of(design, replying=options.replies is not None).raters, unit="rater", desc="export", disable=None) as bar:
 
         def done(rater: str) -> None:
             bar.set_postfix_str(rater, refresh=False)
             bar.update()
 
-        made = review_export(options.release, options.out, progress=done, **design)
+        made = review_export(options.release, options.out, replies=options.replies, progress=done, **design)
     if options.json:
         papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
         print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, indent=2))
@@ -144,13 +171,23 @@ def _export(options: argparse.Namespace) -> int:
     for note in made.sample.notes:
         print(note)
     least, most = min(made.loads.values()), max(made.loads.values())
-    crossed = f", {count} crossed items" if (count := made.sample.count("crossed")) else ""
-    print(f"{made.sample.count('variant')} turns and {made.sample.count('dialogue')} dialogues{crossed} for {len(made.loads)} raters")
+    print(f"{_drawn(made)} for {len(made.loads)} raters")
     print(f"{least} to {most} items each" if least < most else f"{most} items each")
     print(f"send each folder of {options.out / 'raters'} to one person; {options.out / KEY} stays with you")
     if made.papers:
         print(_to_do(made.papers, options.out))
     return 0
+
+
+def _drawn(made: Exported) -> str:
+    """What is rated, in words."""
+    count, settings = made.sample.count, made.key["settings"]
+    groups = len(made.sample.units[0].cells)
+    if settings.get("design"):
+        return f"{len(made.sample.units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
+    replied = f", {count('reply')} contexts with replies" if count("reply") else ""
+    crossed = f", {count('crossed')} crossed items" if count("crossed") else ""
+    return f"{count('variant')} turns and {count('dialogue')} dialogues{replied}{crossed}"
 
 
 def _to_do(papers: Papers, out: Path) -> str:
@@ -171,8 +208,10 @@ def _import(options: argparse.Namespace) -> int:
 
 
 def _facts(done: Imported) -> dict[str, Any]:
+    from empathy_eval.raters.review.by_group import by_group
     from empathy_eval.raters.review.record import corrections, crossed_rows, decisions, planted_found
 
+    groups = by_group(done.record)
     judged, chosen = decisions(done.record), [one["rating"] for one in crossed_rows(done.record)]
     return {
         **{name: getattr(done, name) for name in ("new", "known", "replaced")},
@@ -183,10 +222,12 @@ def _facts(done: Imported) -> dict[str, Any]:
         "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(done.record)}),
         "planted": {rater: {"found": found, "of": of} for rater, (found, of) in planted_found(done.record).items()},
         **({"crossed": {"choices": len(chosen), "fitting": sum(chosen)}} if chosen else {}),
+        **({"by_group": groups} if groups else {}),
     }
 
 
 def _told(done: Imported, record: Path) -> str:
+    from empathy_eval.raters.review.by_group import group_lines
     from empathy_eval.raters.review.record import table_path, tables_of
 
     facts = _facts(done)
@@ -198,6 +239,7 @@ def _told(done: Imported, record: Path) -> str:
     lines += [f"  {one['dialogue_id']}: {one['remove']} of {one['remove'] + one['keep']} say remove" for one in facts["removed"]]
     if crossed := facts.get("crossed"):
         lines.append(f"of {crossed['choices']} choices in crossed items {crossed['fitting']} took the reply that fits")
+    lines += group_lines(facts["by_group"]) if "by_group" in facts else []
     lines += [f"  {rater} found {one['found']} of {one['of']} planted tags" for rater, one in facts["planted"].items()]
     return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in tables_of(done.record))])
 

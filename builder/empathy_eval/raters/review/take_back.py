@@ -16,7 +16,7 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.answers import OF_TURNS, Answers, read_answers
 from empathy_eval.raters.review.export import KEY
 from empathy_eval.raters.review.record import read_record, write_tables
-from empathy_eval.raters.review.sheets import text_hash
+from empathy_eval.raters.review.sheets import shown_kind, text_hash
 
 Judgement = dict[str, Any]
 Place = tuple[str, str]
@@ -95,8 +95,8 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
         if first := seen.get(one["item"]):
             yield Problem(where, f'judges "{one["item"]}" again, as {first} does', "keep one of the two")
         seen[one["item"]] = place
-        if known is None or known["kind"] != one["kind"]:
-            what = "is not in this review" if known is None else f"is a {known['kind']}, not a {one['kind']}"
+        if known is None or shown_kind(known["kind"]) != one["kind"]:
+            what = "is not in this review" if known is None else f"is a {shown_kind(known['kind'])}, not a {one['kind']}"
             yield Problem(where, f'"{one["item"]}" {what}', "leave the item codes as they were sent")
         elif known["rater"] != value["rater"]:
             what = f'"{one["item"]}" was sent to {known["rater"]}, not to "{value["rater"]}"'
