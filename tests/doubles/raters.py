@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.raters.review.sheets import shown_kind
 from empathy_eval.raters.review.spreadsheets import COLUMNS
 from openpyxl import load_workbook
 
@@ -23,7 +24,7 @@ def kind_and_cold(code: str, entry: dict[str, Any]) -> dict[str, Any]:
         return {"decision": "keep", "tags": [{"turn": int(turn), "right": True} for turn in entry["turns"]]}
     if entry["kind"] == "crossed":
         return {"decision": entry["fits"]}
-    warm = 3 if entry["variant"].endswith("empathetic") else 1
+    warm = 3 if entry.get("variant", "").endswith("empathetic") else 1
     return {"coherence": 3, "helpfulness": warm, "empathy": warm}
 
 
@@ -43,7 +44,8 @@ def fill(review: Path, rater: str, form: str, judge: Judge, out: Path) -> list[P
     said = {code: judge(code, entry) for code, entry in items_of(key, rater).items()}
     match form:
         case "page":
-            judgements = [{"item": code, "kind": key["items"][code]["kind"], "comment": "", **one} for code, one in said.items()]
+            kinds = {code: shown_kind(entry["kind"]) for code, entry in key["items"].items()}
+            judgements = [{"item": code, "kind": kinds[code], "comment": "", **one} for code, one in said.items()]
             for one in judgements:
                 if one["kind"] == "dialogue":
                     one.setdefault("reason", "")

@@ -89,8 +89,8 @@ def _add_export(verbs: Any) -> None:
     counts = {
         "pairs": (
             "500, with --pack 60",
-            "pairs of which both variants are rated; with --replies contexts whose replies are, and not the variants; in a between design "
-            "contexts, of which blocks take no more than they hold",
+            "pairs of which both variants are rated; with --replies the contexts drawn, of which the replies are rated and not the "
+            "variants; in a between design the contexts too, of which blocks take no more than they hold",
         ),
         "dialogues": (
             "100, with --pack, --replies or in a between design 0",
@@ -99,10 +99,7 @@ def _add_export(verbs: Any) -> None:
         "cells": ("0, with --pack 30", "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
         "rejected": (0, "texts that the checks rejected, each beside the variant that was taken, to audit the checks"),
         "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to see who looks; the key alone says which"),
-        "crossed": (
-            0,
-            "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)",
-        ),
+        "crossed": (0, "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)"),
         "raters": ("10, with --pack 12", "raters, named rater-01 and so on"),
         "per-item": (3, "raters for every dialogue and every single text, unless the design is between"),
         "per-rater": (10, "texts for each rater of a between design"),
@@ -114,8 +111,8 @@ def _add_export(verbs: Any) -> None:
         "--replies",
         type=Path,
         metavar="FILE",
-        help="rate what systems replied to contexts of the release: a CSV, TSV or JSONL file with pair_id, system and text; contexts that "
-        "not all systems replied to are left out; the variants of the release are rated beside them where --cells asks for it",
+        help="rate what systems replied to contexts of the release, blind, in place of its variants: a CSV, TSV or JSONL file with pair_id, "
+        "system and text; contexts that not all systems replied to are left out; --cells adds turns whose cells are rated too",
     )
     verb.add_argument(
         "--design",
@@ -184,7 +181,9 @@ def _drawn(made: Exported) -> str:
     count, settings = made.sample.count, made.key["settings"]
     groups = len(made.sample.units[0].cells)
     if settings.get("design"):
-        return f"{len(made.sample.units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
+        return (
+            f"{len(made.sample.units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
+        )
     replied = f", {count('reply')} contexts with replies" if count("reply") else ""
     crossed = f", {count('crossed')} crossed items" if count("crossed") else ""
     return f"{count('variant')} turns and {count('dialogue')} dialogues{replied}{crossed}"

@@ -33,6 +33,8 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
     odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0])]
     if odd:
         raise InputError([Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100]])
+    if all(parts[1] not in VARIANTS for parts in names.values()):
+        raise input_error(path, "rates no variant of a text, only replies of systems", f"name a table of ratings of a release: {ITEM}")
     texts = texts_of_release(release_dir, {":".join(parts[:2]) for parts in names.values()}, splits)
     reply = dict(zip(texts.items, texts.replies, strict=True))
     left = Counter[str]()
