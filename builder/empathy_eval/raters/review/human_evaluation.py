@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ def _of_sample(record: dict[str, Any], sample: str) -> list[Judgement]:
     return [one for one in record["judgements"] if one["kind"] == "variant" and sample in one["samples"] and "attempt" not in one]
 
 
-def mean_of(ratings: list[tuple[str, float]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
+def mean_of(ratings: Sequence[tuple[str, float]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
     """The mean of ratings by pair, and its interval by drawing pairs with all their ratings; None where there is a single pair."""
     by_pair: dict[str, list[float]] = defaultdict(list)
     for name, rating in ratings:

@@ -21,7 +21,6 @@ from empathy_eval.raters.review.assignment import assign
 from empathy_eval.raters.review.between import assign_blocks
 from empathy_eval.raters.review.planted import plant
 from empathy_eval.raters.review.record import content_hash
-from empathy_eval.raters.review.replies import Replies
 from empathy_eval.raters.review.sample import CANDIDATES, CONTEXTS, REPLIES, Cell, Design, Sample, Unit, batches
 
 Sheet = dict[str, Any]

@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from empathy_eval.base.files import write_whole
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.answers import OF_TURNS, Answers, read_answers
+from empathy_eval.raters.review.by_group import by_group
 from empathy_eval.raters.review.export import KEY
 from empathy_eval.raters.review.record import read_record, write_tables
 from empathy_eval.raters.review.sheets import shown_kind, text_hash
@@ -34,6 +36,11 @@ class Imported:
     replaced: int
     record: dict[str, Any]
     returned: dict[str, tuple[int, int]]
+
+    @cached_property
+    def by_group(self) -> dict[str, Any] | None:
+        """What was rated of each system, and of each variant where a rater saw one alone; None where there is nothing of the kind."""
+        return by_group(self.record)
 
 
 def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, record_file: Path, *, replace: bool = False) -> Imported:
