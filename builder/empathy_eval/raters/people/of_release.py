@@ -29,12 +29,7 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
         InputError: for a faulty table, items that name no text of a pair, and if nothing is left.
     """
     table = read_table(path)
-    names = {item: item.split(":", 2) for item in table.items}
-    odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0])]
-    if odd:
-        raise InputError([Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100]])
-    if all(parts[1] not in VARIANTS for parts in names.values()):
-        raise input_error(path, "rates no variant of a text, only replies of systems", f"name a table of ratings of a release: {ITEM}")
+    names = _named(path, table)
     texts = texts_of_release(release_dir, {":".join(parts[:2]) for parts in names.values()}, splits)
     reply = dict(zip(texts.items, texts.replies, strict=True))
     left = Counter[str]()
@@ -60,3 +55,14 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
     there = set(kept.items)
     rated = texts.take([row for row, item in enumerate(texts.items) if item in there])
     return rated, kept, tuple(f"ratings {why} are left out: {count}" for why, count in sorted(left.items()))
+
+
+def _named(path: Path, table: Table) -> dict[str, list[str]]:
+    """What each item names: a pair, a variant or a system, and what tells it from other texts of these."""
+    names = {item: item.split(":", 2) for item in table.items}
+    odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0])]
+    if odd:
+        raise InputError([Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100]])
+    if all(parts[1] not in VARIANTS for parts in names.values()):
+        raise input_error(path, "rates no variant of a text, only replies of systems", f"name a table of ratings of a release: {ITEM}")
+    return names
