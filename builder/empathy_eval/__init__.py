@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.score import score
     from empathy_eval.commands.shortcuts import shortcuts
     from empathy_eval.commands.show import show, show_rejected
+    from empathy_eval.commands.study import study
     from empathy_eval.commands.train import train
     from empathy_eval.commands.verify import verify
     from empathy_eval.completions.models.own import TextModel
@@ -51,6 +52,7 @@ _PLACES = {
     "commands.score": ("score",),
     "commands.shortcuts": ("shortcuts",),
     "commands.show": ("show", "show_rejected"),
+    "commands.study": ("study",),
     "commands.train": ("train",),
     "commands.verify": ("verify",),
     "completions.models.own": ("TextModel",),
@@ -66,7 +68,7 @@ __all__ = [
     "__version__", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Metric", "Model",
     "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "explore", "ledger_import", "ledger_merge", "ledger_show",
     "load", "load_recipe", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show",
-    "show_rejected", "train", "verify",
+    "show_rejected", "study", "train", "verify",
 ]  # fmt: skip
 
 

@@ -28,11 +28,30 @@ from empathy_eval.commands import (
     score,
     shortcuts,
     show,
+    study,
     train,
     verify,
 )
 
-VERBS = (preview, build, release, report, explore, show, score, shortcuts, train, verify, diff, review, annotate, agree, publish, ledger)
+VERBS = (
+    preview,
+    build,
+    release,
+    report,
+    explore,
+    show,
+    score,
+    shortcuts,
+    train,
+    verify,
+    diff,
+    review,
+    annotate,
+    agree,
+    study,
+    publish,
+    ledger,
+)
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:
   empathy-eval build demo --out build/demo

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from empathy_eval.raters.people.ensembles import Ensemble
     from empathy_eval.raters.people.on_pairs import OnPairs
     from empathy_eval.raters.people.results import AgainstPeople, Criterion
+    from empathy_eval.raters.study.studied import Studied
 
 
-def score_csv(measured: Measured | OwnMeasured | AgainstPeople) -> str:
+def score_csv(measured: Measured | OwnMeasured | AgainstPeople | Studied) -> str:
     """Everything that was measured, a line a figure, comparison, shortcut, warning or fault."""
     text = io.StringIO()
     writer = csv.DictWriter(text, measured.columns, lineterminator="\n")

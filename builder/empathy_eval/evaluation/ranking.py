@@ -113,3 +113,13 @@ def holm(values: list[float]) -> list[float]:
         least = max(least, min(1.0, (len(values) - rank) * values[place]))
         corrected[place] = least
     return corrected
+
+
+def benjamini_hochberg(values: list[float]) -> list[float]:
+    """p-values corrected so that no more than that share of what is found is false (Benjamini and Hochberg 1995), in their order."""
+    corrected = [1.0] * len(values)
+    least = 1.0
+    for rank, place in reversed(list(enumerate(sorted(range(len(values)), key=lambda one: values[one]), start=1))):
+        least = min(least, values[place] * len(values) / rank)
+        corrected[place] = least
+    return corrected

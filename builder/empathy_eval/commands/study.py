@@ -1,0 +1,100 @@
+"""``study``: what raters of different groups, each of whom saw the items of one, say of the groups."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.base.errors import input_error, plain
+from empathy_eval.commands.score_tables import score_csv
+from empathy_eval.commands.study_tables import study_table
+
+if TYPE_CHECKING:
+    from empathy_eval.raters.study.studied import Studied
+
+EXAMPLES = """\
+examples:
+  empathy-eval study ratings.csv --baseline human
+  empathy-eval study ratings.csv --baseline human --labels Bad,Okay,Good --by valence
+  empathy-eval study reviews.study.csv --baseline apathetic --criterion empathy --json
+  empathy-eval study ratings.csv --baseline human --add new-model.csv --csv
+
+RATINGS is a CSV, TSV or JSONL table with the columns item, group, rater, rating, a row a rating. Optional columns: stratum and valence
+(of an item), block (of a rater: raters of one block saw the same items), criterion. A rater is of one group alone, and rates an item once;
+ratings are numbers or, with --labels, names of categories, of which there may be 11.
+Gains are of shares, in percent of the baseline's, with intervals by rater. docs/studies.md says what each figure means.
+"""
+BY = "test the ratings of each stratum or valence apart, too; repeatable (default: by both columns, as far as they are there)"
+ADD = (
+    "a table of a group that came later; repeatable. Its raters are not those of the study, and where there are blocks it has the same ones"
+)
+
+
+def study(
+    table: str | Path | Sequence[str | Path], baseline: str, *, labels: Sequence[str] = (), criterion: str | None = None,
+    by: Sequence[str] | None = None, add: Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0, effect: float = 0.3,
+    alpha: float = 0.05, power: float = 0.95,
+) -> Studied:  # fmt: skip
+    """What raters of different groups say of the groups: counts, tests, gains over the baseline, and what could have been seen.
+
+    ``labels`` name the categories, lowest rating first; ``by`` are columns of strata (all there are), ``add`` tables of groups that came
+    later. ``effect`` (Cohen's w), ``alpha`` and ``power`` are of the study that was wanted.
+
+    Raises:
+        InputError: if a table cannot be read or is none of a study between subjects, or an option is odd.
+    """
+    from empathy_eval.raters.study.ratings import Reading, read_study
+    from empathy_eval.raters.study.study import Asked
+    from empathy_eval.raters.study.study import study as studied_of
+
+    tables = [table] if isinstance(table, str | Path) else table
+    asked = Asked(None if by is None else tuple(by), permutations, seed, effect, alpha, power)
+    reading = Reading(baseline, tuple(labels), criterion)
+    return studied_of(read_study([Path(one) for one in tables], reading, [Path(one) for one in add]), asked)
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "study",
+        help="say what raters of different groups, each seeing one, make of the groups",
+        description="A study between subjects: chi-squared tests of all groups, of each category and of each pair, gains over a baseline "
+        "with intervals by rater, the same by stratum with corrections, p-values by exchanging raters, and what the study could have seen.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument("ratings", type=Path, nargs="*", metavar="RATINGS", help="the ratings, a row a rating; several are taken together")
+    verb.add_argument("--baseline", metavar="GROUP", help="the group that the others are held against")
+    verb.add_argument("--labels", metavar="NAMES", default="", help="names of the categories, lowest first, with commas: Bad,Okay,Good")
+    verb.add_argument("--criterion", metavar="NAME", help="the criterion that counts, where the ratings are on several")
+    verb.add_argument("--by", action="append", choices=("stratum", "valence"), help=BY)
+    verb.add_argument("--add", type=Path, action="append", default=[], metavar="FILE", help=ADD)
+    verb.add_argument("--permutations", type=int, default=2000, metavar="N", help="exchanges of raters (default 2000; 0: none)")
+    verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the exchanges (default 0)")
+    verb.add_argument("--effect", type=float, default=0.3, metavar="W", help="the effect that should be seen, Cohen's w (default 0.3)")
+    verb.add_argument("--alpha", type=float, default=0.05, metavar="P", help="the level of the test (default 0.05)")
+    verb.add_argument("--power", type=float, default=0.95, metavar="P", help="how surely it should be seen (default 0.95)")
+    form = verb.add_mutually_exclusive_group()
+    form.add_argument("--json", action="store_true", help="print everything as JSON")
+    form.add_argument("--csv", action="store_true", help="print all figures as CSV, a line a figure")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    if not options.ratings or options.baseline is None:
+        what = "no ratings are named" if not options.ratings else "no baseline is named"
+        raise input_error("study", what, "empathy-eval study RATINGS.csv --baseline GROUP")
+    labels = [one.strip() for one in options.labels.split(",")] if options.labels else []
+    found = study(
+        options.ratings, options.baseline, labels=labels, criterion=options.criterion, by=options.by, add=options.add,
+        permutations=options.permutations, seed=options.seed, effect=options.effect, alpha=options.alpha, power=options.power,
+    )  # fmt: skip
+    if options.json:
+        print(json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False))
+    else:
+        print(score_csv(found) if options.csv else plain(study_table(found)))
+    return 0

@@ -1,0 +1,137 @@
+"""What ``study`` prints: groups, tests, gains and what could have been seen, as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from empathy_eval.raters.study.results import Gain, Part, Test
+    from empathy_eval.raters.study.studied import Studied
+
+TEST = ("chi-squared", "df", "p", "p by rater", "V")
+CORRECTED = ("Holm", "BH")
+# Of more parts in a column only the omnibus test is shown; JSON and CSV have the rest.
+PARTS_SHOWN = 4
+EXPLAINED = """\
+p: chi-squared's, which takes all ratings for independent
+p by rater: of exchanging whole raters{within}, {permutations:,} times; the one to go by where ratings of a rater resemble each other
+*: an expected count is below 5, so the p by rater is gone by, in Holm and BH too
+Holm, BH: p corrected (Benjamini-Hochberg: BH) for all pairs, and for all gains in a category; of a column of strata over all its values"""
+
+
+def study_table(studied: Studied) -> str:
+    """Everything that fits on a terminal."""
+    blocks = [_groups(studied), _tests(studied, studied.whole, "all ratings"), _pairs(studied.whole), _gains(studied, studied.whole)]
+    for column, parts in studied.parts.items():
+        blocks.append(_parts(column, parts))
+        if len(parts) <= PARTS_SHOWN:
+            blocks += [_gains(studied, one) for one in parts]
+        else:
+            blocks.append([f"pairs and gains of each {column} are in --json and --csv"])
+    blocks += [_spreads(studied), list(_power(studied)), list(_notes(studied))]
+    return "\n\n".join("\n".join(one) for one in blocks if one)
+
+
+def _lined(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
+    """Rows with their cells under each other, the first ``left`` columns flush left."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells = (
+        [one.ljust(wide) if place < left else one.rjust(wide) for place, (one, wide) in enumerate(zip(row, widths, strict=True))]
+        for row in rows
+    )
+    return ["  ".join(row).rstrip() for row in cells]
+
+
+def _groups(studied: Studied) -> list[str]:
+    head = ("group", "raters", "ratings", "items", *studied.labels)
+    rows = []
+    for place, (one, counts, shares) in enumerate(zip(studied.groups, studied.whole.counts, studied.whole.shares, strict=True)):
+        told = f"{one.name} (baseline)" if place == 0 else f"{one.name} (added)" if one.added else one.name
+        given = [f"{count:,} {'' if share is None else f'{100 * share:5.1f} %'}" for count, share in zip(counts, shares, strict=True)]
+        rows.append((told, f"{one.raters:,}", f"{one.ratings:,}", f"{one.items:,}", *given))
+    return _lined([head, *rows])
+
+
+def _tests(studied: Studied, part: Part, title: str) -> list[str]:
+    named = [("all categories", part.omnibus), *((label, test) for label, test in zip(studied.labels, part.by_category, strict=True))]
+    return [
+        *_lined([(f"{title}: groups by", *TEST), *((name, *_test(test)) for name, test in named)]),
+        *_told((name, test.why) for name, test in named),
+    ]
+
+
+def _pairs(part: Part) -> list[str]:
+    named = [(f"{one.group} - {one.other}", one) for one in part.pairwise]
+    rows = [(name, *_test(one.test), p_of(one.holm), p_of(one.benjamini_hochberg)) for name, one in named]
+    return [*_lined([("pairs of groups", *TEST, *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
+
+
+def _gains(studied: Studied, part: Part) -> list[str]:
+    title = f"gain over {studied.groups[0].name}" + (f", {part.name}" if part.name is not None else "")
+    head = (title, "percent", "95 % interval", "Yates", "p", "p by rater", *CORRECTED)
+    rows = [(f"{one.category}, {one.group}", *_gain(one)) for one in part.gains]
+    return [*_lined([head, *rows]), *_told((f"{one.category}, {one.group}", one.why) for one in part.gains)]
+
+
+def _gain(one: Gain) -> tuple[str, ...]:
+    value = "" if one.gain is None else f"{one.gain:+.1f}"
+    bounds = "" if one.low is None or one.high is None else f"[{one.low:+.1f}, {one.high:+.1f}]"
+    statistic, _, p, by_rater, _ = _test(one.test)
+    return value, bounds, statistic, p, by_rater, p_of(one.holm), p_of(one.benjamini_hochberg)
+
+
+def _parts(column: str, parts: Sequence[Part]) -> list[str]:
+    rows = [(one.name or "", f"{one.omnibus.n:,}", *_test(one.omnibus), p_of(one.holm), p_of(one.benjamini_hochberg)) for one in parts]
+    return [*_lined([(f"by {column}", "ratings", *TEST, *CORRECTED), *rows]), *_told((one.name or "", one.omnibus.why) for one in parts)]
+
+
+def _test(one: Test) -> tuple[str, ...]:
+    star = "*" if one.p_by == "permutation" else ""
+    statistic, v = ("" if value is None else f"{value:.{places}f}" for value, places in ((one.statistic, 2), (one.v, 3)))
+    return statistic, "" if one.df is None else str(one.df), p_of(one.p), p_of(one.permutation) + star, v
+
+
+def p_of(value: float | None) -> str:
+    """A p-value to four places."""
+    return "" if value is None else f"{value:.4f}" if value >= 0.0001 else "<0.0001"
+
+
+def _told(named: Iterable[tuple[str, str | None]]) -> list[str]:
+    """What is to be said of figures, one line for all of which the same is."""
+    found = dict[str, list[str]]()
+    for name, why in named:
+        if why:
+            found.setdefault(why, []).append(name)
+    return [f"  {'; '.join(names)}: {why}" for why, names in found.items()]
+
+
+def _spreads(studied: Studied) -> list[str]:
+    head = ("ratings of one rater", "intraclass correlation", "design effect", "ratings a rater")
+    rows = []
+    for one in studied.spreads:
+        values = ((one.icc, 3), (one.design_effect, 2), (one.ratings_a_rater, 1))
+        rows.append((f"{one.group}, {one.category}", *("" if value is None else f"{value:.{places}f}" for value, places in values)))
+    return [*_lined([head, *rows]), *_told((f"{one.group}, {one.category}", one.why) for one in studied.spreads)]
+
+
+def _power(studied: Studied) -> Iterator[str]:
+    power = studied.power
+    aim = f"w = {power.w:g} at alpha {power.alpha:g} and power {power.power_wanted:g}"
+    yield f"an effect of {aim} needs {power.needed:,} independent ratings"
+    if power.effective_ratings is not None and power.reached is not None:
+        worth = f"these {power.ratings:,} are worth {power.effective_ratings:,.0f} (design effect {power.design_effect:.2f})"
+        yield f"{worth}: power {power.reached:.3f}, smallest effect w = {power.smallest_w:.3f}"
+    if studied.null_point is not None and studied.null_point_if_independent is not None:
+        told = f"without any effect {power.alpha:.0%} of omnibus statistics lie above {studied.null_point:.1f} by exchanged raters"
+        yield f"{told}, and above {studied.null_point_if_independent:.1f} if ratings were independent"
+
+
+def _notes(studied: Studied) -> Iterator[str]:
+    yield from (f"note: {one}" for one in studied.notes)
+    if studied.settings["permutations"]:
+        within = " within their block" if studied.settings["within"] == "block" else ""
+        yield EXPLAINED.format(within=within, permutations=studied.settings["permutations"])
+    else:
+        yield "p is chi-squared's, which takes all ratings for independent; no raters were exchanged"
+    yield studied.signature

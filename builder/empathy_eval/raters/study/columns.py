@@ -1,0 +1,187 @@
+"""The columns of tables of a study as numbers, so that a million rows stay small; what is wrong is gathered with its file and line."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.schemas import schema, validator, violations
+from empathy_eval.base.tabular import csv_rows, json_rows
+from empathy_eval.evaluation.score_file import DELIMITERS
+from empathy_eval.raters.agreement.table import Codes
+
+if TYPE_CHECKING:
+    from jsonschema import Draft202012Validator
+
+SCHEMA = "study_row"
+NEEDED = ("item", "group", "rater", "rating")
+COLUMNS = (*NEEDED, "stratum", "valence", "block", "criterion")
+HEADER = "the first line names the columns: item,group,rater,rating and, where there are such, stratum,valence,block,criterion"
+SHOWN = 100
+# Rows that are taken apart at once: so few that they stay near the processor, which is three times as fast as thousands.
+AT_ONCE = 256
+
+
+class Places(dict[Any, int]):
+    """Values by the order in which they first came: what is looked up has a place from then on."""
+
+    def __missing__(self, value: Any) -> int:
+        self[value] = place = len(self)
+        return place
+
+
+class Faults:
+    """What is wrong with the rows of several files: the first hundred by file and line, the rest counted."""
+
+    def __init__(self) -> None:
+        self.found = dict[tuple[int, int, str], tuple[str, str]]()
+        self.unsaid = 0
+
+    def add(self, file: int, line: int, what: str, fix: str) -> None:
+        """Notes a fault of a line."""
+        if len(self.found) < SHOWN:
+            self.found[file, line, what] = (f"line {line}", fix)
+        else:
+            self.unsaid += 1
+
+    def of_file(self, file: int, what: str, fix: str) -> None:
+        """Notes a fault of a whole file."""
+        self.found[file, 0, what] = ("", fix)
+
+    def refuse(self, files: Sequence[str], options: Sequence[Problem]) -> None:
+        """Raises an :class:`InputError` with what is wrong with options and with all rows in their order, if something is."""
+        said = list(options)
+        for (file, _, what), (line, fix) in sorted(self.found.items()):
+            said.append(Problem(f"{files[file]}: {line}" if line else files[file], what, fix))
+        more = [Problem(files[0], f"{self.unsaid} more problems", "mend these first")] if self.unsaid else []
+        if said:
+            raise InputError(said + more)
+
+
+class Columns:
+    """The rows of several files: by column the different values and a place among them for each row, the file and the line of each row.
+
+    A column that a file does not have is None in its rows; rows without a rating are left out.
+    """
+
+    def __init__(self) -> None:
+        self.files: list[str] = []
+        self.faults = Faults()
+        self.values = {name: Places() for name in COLUMNS}
+        self._codes = {name: array("i") for name in COLUMNS}
+        self._lines, self._file = array("i"), array("i")
+
+    def codes(self, name: str) -> Codes:
+        """The place of each row among the values of a column."""
+        return np.frombuffer(self._codes[name], dtype=np.int32).astype(np.int64)
+
+    @property
+    def line(self) -> Codes:
+        """The line of each row."""
+        return np.frombuffer(self._lines, dtype=np.int32).astype(np.int64)
+
+    @property
+    def file(self) -> Codes:
+        """The place of each row's file."""
+        return np.frombuffer(self._file, dtype=np.int32).astype(np.int64)
+
+    def read(self, path: Path) -> None:
+        """Adds the rows of a CSV, TSV or JSONL file, by its suffix; other columns are passed over.
+
+        Raises:
+            InputError: if it cannot be read, is not of its form, or its header lacks a column or has it twice.
+        """
+        self.files.append(str(path))
+        if path.suffix.lower() == ".jsonl":
+            self._gather(self._objects(path), COLUMNS)
+            return
+        lines = csv_rows(path, DELIMITERS.get(path.suffix.lower(), ","))
+        _, header = next(lines, (0, []))
+        names = [name.strip() for name in header]
+        self._check_header(names)
+        kept = {name: names.index(name) for name in COLUMNS if name in names}
+        self._gather(self._whole(lines, len(names)), list(kept), list(kept.values()))
+
+    def _check_header(self, names: Sequence[str]) -> None:
+        shown = ",".join(names)[:80]
+        found = [
+            Problem(f"{self.files[-1]}: line 1", f'the header "{shown}" has {names.count(name) or "no"} "{name}"', HEADER)
+            for name in COLUMNS
+            if names.count(name) > 1 or (name in NEEDED and name not in names)
+        ]
+        if found:
+            raise InputError(found)
+
+    def _whole(self, lines: Iterator[tuple[int, list[str]]], cells: int) -> Iterator[tuple[int, Sequence[Any]]]:
+        """The rows that have as many cells as the header."""
+        for number, row in lines:
+            if len(row) == cells:
+                yield number, row
+            elif any(cell.strip() for cell in row):
+                what = f"has {len(row)} cells, the header {cells}"
+                self.faults.add(len(self.files) - 1, number, what, "quote cells that hold commas")
+
+    def _objects(self, path: Path) -> Iterator[tuple[int, Sequence[Any]]]:
+        file = len(self.files) - 1
+        for number, row in json_rows(path):
+            if isinstance(row, Problem):
+                self.faults.add(file, number, row.what, row.fix)
+            elif missing := [name for name in NEEDED if name not in row]:
+                lacks = ", ".join(f'"{name}"' for name in missing)
+                self.faults.add(file, number, f"misses {lacks}", "write each; null is a rating that is missing")
+            elif row["rating"] is not None:
+                yield number, [_plain(row.get(name)) for name in COLUMNS]
+
+    def _gather(self, rows: Iterator[tuple[int, Sequence[Any]]], names: Sequence[str], places: Sequence[int] | None = None) -> None:
+        """Adds rows, some thousands at a time, column by column."""
+        of = list(range(len(names))) if places is None else places
+        rating = of[list(names).index("rating")]
+        file = len(self.files) - 1
+        while some := list(islice(rows, AT_ONCE)):
+            kept = [one for one in some if not isinstance(one[1][rating], str) or one[1][rating].strip()]
+            if not kept:
+                continue
+            lines, cells = zip(*kept, strict=True)
+            columns = list(zip(*cells, strict=True))
+            self._lines.extend(lines)
+            self._file.extend([file] * len(lines))
+            for name in COLUMNS:
+                column = columns[of[names.index(name)]] if name in names else [None] * len(lines)
+                self._codes[name].extend(map(self.values[name].__getitem__, column))
+
+    def note_broken(self) -> Codes:
+        """Notes which rows break the schema, and returns the places of the others; looks at every different value of a column once."""
+        properties = schema(SCHEMA)["properties"]
+        broken = np.zeros(len(self._lines), dtype=bool)
+        for name, values in self.values.items():
+            judge = validator(SCHEMA).evolve(schema=properties[name])
+            odd = np.array([_odd(value, name, judge) for value in values], dtype=bool)
+            if odd.any():
+                broken |= odd[self.codes(name)]
+        known = {name: list(values) for name, values in self.values.items()}
+        rows = np.flatnonzero(broken)
+        for row in rows[:SHOWN].tolist():
+            value = {name: known[name][self._codes[name][row]] for name in COLUMNS}
+            for place, what, fix in violations({name: one for name, one in value.items() if one is not None}, SCHEMA):
+                self.faults.add(self._file[row], self._lines[row], f"{place} {what}", fix)
+        self.faults.unsaid += len(rows[SHOWN:])
+        return np.flatnonzero(~broken)
+
+
+def _odd(value: Any, name: str, judge: Draft202012Validator) -> bool:
+    """Whether a value breaks the schema of its column; most are texts, which need no validator."""
+    if value is None:
+        return name in NEEDED
+    return not (isinstance(value, str) and value.strip()) and not judge.is_valid(value)
+
+
+def _plain(value: object) -> object:
+    """A text, a number or nothing; of anything else its text."""
+    return value if isinstance(value, str | int | float | None) and not isinstance(value, bool) else json.dumps(value)

@@ -1,0 +1,134 @@
+"""What makes rows a study between subjects: a rater is of one group and one block, an item of one stratum, and is rated once by a rater."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from empathy_eval.base.errors import Problem
+from empathy_eval.raters.agreement.read import NUMBER
+from empathy_eval.raters.agreement.table import MISSING, Codes
+from empathy_eval.raters.study.columns import SHOWN, Columns
+
+Named = tuple[tuple[str, ...], Codes]
+MOST_CATEGORIES, MOST_GROUPS, MOST_STRATA = 11, 50, 200
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Some rows of columns, those that a study is made of; ``row`` are their places."""
+
+    columns: Columns
+    row: Codes
+
+    def named(self, name: str) -> Named:
+        """The names in a column in order, and the place of each row among them; ``MISSING`` where its file has no such column."""
+        values = list(self.columns.values[name])
+        codes = self.columns.codes(name)[self.row]
+        used = [place for place in np.unique(codes).tolist() if values[place] is not None]
+        names = tuple(sorted({values[place].strip() for place in used}))
+        places = {one: place for place, one in enumerate(names)}
+        found = np.full(len(values), MISSING)
+        found[used] = [places[values[place].strip()] for place in used]
+        return names, found[codes]
+
+    def fault(self, row: int, what: str, fix: str) -> None:
+        """Notes what is wrong with one of these rows."""
+        place = self.row[row]
+        self.columns.faults.add(int(self.columns.file[place]), int(self.columns.line[place]), what, fix)
+
+    def at(self, row: int, here: int) -> str:
+        """Where one of these rows is, as told at another."""
+        file, line = self.columns.file[self.row[row]], self.columns.line[self.row[row]]
+        return f"line {line}" + ("" if file == self.columns.file[self.row[here]] else f" of {self.columns.files[file]}")
+
+    def faults(self, rows: Codes, before: Codes, what: Sequence[str], fix: str) -> None:
+        """Notes faults of rows, each with the row that came before it."""
+        for row, other, one in zip(rows.tolist(), before.tolist(), what, strict=False):
+            self.fault(row, f"{one} at {self.at(other, row)}", fix)
+        self.columns.faults.unsaid += len(rows) - len(what)
+
+    def held(self, of: Named, by: Named, said: str, fix: str) -> Codes:
+        """What each of some names holds of others, as a rater holds a group; notes each that holds two. ``MISSING`` holds nothing."""
+        names, place = of
+        others, value = by
+        known = np.flatnonzero(value != MISSING)
+        own, first = np.full(len(names), MISSING), np.zeros(len(names), dtype=np.int64)
+        found, at = np.unique(place[known], return_index=True)
+        first[found] = known[at]
+        own[found] = value[known][at]
+        rows = np.flatnonzero((value != MISSING) & (value != own[place]))
+        rows = rows[np.sort(np.unique(place[rows], return_index=True)[1])]
+        told = [said.format(names[place[row]], others[value[row]], others[own[place[row]]]) for row in rows[:SHOWN].tolist()]
+        self.faults(rows, first[place[rows]], told, fix)
+        return own
+
+    def all_hold(self, of: Named, own: Codes, said: str, fix: str) -> None:
+        """Notes each name that holds nothing where others hold something."""
+        lacking = np.flatnonzero(own == MISSING)
+        _, first = np.unique(of[1], return_index=True)
+        for place in lacking[:SHOWN].tolist():
+            self.fault(int(first[place]), said.format(of[0][place]), fix)
+        self.columns.faults.unsaid += len(lacking[SHOWN:])
+
+    def each_once(self, rater: Named, item: Named) -> None:
+        """Notes each row whose item its rater rated before."""
+        key = rater[1] * max(len(item[0]), 1) + item[1]
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        again = np.flatnonzero(first[inverse] != np.arange(len(key)))
+        told = [f'"{rater[0][rater[1][row]]}" rates "{item[0][item[1][row]]}" again, after the rating' for row in again[:SHOWN].tolist()]
+        self.faults(again, first[inverse[again]], told, "keep one of the two")
+
+    def categories(self, labels: Sequence[str]) -> Named:
+        """The labels of the categories, lowest rating first, and the category of each row; notes what is none.
+
+        Ratings are all texts of ``labels``, or all numbers, whose order is that of the labels; without labels numbers name themselves.
+        """
+        values = list(self.columns.values["rating"])
+        codes = self.columns.codes("rating")[self.row]
+        texts = [str(one).strip() for one in values]
+        used = np.unique(codes).tolist()
+        if labels and all(texts[place] in labels for place in used):
+            return tuple(labels), np.array([labels.index(one) if one in labels else MISSING for one in texts])[codes]
+        numbers = np.array([_number(one) for one in texts])
+        if len(odd := [place for place in used if math.isnan(numbers[place])]):
+            first = np.full(len(values), len(codes))
+            np.minimum.at(first, codes, np.arange(len(codes)))
+            known = (
+                f"write numbers, or one of {', '.join(labels)}" if labels else "write numbers, or say their order: --labels Bad,Okay,Good"
+            )
+            for place in odd:
+                self.fault(int(first[place]), f'the rating "{texts[place][:80]}" is {"no label" if labels else "no number"}', known)
+            return tuple(labels), codes * 0
+        steps, place = np.unique(numbers[codes], return_inverse=True)
+        return self._numbered(steps, place, labels)
+
+    def _numbered(self, steps: np.ndarray[tuple[int], np.dtype[np.float64]], place: Codes, labels: Sequence[str]) -> Named:
+        faults, told = self.columns.faults, ", ".join(f"{one:g}" for one in steps[: MOST_CATEGORIES + 1])
+        if len(steps) > MOST_CATEGORIES:
+            faults.of_file(0, f"has {len(steps):,} different ratings, at most {MOST_CATEGORIES} are categories", "round them to the scale")
+        elif labels and set(steps.tolist()) <= set(range(1, len(labels) + 1)):
+            # A category that nobody gave is one still: 1 is the first label.
+            return tuple(labels), steps.astype(np.int64)[place] - 1
+        elif labels and len(labels) != len(steps):
+            fix = f"name {len(steps)} labels, or use the ratings 1 to {len(labels)}"
+            faults.of_file(0, f"has the ratings {told}; there are {len(labels)} labels ({', '.join(labels)})", fix)
+        return tuple(labels) or tuple(f"{one:g}" for one in steps), place
+
+
+def _number(text: str) -> float:
+    return float(text) if NUMBER.fullmatch(text) and math.isfinite(float(text)) else math.nan
+
+
+def odd_labels(labels: Sequence[str]) -> list[Problem]:
+    """What is wrong with the names of categories."""
+    fix = "name each category once, lowest rating first: --labels Bad,Okay,Good"
+    found = [Problem("labels", f'"{one}" is there twice', fix) for one in dict.fromkeys(labels) if labels.count(one) > 1]
+    if any(not one.strip() for one in labels):
+        found.append(Problem("labels", f'"{",".join(labels)[:80]}" has an empty name', fix))
+    if labels and not 2 <= len(labels) <= MOST_CATEGORIES:
+        found.append(Problem("labels", f"{len(labels)} given; a study has 2 to {MOST_CATEGORIES} categories", fix))
+    return found

@@ -1,0 +1,52 @@
+"""Gains: how much larger or smaller a group's share of a category is than the baseline's."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.raters.agreement.bootstrap import CONFIDENCE
+from empathy_eval.raters.agreement.table import Codes
+from empathy_eval.raters.study.chi_square import Counted, figure, tested
+from empathy_eval.raters.study.clusters import gain_interval
+from empathy_eval.raters.study.ratings import Study
+from empathy_eval.raters.study.results import Gain
+
+
+def gain(study: Study, group: int, category: int, permutation: float | None, settings: str) -> Gain:
+    """The gain of a group over the baseline in a category, in percent of the baseline's share, with its interval by rater.
+
+    Gains are of shares: where groups have as many ratings, those of counts are the same. Not defined where the baseline never gave it.
+    """
+    counts = study.counts()[[0, group]]
+    names, label = (study.groups[0], study.groups[group]), study.labels[category]
+    table = Counted.of_category(names, label, category, counts)
+    unit = "block" if study.block_of is not None else "rater"
+    signature = signature_line(gain="percent-of-baseline-share", interval="log-ratio,linearised,t", level=CONFIDENCE, unit=unit)
+    shares = shares_of(counts)[:, category].tolist()
+    why = _why(counts, names, label, category)
+    low, high, value = None, None, None
+    if why is None:
+        value = figure(100 * (shares[1] / shares[0] - 1))
+        found = gain_interval(study, group, category, None)
+        if isinstance(found, str):
+            why = found
+        else:
+            low, high = found
+    told = [None if np.isnan(one) else figure(one) for one in shares]
+    test = tested(table, permutation, settings, yates=True)
+    return Gain(names[1], label, *told, value, low, high, test, None, None, 1, why, signature)
+
+
+def shares_of(counts: Codes) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+    """The share of each category in each row; NaN in a row without ratings."""
+    totals = counts.sum(axis=1, keepdims=True)
+    return np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
+
+
+def _why(counts: Codes, names: tuple[str, str], label: str, category: int) -> str | None:
+    """Why there is no gain."""
+    for name, row in zip(names, counts, strict=True):
+        if not row.sum():
+            return f'"{name}" has no rating here'
+    return None if counts[0, category] else f'"{names[0]}" was never given "{label}" here, and nothing can be a multiple of that'

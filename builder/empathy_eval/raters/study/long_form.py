@@ -1,0 +1,61 @@
+"""What a study says as records, one a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from empathy_eval.raters.study.results import Group, Part, Powered, Spread, Test
+
+NUMBERS = ("value", "low", "high", "df", "p", "permutation", "holm", "benjamini_hochberg", "n")
+COLUMNS = ("part", "of", "figure", "group", "other", "category", *NUMBERS, "why", "signature")
+# The part that is of all ratings.
+WHOLE = "whole"
+
+
+def of_part(column: str, part: Part, names: tuple[Sequence[Group], Sequence[str]], signature: str) -> Iterator[dict[str, Any]]:
+    """The counts, shares, tests and gains of a part; ``names`` are the groups, the baseline first, and the labels."""
+    where, (groups, labels) = {"part": column, "of": part.name}, names
+    for group, counts, shares in zip(groups, part.counts, part.shares, strict=True):
+        for label, count, share in zip(labels, counts, shares, strict=True):
+            about = {**where, "group": group.name, "category": label, "n": sum(counts), "signature": signature}
+            yield record("count", **about, value=count)
+            yield record("share", **about, value=share)
+    yield from _of_test("omnibus", part.omnibus, (part.holm, part.benjamini_hochberg), **where)
+    for label, test in zip(labels, part.by_category, strict=True):
+        yield from _of_test("category", test, (None, None), **where, category=label)
+    for pair in part.pairwise:
+        yield from _of_test("pair", pair.test, (pair.holm, pair.benjamini_hochberg), **where, group=pair.group, other=pair.other)
+    for gain in part.gains:
+        about = {**where, "group": gain.group, "other": groups[0].name, "category": gain.category}
+        told = {"n": gain.test.n, "why": gain.why, "signature": gain.signature}
+        yield record("gain", **about, **told, value=gain.gain, low=gain.low, high=gain.high)
+        yield from _of_test("gain", gain.test, (gain.holm, gain.benjamini_hochberg), **about)
+
+
+def _of_test(of: str, test: Test, corrected: tuple[float | None, float | None], **about: Any) -> Iterator[dict[str, Any]]:
+    told = {**about, "n": test.n, "why": test.why, "signature": test.signature}
+    p = {"df": test.df, "p": test.p, "permutation": test.permutation, "holm": corrected[0], "benjamini_hochberg": corrected[1]}
+    yield record(f"{of}: chi-squared", **told, **p, value=test.statistic)
+    yield record(f"{of}: Cramér's V", **told, value=test.v)
+    yield record(f"{of}: least expected count", **told, value=test.least_expected)
+
+
+def of_spread(spread: Spread) -> Iterator[dict[str, Any]]:
+    """How alike the ratings of a rater are."""
+    about = {"group": spread.group, "category": spread.category, "why": spread.why, "signature": spread.signature}
+    yield record("intraclass correlation", **about, value=spread.icc)
+    yield record("design effect", **about, value=spread.design_effect)
+    yield record("ratings a rater", **about, value=spread.ratings_a_rater)
+
+
+def of_power(power: Powered) -> Iterator[dict[str, Any]]:
+    """What could have been seen."""
+    for name in ("needed", "design_effect", "effective_ratings", "reached", "smallest_w"):
+        value = getattr(power, name)
+        yield record(f"power: {name.replace('_', ' ')}", value=value, n=power.ratings, df=power.df, signature=power.signature)
+
+
+def record(figure: str, **values: Any) -> dict[str, Any]:
+    """A record of one figure; what is not said is None."""
+    return dict.fromkeys(COLUMNS) | {"part": WHOLE, "figure": figure} | values

@@ -1,0 +1,99 @@
+"""All tests of some of the ratings of a study, and their p-values corrected for standing together."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from empathy_eval.evaluation.ranking import benjamini_hochberg, holm
+from empathy_eval.raters.study.chi_square import Counted, figure, tested
+from empathy_eval.raters.study.gains import gain, shares_of
+from empathy_eval.raters.study.permutation import Wanted
+from empathy_eval.raters.study.ratings import Mask, Study
+from empathy_eval.raters.study.results import Gain, Pairwise, Part, Test
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Ratings that are tested together: those ``where`` (all) of a study, which is of them alone; ``name`` is their stratum's."""
+
+    name: str | None
+    where: Mask | None
+    study: Study
+
+    @classmethod
+    def of(cls, study: Study, by: str) -> list[Piece]:
+        """A piece for each value of a column of strata."""
+        names, place = study.strata[by]
+        return [cls(name, where := place == number, study.only(where)) for number, name in enumerate(names)]
+
+    def wanted(self) -> Iterator[Wanted]:
+        """The tables of which a p by rater is wanted, in the order in which :func:`part` takes them."""
+        categories, others = range(len(self.study.labels)), range(1, len(self.study.groups))
+        yield Wanted(self.where)
+        yield from (Wanted(self.where, categories=one) for one in categories)
+        yield from (Wanted(self.where, groups=pair) for pair in pairs(len(self.study.groups)))
+        yield from (Wanted(self.where, categories=one, groups=(0, other)) for one in categories for other in others)
+
+
+def pairs(groups: int) -> list[tuple[int, int]]:
+    """All pairs of groups, those with the baseline first."""
+    return sorted(combinations(range(groups), 2), key=lambda pair: pair[0] > 0)
+
+
+def part(piece: Piece, by_raters: Iterator[float], settings: str) -> Part:
+    """All tests of a piece, with their p by rater (NaN where there is none) and its settings."""
+    study = piece.study
+    counts = study.counts()
+    quoted = tuple(f'"{label}"' for label in study.labels)
+
+    def by_rater() -> float | None:
+        p = next(by_raters)
+        return None if math.isnan(p) else figure(p)
+
+    omnibus = tested(Counted(study.groups, quoted, counts), by_rater(), settings)
+    by_category = tuple(
+        tested(Counted.of_category(study.groups, label, place, counts), by_rater(), settings) for place, label in enumerate(study.labels)
+    )
+    pairwise = tuple(_pairwise(study, pair, by_rater(), settings) for pair in pairs(len(study.groups)))
+    gains = tuple(
+        gain(study, group, category, by_rater(), settings) for category in range(len(study.labels)) for group in range(1, len(study.groups))
+    )
+    shares = [[None if math.isnan(one) else figure(one) for one in row] for row in shares_of(counts).tolist()]
+    of_counts, of_shares = tuple(map(tuple, counts.tolist())), tuple(map(tuple, shares))
+    return Part(piece.name, of_counts, of_shares, omnibus, None, None, 1, by_category, pairwise, gains)
+
+
+def _pairwise(study: Study, pair: tuple[int, int], permutation: float | None, settings: str) -> Pairwise:
+    names = study.groups[pair[0]], study.groups[pair[1]]
+    table = Counted(names, tuple(f'"{label}"' for label in study.labels), study.counts()[list(pair)])
+    return Pairwise(*names, tested(table, permutation, settings), None, None, 1)
+
+
+def corrected(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """The parts of one column with their p-values corrected over all parts: the omnibus ones, those of pairs, and by category the gains."""
+    whole = iter(_family([one.omnibus for one in parts]))
+    pairwise = iter(_family([pair.test for one in parts for pair in one.pairwise]))
+    labels = dict.fromkeys(one.category for one in parts[0].gains)
+    gains = {label: iter(_family([one.test for some in parts for one in some.gains if one.category == label])) for label in labels}
+
+    def of_gain(one: Gain) -> Gain:
+        return replace(one, **next(gains[one.category]))
+
+    def of_part(one: Part) -> Part:
+        pairs = tuple(replace(pair, **next(pairwise)) for pair in one.pairwise)
+        return replace(one, **next(whole), pairwise=pairs, gains=tuple(map(of_gain, one.gains)))
+
+    return tuple(map(of_part, parts))
+
+
+def _family(tests: Sequence[Test]) -> list[dict[str, Any]]:
+    """By test its p corrected, and over how many; of each test that p counts which the tool goes by."""
+    known = [one.gone_by for one in tests if one.gone_by is not None]
+    both = zip(holm(known), benjamini_hochberg(known), strict=True)
+    size = {"family": len(known)}
+    none = {"holm": None, "benjamini_hochberg": None}
+    return [size | (none if one.gone_by is None else dict(zip(none, map(figure, next(both)), strict=True))) for one in tests]

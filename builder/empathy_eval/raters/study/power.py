@@ -1,0 +1,166 @@
+"""What a chi-squared test of so many ratings can show, and the study that a wanted effect takes.
+
+An effect is Cohen's w: the root of the sum, over the cells of a table, of (share - share without an effect)² over the share without an
+effect (Cohen 1988, *Statistical Power Analysis for the Behavioral Sciences*, equation 7.2.1). With N independent ratings the statistic
+then has the noncentral chi-squared distribution of noncentrality N w² (his section 7.4).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.hashing import signature_line
+
+CONFIDENCE = 0.95
+# From here on tests hold that intervals by rater cover what they should.
+FEW_RATERS = 40
+MOST_CATEGORIES = 11
+# What rounding of a noncentrality may do to a whole number.
+ROUNDING = 1e-9
+
+
+def needed(w: float, df: int, alpha: float = 0.05, power: float = 0.95) -> int:
+    """The smallest number of independent ratings with which a test at ``alpha`` finds an effect ``w`` with a probability of ``power``."""
+    return max(math.ceil(_noncentrality(df, alpha, power) / w**2 * (1 - ROUNDING)), 1)
+
+
+def smallest(ratings: float, df: int, alpha: float = 0.05, power: float = 0.95) -> float:
+    """The smallest effect w that so many independent ratings show with a probability of ``power``: the inverse of :func:`needed`."""
+    return math.sqrt(_noncentrality(df, alpha, power) / ratings)
+
+
+def reached(ratings: float, w: float, df: int, alpha: float = 0.05) -> float:
+    """The probability with which so many independent ratings show an effect ``w``."""
+    from scipy import stats
+
+    return float(stats.ncx2.sf(stats.chi2.isf(alpha, df), df, ratings * w**2))
+
+
+@cache
+def _noncentrality(df: int, alpha: float, power: float) -> float:
+    """The noncentrality at which the test has its power."""
+    from scipy import optimize, stats
+
+    point = stats.chi2.isf(alpha, df)
+    above = 1.0
+    while stats.ncx2.sf(point, df, above) < power:
+        above *= 2
+    return float(optimize.brentq(lambda more: stats.ncx2.sf(point, df, more) - power, 0, above, xtol=1e-12, rtol=1e-14))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The study that an effect takes, all groups of one size.
+
+    ``independent`` ratings would do if each came from a rater of its own; ``clustered``, that many times ``design_effect``, where a
+    rater gives ``per_rater``. Raters are whole and as many in each group, so ``ratings`` are at least as many. ``items`` lets an item be
+    rated once in each group. ``low`` and ``high`` are the interval (percent) that a gain of nothing over a baseline of ``share`` would
+    have; None without a share. ``note`` is what to mind.
+    """
+
+    effect: float
+    alpha: float
+    power: float
+    groups: int
+    categories: int
+    per_rater: int
+    icc: float
+    share: float | None
+    df: int
+    independent: int
+    design_effect: float
+    clustered: int
+    raters_a_group: int
+    raters: int
+    ratings: int
+    items: int
+    low: float | None
+    high: float | None
+    note: str | None
+    signature: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        return asdict(self)
+
+
+def plan(
+    effect: float, groups: int, categories: int, *, alpha: float = 0.05, power: float = 0.95, per_rater: int = 10, icc: float = 0.1,
+    share: float | None = None,
+) -> Plan:  # fmt: skip
+    """How many raters and items it takes to find an effect w among so many groups and categories.
+
+    ``icc`` is the intraclass correlation of a rater's ratings: ratings are worth fewer by 1 + (per_rater - 1) icc (Donner, Birkett and
+    Buck 1981, "Randomization by cluster: sample size requirements and analysis", *American Journal of Epidemiology* 114).
+
+    Raises:
+        InputError: for numbers that no study has, all at once.
+    """
+    if problems := list(_problems(effect, groups, categories, alpha=alpha, power=power, per_rater=per_rater, icc=icc, share=share)):
+        raise InputError(problems)
+    df = (groups - 1) * (categories - 1)
+    worth = design_effect(per_rater, icc)
+    independent = needed(effect, df, alpha, power)
+    clustered = math.ceil(independent * worth * (1 - ROUNDING))
+    # A group of one rater tells nothing of how raters differ.
+    raters = max(math.ceil(clustered / (groups * per_rater)), 2)
+    low, high = (None, None) if share is None else gain_of_nothing(share, raters, per_rater, icc)
+    few = f"intervals and design effects are tested with {FEW_RATERS} raters a group or more; with {raters} they are rough"
+    settings = signature_line(
+        plan="chi-square", effect=effect, alpha=alpha, power=power, groups=groups, categories=categories, per_rater=per_rater, icc=icc,
+        share=share, level=CONFIDENCE,
+    )  # fmt: skip
+    return Plan(
+        effect, alpha, power, groups, categories, per_rater, icc, share, df, independent, worth, clustered,
+        raters_a_group=raters, raters=raters * groups, ratings=raters * groups * per_rater, items=raters * per_rater, low=low, high=high,
+        note=few if raters < FEW_RATERS else None, signature=settings,
+    )  # fmt: skip
+
+
+def design_effect(ratings_a_rater: float, icc: float) -> float:
+    """How many ratings of raters are worth one independent rating, at least 1: a negative correlation seen is taken for none."""
+    return max(1 + (ratings_a_rater - 1) * icc, 1.0)
+
+
+def gain_of_nothing(share: float, raters_a_group: int, per_rater: int, icc: float) -> tuple[float, float]:
+    """The 95 % interval, in percent, of a gain of 0 between two groups of so many raters, where both have ``share`` of a category.
+
+    By the log of the ratio of shares, as :mod:`empathy_eval.raters.study.clusters` reckons it from ratings.
+    """
+    from scipy import stats
+
+    error = math.sqrt(2 * (1 - share) / share * design_effect(per_rater, icc) / (raters_a_group * per_rater))
+    reach = float(stats.t.isf((1 - CONFIDENCE) / 2, 2 * (raters_a_group - 1))) * error
+    return 100 * math.expm1(-reach), 100 * math.expm1(reach)
+
+
+def _problems(
+    effect: float, groups: int, categories: int, *, alpha: float, power: float, per_rater: int, icc: float, share: float | None
+) -> Iterator[Problem]:  # fmt: skip
+    """What is wrong with the numbers of a plan."""
+    for name, number, least, most in (
+        ("groups", groups, 2, 1000), ("categories", categories, 2, MOST_CATEGORIES), ("per-rater", per_rater, 1, 10**6),
+    ):  # fmt: skip
+        if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
+            yield Problem(name, f'"{number}" is out of range', f"use a whole number from {least} to {most:,}")
+    for name, part in (("alpha", alpha), ("power", power), *(() if share is None else (("share", share),))):
+        if not _between(part, 0, 1) or part in (0, 1):
+            yield Problem(name, f'"{part}" is no probability between 0 and 1', "use one above 0 and below 1, such as 0.05 or 0.95")
+    if _between(alpha, 0, 1) and _between(power, 0, 1) and 0 < power <= alpha < 1:
+        yield Problem("power", f'"{power}" is not above alpha ("{alpha}"), which chance alone reaches', "use more power, such as 0.95")
+    if not _between(icc, 0, 1):
+        yield Problem("icc", f'"{icc}" is no intraclass correlation that can be planned with', "use one from 0 to 1, such as 0.1")
+    if not _between(effect, 1e-6, math.inf) or effect == math.inf:
+        yield Problem("effect", f'"{effect}" is no effect w', "use one above 0; Cohen calls 0.1 small, 0.3 medium, 0.5 large")
+    elif _between(groups, 2, 1000) and _between(categories, 2, MOST_CATEGORIES) and effect > math.sqrt(min(groups, categories) - 1):
+        most = f"more than {groups} groups and {categories} categories can have, {math.sqrt(min(groups, categories) - 1):.3f}"
+        yield Problem("effect", f'"{effect}" is {most}', "use a smaller one; Cohen calls 0.5 large")
+
+
+def _between(value: object, least: float, most: float) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and least <= value <= most

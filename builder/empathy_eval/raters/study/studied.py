@@ -1,0 +1,62 @@
+"""A whole study as one result: as JSON values, and as a long form with a row a figure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from empathy_eval.base.data_frames import data_frame
+from empathy_eval.raters.study.long_form import COLUMNS, NUMBERS, WHOLE, of_part, of_power, of_spread, record
+from empathy_eval.raters.study.results import Attention, Balance, Group, Part, Powered, Spread
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class Studied:
+    """A study between subjects: the whole, its parts by column, how alike a rater's ratings are, and what could have been seen.
+
+    ``null_point`` is the point above which ``alpha`` of the omnibus statistics lie when raters are exchanged: where raters differ in
+    severity it is above chi-squared's own (``null_point_if_independent``), whose p is then too small. ``notes`` is what to mind.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    settings: Mapping[str, Any]
+    groups: tuple[Group, ...]
+    labels: tuple[str, ...]
+    whole: Part
+    parts: Mapping[str, tuple[Part, ...]]
+    spreads: tuple[Spread, ...]
+    null_point: float | None
+    null_point_if_independent: float | None
+    power: Powered
+    balance: Balance | None
+    attention: Attention | None
+    notes: tuple[str, ...]
+    signature: str
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as JSON values; what is not defined is null, with its reason in ``why``."""
+        return asdict(self)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The long form, a record a figure or note with the columns ``columns``; what the raters' table says is in JSON alone."""
+        for column, parts in {WHOLE: (self.whole,), **self.parts}.items():
+            for one in parts:
+                yield from of_part(column, one, (self.groups, self.labels), self.signature)
+        for spread in self.spreads:
+            yield from of_spread(spread)
+        for name in ("null_point", "null_point_if_independent"):
+            yield record(f"omnibus: {name.replace('_', ' ')}", value=getattr(self, name), signature=self.signature)
+        yield from of_power(self.power)
+        yield from (record("note", why=note, signature=self.signature) for note in self.notes)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The long form as a data frame; what is not defined is NaN, with its reason in ``why``.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return data_frame(self.records(), COLUMNS, NUMBERS)

@@ -1,0 +1,142 @@
+"""A study between subjects, reckoned: its tests, gains, spreads and power as one result."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.raters.study.chi_square import figure
+from empathy_eval.raters.study.clusters import spread
+from empathy_eval.raters.study.parts import Piece, corrected, part
+from empathy_eval.raters.study.permutation import null_point, permuted
+from empathy_eval.raters.study.power import needed, reached, smallest
+from empathy_eval.raters.study.ratings import Study
+from empathy_eval.raters.study.results import Group, Powered, Spread
+from empathy_eval.raters.study.studied import Studied
+
+MOST_PERMUTATIONS = 100_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is reckoned: by which columns (all there are), with how many exchanges of raters, and what effect should have been seen."""
+
+    by: tuple[str, ...] | None = None
+    permutations: int = 2000
+    seed: int = 0
+    effect: float = 0.3
+    alpha: float = 0.05
+    power: float = 0.95
+
+    def problems(self, columns: Sequence[str]) -> list[Problem]:
+        """What is wrong with it, for a table with these columns of strata."""
+        known = f"use one of {', '.join(columns)}" if columns else "give the ratings a column stratum or valence"
+        found = [Problem("by", f'the ratings have no column "{one}"', known) for one in self.by or () if one not in columns]
+        if not 0 <= self.permutations <= MOST_PERMUTATIONS:
+            fix = f"use 0 (no p by rater) to {MOST_PERMUTATIONS:,}"
+            found.append(Problem("permutations", f'"{self.permutations}" is out of range', fix))
+        for name in ("effect", "alpha", "power"):
+            if not 0 < getattr(self, name) < (math.inf if name == "effect" else 1):
+                found.append(Problem(name, f'"{getattr(self, name)}" is out of range', f"use such as {getattr(Asked, name)}"))
+        if self.power <= self.alpha:
+            found.append(Problem("power", f'"{self.power}" is no more than alpha has without any effect', "use such as 0.95"))
+        return found
+
+
+def study(ratings: Study, asked: Asked) -> Studied:
+    """All figures of a study.
+
+    Raises:
+        InputError: for columns that are not there, and numbers out of range.
+    """
+    if problems := asked.problems(tuple(ratings.strata)):
+        raise InputError(problems)
+    by = tuple(ratings.strata) if asked.by is None else tuple(dict.fromkeys(asked.by))
+    pieces = {None: [Piece(None, None, ratings)]} | {name: Piece.of(ratings, name) for name in by}
+    wanted = [one for some in pieces.values() for piece in some for one in piece.wanted()]
+    drawn = permuted(ratings, wanted, asked.permutations, asked.seed) if asked.permutations else [math.nan] * len(wanted)
+    by_raters, settings = iter(drawn), _settings(ratings, asked)
+    parts = {name: corrected([part(one, by_raters, settings) for one in some]) for name, some in pieces.items()}
+    (whole,) = parts.pop(None)
+    spreads = tuple(spread(ratings, group, category) for group in range(len(ratings.groups)) for category in range(len(ratings.labels)))
+    line = signature_line(study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none")
+    groups = _groups(ratings)
+    power = _powered(ratings, spreads, asked)
+    return Studied(
+        {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings)}, groups, ratings.labels, whole,
+        {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
+        tuple(_notes(ratings, groups)), f"{line}|{settings}",
+    )  # fmt: skip
+
+
+def _null_points(ratings: Study, df: int | None, asked: Asked) -> tuple[float | None, float | None]:
+    """Below which omnibus statistic all but ``alpha`` lie when groups make no difference: by exchanged raters, and if ratings were all
+    independent."""
+    from scipy.special import chdtri
+
+    point = null_point(ratings, asked.permutations, asked.seed, 1 - asked.alpha) if asked.permutations else math.nan
+    return None if math.isnan(point) else figure(point), None if df is None else figure(float(chdtri(df, asked.alpha)))
+
+
+def _settings(ratings: Study, asked: Asked) -> str:
+    """The settings behind a p by rater."""
+    return signature_line(
+        permutations=asked.permutations, unit="rater", within=_within(ratings), seed=asked.seed,
+        numpy=np.__version__,
+    )  # fmt: skip
+
+
+def _within(ratings: Study) -> str:
+    """Within what raters are exchanged."""
+    return "study" if ratings.block_of is None else "block"
+
+
+def _groups(ratings: Study) -> tuple[Group, ...]:
+    group = ratings.group_of[ratings.rater]
+    pairs = np.unique(group * len(ratings.items) + ratings.item) // len(ratings.items)
+    counted = [np.bincount(one, minlength=len(ratings.groups)).tolist() for one in (ratings.group_of, group, pairs)]
+    return tuple(Group(name, *numbers, name in ratings.added) for name, *numbers in zip(ratings.groups, *counted, strict=True))
+
+
+def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered:
+    """What these ratings can show. Their design effect is the mean over groups and categories that Rao and Scott (1981) take.
+
+    It weighs by one minus the group's share of the ratings, and one minus that of the category.
+    """
+    counts = ratings.counts()
+    groups, categories = counts.shape
+    df = (groups - 1) * (categories - 1)
+    weights = np.outer(1 - counts.sum(axis=1) / counts.sum(), 1 - counts.sum(axis=0) / counts.sum()).ravel()
+    known = np.array([one.design_effect is not None for one in spreads])
+    effects = np.array([one.design_effect or 0.0 for one in spreads])
+    mean = max(1.0, float((weights * effects)[known].sum() / weights[known].sum())) if known.any() else None
+    worth = None if mean is None else len(ratings.rater) / mean
+    signature = signature_line(
+        power="noncentral-chi-square", effect=asked.effect, alpha=asked.alpha, wanted=asked.power, df=df, design_effect="Rao-Scott,mean"
+    )
+    return Powered(
+        asked.effect, asked.alpha, asked.power, df, needed(asked.effect, df, asked.alpha, asked.power), len(ratings.rater),
+        None if worth is None else figure(worth),
+        None if worth is None else figure(reached(worth, asked.effect, df, asked.alpha)),
+        None if worth is None else figure(smallest(worth, df, asked.alpha, asked.power)),
+        None if mean is None else figure(mean), signature,
+    )  # fmt: skip
+
+
+def _notes(ratings: Study, groups: Sequence[Group]) -> list[str]:
+    """What is to be minded of these ratings, in plain words."""
+    notes = list(ratings.notes)
+    if ratings.added:
+        whose = ", ".join(ratings.added)
+        notes.append(f"{whose}: added later; its raters were not drawn together with the others, and may differ from them in more than it")
+    sizes = [one.ratings for one in groups]
+    if len(set(sizes)) > 1:
+        notes.append(f"groups have {min(sizes):,} to {max(sizes):,} ratings: gains are of shares, not of counts")
+    if any(one.items < len(ratings.items) for one in groups):
+        notes.append("not every item was rated in every group, so groups may differ in their items too")
+    return notes

@@ -1,0 +1,84 @@
+"""What ratings can show: numbers of a study that was run, second opinions, inverses, and plans with numbers that no study has."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.raters.study.power import design_effect, gain_of_nothing, needed, plan, reached, smallest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+
+def test_a_published_study_needed_253_ratings_of_five_groups_and_207_of_two_categories() -> None:
+    assert (needed(0.3, 8, 0.05, 0.95), needed(0.3, 4, 0.05, 0.95)) == (253, 207)
+    assert reached(253, 0.3, 8) == pytest.approx(0.95026, abs=5e-6) and reached(252, 0.3, 8) == pytest.approx(0.94937, abs=5e-6)
+
+
+@pytest.mark.parametrize(
+    ("w", "df", "alpha", "power"), [(0.3, 8, 0.05, 0.95), (0.1, 2, 0.01, 0.8), (0.5, 1, 0.05, 0.9), (0.05, 20, 0.1, 0.5)]
+)
+def test_statsmodels_says_the_same(w: float, df: int, alpha: float, power: float) -> None:
+    from statsmodels.stats.power import GofChisquarePower
+
+    theirs = GofChisquarePower()
+    wanted = theirs.solve_power(effect_size=w, n_bins=df + 1, alpha=alpha, power=power)
+    assert needed(w, df, alpha, power) == math.ceil(wanted)
+    assert reached(100, w, df, alpha) == pytest.approx(theirs.power(w, 100, alpha, n_bins=df + 1), abs=1e-9)
+    assert smallest(wanted, df, alpha, power) == pytest.approx(w, abs=1e-6)
+
+
+def test_with_one_degree_of_freedom_power_is_that_of_a_normal_deviate() -> None:
+    # Noncentral chi-squared of one degree is the square of a normal deviate about sqrt(N) w.
+    shift, point = math.sqrt(100) * 0.2, stats.norm.isf(0.025)
+    assert reached(100, 0.2, 1) == pytest.approx(stats.norm.sf(point - shift) + stats.norm.cdf(-point - shift), abs=1e-12)
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    ratings=st.integers(1, 10**7),
+    df=st.integers(1, 40),
+    alpha=st.sampled_from([0.001, 0.05, 0.2]),
+    power=st.sampled_from([0.5, 0.8, 0.999]),
+)
+def test_the_smallest_effect_and_the_ratings_it_needs_are_inverses(ratings: int, df: int, alpha: float, power: float) -> None:
+    w = smallest(ratings, df, alpha, power)
+    assert needed(w, df, alpha, power) == ratings
+    assert reached(ratings, w, df, alpha) == pytest.approx(power, abs=1e-9)
+
+
+def test_a_plan_makes_whole_and_equal_groups_of_enough_raters() -> None:
+    found = plan(0.3, 5, 3, per_rater=10, icc=0.1, share=0.5)
+    # 253 ratings times 1 + 9 * 0.1 are 480.7; 481 are 9.62 raters of ten in each of five groups.
+    assert (found.df, found.independent, found.clustered) == (8, 253, 481) and found.design_effect == pytest.approx(1.9)
+    assert (found.raters_a_group, found.raters, found.ratings, found.items) == (10, 50, 500, 100)
+    assert found.note and "40 raters a group" in found.note and "effect:0.3|" in found.signature
+    reach = stats.t.ppf(0.975, 18) * math.sqrt(2 * 1.9 / 100)
+    assert (found.low, found.high) == (pytest.approx(100 * math.expm1(-reach)), pytest.approx(100 * math.expm1(reach)))
+    assert found.to_json()["share"] == 0.5 and plan(0.3, 5, 3).low is None
+    large = plan(0.05, 2, 2, per_rater=5, icc=0)
+    assert (large.note, large.clustered) == (None, large.independent) and plan(0.9, 2, 2).raters_a_group == 2
+
+
+def test_a_rating_is_never_worth_more_than_an_independent_one() -> None:
+    assert design_effect(10, -0.05) == 1 and design_effect(1, 0.5) == 1 and design_effect(10, 0.2) == pytest.approx(2.8)
+    near, far = gain_of_nothing(0.5, 200, 10, 0), gain_of_nothing(0.5, 200, 10, 0.2)
+    assert far[0] < near[0] < 0 < near[1] < far[1]
+
+
+def test_numbers_that_no_study_has_are_told_all_at_once() -> None:
+    with pytest.raises(InputError) as told:
+        plan(-1, 1, 12, alpha=0, power=1, per_rater=0, icc=1.5, share=float("nan"))
+    assert sorted(problem.where for problem in told.value.problems) == [
+        "alpha", "categories", "effect", "groups", "icc", "per-rater", "power", "share",
+    ]  # fmt: skip
+    assert '"-1" is no effect w' in str(told.value) and '"nan" is no probability' in str(told.value)
+    with pytest.raises(InputError, match='"0.05" is not above alpha'):
+        plan(0.3, 5, 3, power=0.05)
+    with pytest.raises(InputError, match='"1.5" is more than 5 groups and 3 categories can have, 1.414'):
+        plan(1.5, 5, 3)
+    for odd in (float("nan"), float("inf"), "0.3", True, 1e-9):
+        with pytest.raises(InputError, match="effect"):
+            plan(odd, 5, 3)  # type: ignore[arg-type]
