@@ -45,8 +45,9 @@ def test_in_a_block_each_group_has_a_rater_and_the_contexts_are_one_a_dialogue_a
     seen, block_of = assign_blocks(ones, design)
     in_blocks = Counter[str]()
     assert len(seen) == design.raters
-    for block in range(1, blocks + 1):
-        raters = [rater for rater, one in block_of.items() if one == block]
+    for block in range(blocks):
+        raters = list(seen)[block * groups : (block + 1) * groups]
+        assert len({block_of[rater] for rater in raters}) == 1
         assert sorted({cell.variant for rater in raters for _, cell in seen[rater]}) == [f"s{place}" for place in range(groups)]
         assert all(len({cell for _, cell in seen[rater]}) == 1 for rater in raters)
         contexts = {tuple(unit.name for unit, _ in seen[rater]) for rater in raters}
@@ -107,11 +108,11 @@ def test_blocks_take_no_more_contexts_than_they_hold_flagged_first_and_of_as_man
 
 
 def test_the_same_contexts_give_the_same_blocks_so_that_another_system_can_be_added_later(light: Path, tmp_path: Path) -> None:
-    def contexts(systems: list[str], folder: str) -> list[set[str]]:
+    def contexts(systems: list[str], folder: str) -> set[tuple[str, str]]:
         replies = written(tmp_path / f"{folder}.csv", rows_for(light, systems))
         design = Design(design=BETWEEN, dialogues=0, raters=4 * len(systems), per_rater=3)
         items = export_review(light, tmp_path / folder, design, replies_file=replies).key["items"].values()
-        return [{one["pair_id"] for one in items if one["block"] == block} for block in range(1, 5)]
+        return {(one["block"], one["pair_id"]) for one in items}
 
     assert contexts(["one", "two"], "first") == contexts(["new"], "later")
 
@@ -156,8 +157,9 @@ def test_what_comes_back_is_a_table_for_a_study_with_blocks_and_scenarios(
         rows = list(csv.DictReader(stream))
     assert list(rows[0]) == ["item", "group", "rater", "criterion", "rating", "block", "stratum"]
     key = key_of(tmp_path / "review")["items"].values()
+    review = key_of(tmp_path / "review")["review"][3:11]
     assert {(row["item"], row["group"], row["rater"], row["block"]) for row in rows} == {
-        (one["pair_id"], one["variant"], one["rater"], str(one["block"])) for one in key
+        (one["pair_id"], one["variant"], f"{one['rater']}@{review}", one["block"]) for one in key
     }
     assert len(rows) == 8 * 3 * 3 and {row["stratum"] for row in rows} == {"3", "7", "17"}
     assert all(row["item"].startswith(f"{int(row['stratum']):03d}-") for row in rows)
@@ -173,13 +175,15 @@ def test_what_comes_back_is_a_table_for_a_study_with_blocks_and_scenarios(
     assert groups["differences"] == [], "nobody rated both"
 
 
-def test_raters_and_blocks_of_two_reviews_are_told_apart(light: Path, tmp_path: Path) -> None:
+def test_raters_of_two_reviews_are_told_apart_and_blocks_are_not(light: Path, tmp_path: Path) -> None:
     back(light, tmp_path / "one", 0, tmp_path / "reviews.json")
-    record = back(light, tmp_path / "two", 1, tmp_path / "reviews.json")
-    rows = list(study_rows(record))
-    assert len({row["rater"] for row in rows}) == 16 and len({row["block"] for row in rows}) == 8
-    assert all("@" in row["rater"] and "@" in row["block"] for row in rows)
+    rows = list(study_rows(back(light, tmp_path / "two", 1, tmp_path / "reviews.json")))
+    assert len({row["rater"] for row in rows}) == 16 and all("@" in row["rater"] for row in rows)
     assert len({(row["rater"], row["item"], row["criterion"]) for row in rows}) == len(rows) == 16 * 3 * len(CRITERIA)
+    contexts = defaultdict[str, set[str]](set)
+    for row in rows:
+        contexts[row["block"]].add(row["item"])
+    assert all(len(one) == 3 for one in contexts.values()), "a block has the same contexts everywhere"
 
 
 def test_a_design_within_raters_has_the_settings_and_items_of_before(light: Path, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
 from empathy_eval.base.errors import Problem
-from empathy_eval.base.hashing import derived_random
+from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.raters.review.assignment import Seen, raters_of
 from empathy_eval.raters.review.replies import Replies
@@ -43,20 +43,26 @@ def misfits(design: Design, replies: Replies | None) -> Iterator[Problem]:
         yield Problem("--raters", what, f"give --raters {' or '.join(map(str, fits))}")
 
 
-def assign_blocks(units: Sequence[Unit], design: Design) -> tuple[Seen, dict[str, int]]:
-    """What each rater sees, and the block of each, from 1.
+def assign_blocks(units: Sequence[Unit], design: Design) -> tuple[Seen, dict[str, str]]:
+    """What each rater sees, and the block of each, which has the same name wherever it has the same contexts.
 
     Raters of a block follow on one another, and which of them has which group is drawn by lot: who sends folders out in their order keeps
     the groups even at any time, and a number tells nothing.
     """
     cells = range(len(units[0].cells))
-    raters, seen, block_of = iter(raters_of(design.raters)), Seen(), dict[str, int]()
-    for number, block in enumerate(_blocks(units, design.raters // len(cells), design), 1):
+    raters, seen, block_of = iter(raters_of(design.raters)), Seen(), dict[str, str]()
+    for number, block in enumerate(_blocks(units, design.raters // len(cells), design)):
         for place in derived_random(design.seed, "groups", number).sample(cells, len(cells)):
             rater = next(raters)
             seen[rater] = [(unit, unit.cells[place]) for unit in block]
-            block_of[rater] = number
+            block_of[rater] = _named(block)
     return seen, block_of
+
+
+def _named(block: Sequence[Unit]) -> str:
+    """Eight signs, the first of which is a letter: a spreadsheet would take ``12345678`` for a number."""
+    name = digest(sorted(unit.name for unit in block))[3:11]
+    return "abcdef"[int(name[0], 16) % 6] + name[1:]
 
 
 def _blocks(units: Sequence[Unit], count: int, design: Design) -> Iterator[list[Unit]]:

@@ -54,11 +54,8 @@ def export_review(
             are asked for and not there, replies are faulty, a design between raters cannot be had so, or ``out`` holds another review,
             or anything that is not written again.
     """
-    manifest, replies, design = read_manifest(release_dir), None, design or Design()
-    if replies_file:
-        replies = read_replies(replies_file, column(release_dir, "pairs", "pair_id"))
-        design = replace(design, replies=replies.hash)
-    _check(design, replies)
+    manifest = read_manifest(release_dir)
+    design, replies = _checked(release_dir, design or Design(), replies_file)
     drawn = drawn_for(release_dir, design, replies)
     if not drawn.units:
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
@@ -80,16 +77,20 @@ def export_review(
     return Exported(review.key, drawn, loads, papers)
 
 
-def _check(design: Design, replies: Replies | None) -> None:
-    """Raises an :class:`InputError` with all settings that make no review."""
+def _checked(release_dir: Path, design: Design, replies_file: Path | None) -> tuple[Design, Replies | None]:
+    """The design, and the replies that are rated; or an :class:`InputError` with all settings that make no review."""
     names = ("raters",) if design.between else ("raters", "per_item")
     few = [(f"--{name.replace('_', '-')}", value) for name in names if (value := getattr(design, name)) < 1]
     problems = [Problem(name, f'"{value}" is too few', "give 1 or more") for name, value in few]
     for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "seed"):
         if (value := getattr(design, name)) < 0:
             problems.append(Problem(f"--{name}", f'"{value}" is negative', "give 0 or more"))
-    if wrong := problems or list(misfits(design, replies)):
+    if problems:
+        raise InputError(problems)
+    replies = read_replies(replies_file, column(release_dir, "pairs", "pair_id")) if replies_file else None
+    if wrong := list(misfits(design, replies)):
         raise InputError(wrong)
+    return (replace(design, replies=replies.hash) if replies else design), replies
 
 
 def _nothing_lost(out: Path, anew: Path) -> None:

@@ -141,11 +141,14 @@ def crossed_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def study_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """What raters who saw one group alone gave it, in the form that ``study`` reads: an item is a context, a stratum its scenario."""
+    """What raters who saw one group alone gave it, in the form that ``study`` reads: an item is a context, a stratum its scenario.
+
+    A rater is named with the review, so that the table of another record can be added.
+    """
     for one in record["judgements"]:
         if "block" in one:
-            about = {"item": one["pair_id"], "group": group_of(one), "rater": _rater(record, one)}
-            end = {"block": _of_review(record, one, one["block"]), "stratum": int(one["pair_id"].partition("-")[0])}
+            about = {"item": one["pair_id"], "group": group_of(one), "rater": _at(one)}
+            end = {"block": one["block"], "stratum": int(one["pair_id"].partition("-")[0])}
             yield from ({**about, "criterion": criterion, "rating": one[criterion], **end} for criterion in CRITERIA)
 
 
@@ -173,11 +176,11 @@ def _judged(one: Judgement) -> tuple[str, str]:
 
 def _rater(record: dict[str, Any], one: Judgement) -> str:
     """The pseudonym, with the review where the record has several: ``rater-01`` of another review is somebody else."""
-    return _of_review(record, one, one["rater"])
+    return str(one["rater"]) if len(record["reviews"]) == 1 else _at(one)
 
 
-def _of_review(record: dict[str, Any], one: Judgement, name: object) -> str:
-    return str(name) if len(record["reviews"]) == 1 else f"{name}@{one['review'][3:11]}"
+def _at(one: Judgement) -> str:
+    return f"{one['rater']}@{one['review'][3:11]}"
 
 
 def tag_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
