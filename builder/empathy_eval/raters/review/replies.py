@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -74,9 +74,14 @@ def read_replies(path: Path, pair_ids: Collection[str]) -> Replies:
     if not whole:
         what = f"has no context that all {len(systems)} systems replied to: {', '.join(systems)[:200]}"
         raise input_error(path, what, "write the replies of all systems to the same contexts; see that each is called the same in all rows")
-    named = [re.compile(rf"(?<!\w){re.escape(system)}(?!\w)", re.IGNORECASE) for system in systems if len(system) > 2]
-    naming = sum(any(one.search(text) for one in named) for some in whole.values() for text in some.values())
-    return Replies(digest_file(path), systems, whole, len(texts) - len(whole), naming)
+    return Replies(digest_file(path), systems, whole, len(texts) - len(whole), _naming(systems, whole))
+
+
+def _naming(systems: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> int:
+    """How many replies hold the name of a system, as a word and in any case; names of two signs are of many words."""
+    named = [(one.lower(), re.compile(rf"(?<!\w){re.escape(one.lower())}(?!\w)")) for one in systems if len(one) > 2]
+    said = (text.lower() for some in texts.values() for text in some.values())
+    return sum(any(name in text and pattern.search(text) for name, pattern in named) for text in said)
 
 
 def _problems(where: str, row: Mapping[str, Any], known: Collection[str]) -> Iterator[Problem]:
