@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.schemas import schema, validator, violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.raters.agreement.table import Codes
-
-if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
 
 SCHEMA = "study_row"
 NEEDED = ("item", "group", "rater", "rating")
@@ -83,14 +81,14 @@ class Columns:
         return np.frombuffer(self._codes[name], dtype=np.int32).astype(np.int64)
 
     @property
-    def line(self) -> Codes:
+    def line(self) -> NDArray[np.int32]:
         """The line of each row."""
-        return np.frombuffer(self._lines, dtype=np.int32).astype(np.int64)
+        return np.frombuffer(self._lines, dtype=np.int32)
 
     @property
-    def file(self) -> Codes:
+    def file(self) -> NDArray[np.int32]:
         """The place of each row's file."""
-        return np.frombuffer(self._file, dtype=np.int32).astype(np.int64)
+        return np.frombuffer(self._file, dtype=np.int32)
 
     def read(self, path: Path) -> None:
         """Adds the rows of a CSV, TSV or JSONL file, by its suffix; other columns are passed over.
@@ -161,8 +159,8 @@ class Columns:
         properties = schema(SCHEMA)["properties"]
         broken = np.zeros(len(self._lines), dtype=bool)
         for name, values in self.values.items():
-            judge = validator(SCHEMA).evolve(schema=properties[name])
-            odd = np.array([_odd(value, name, judge) for value in values], dtype=bool)
+            valid = validator(SCHEMA).evolve(schema=properties[name]).is_valid
+            odd = np.array([_odd(value, name, valid) for value in values], dtype=np.bool_)
             if odd.any():
                 broken |= odd[self.codes(name)]
         known = {name: list(values) for name, values in self.values.items()}
@@ -175,11 +173,11 @@ class Columns:
         return np.flatnonzero(~broken)
 
 
-def _odd(value: Any, name: str, judge: Draft202012Validator) -> bool:
+def _odd(value: Any, name: str, valid: Callable[[Any], bool]) -> bool:
     """Whether a value breaks the schema of its column; most are texts, which need no validator."""
     if value is None:
         return name in NEEDED
-    return not (isinstance(value, str) and value.strip()) and not judge.is_valid(value)
+    return not (isinstance(value, str) and value.strip()) and not valid(value)
 
 
 def _plain(value: object) -> object:

@@ -10,11 +10,11 @@ import numpy as np
 
 from empathy_eval.base.errors import Problem
 from empathy_eval.raters.agreement.read import NUMBER
-from empathy_eval.raters.agreement.table import MISSING, Codes
+from empathy_eval.raters.agreement.table import MISSING, Codes, Floats
 from empathy_eval.raters.study.columns import SHOWN, Columns
 
 Named = tuple[tuple[str, ...], Codes]
-MOST_CATEGORIES, MOST_GROUPS, MOST_STRATA = 11, 50, 200
+MOST_CATEGORIES, MOST_GROUPS, MOST_STRATA = 11, 30, 200
 
 
 @dataclass(frozen=True)
@@ -100,13 +100,14 @@ class Rows:
             known = (
                 f"write numbers, or one of {', '.join(labels)}" if labels else "write numbers, or say their order: --labels Bad,Okay,Good"
             )
-            for place in odd:
+            self.columns.faults.unsaid += len(odd[SHOWN:])
+            for place in odd[:SHOWN]:
                 self.fault(int(first[place]), f'the rating "{texts[place][:80]}" is {"no label" if labels else "no number"}', known)
             return tuple(labels), codes * 0
         steps, place = np.unique(numbers[codes], return_inverse=True)
         return self._numbered(steps, place, labels)
 
-    def _numbered(self, steps: np.ndarray[tuple[int], np.dtype[np.float64]], place: Codes, labels: Sequence[str]) -> Named:
+    def _numbered(self, steps: Floats, place: Codes, labels: Sequence[str]) -> Named:
         faults, told = self.columns.faults, ", ".join(f"{one:g}" for one in steps[: MOST_CATEGORIES + 1])
         if len(steps) > MOST_CATEGORIES:
             faults.of_file(0, f"has {len(steps):,} different ratings, at most {MOST_CATEGORIES} are categories", "round them to the scale")

@@ -16,7 +16,7 @@ from empathy_eval.raters.study.parts import Piece, corrected, part
 from empathy_eval.raters.study.permutation import null_point, permuted
 from empathy_eval.raters.study.power import needed, reached, smallest
 from empathy_eval.raters.study.ratings import Study
-from empathy_eval.raters.study.results import Group, Powered, Spread
+from empathy_eval.raters.study.results import Group, Part, Powered, Spread
 from empathy_eval.raters.study.studied import Studied
 
 MOST_PERMUTATIONS = 100_000
@@ -67,10 +67,11 @@ def study(ratings: Study, asked: Asked) -> Studied:
     line = signature_line(study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none")
     groups = _groups(ratings)
     power = _powered(ratings, spreads, asked)
+    few = _too_few([whole, *(one for some in parts.values() for one in some)], asked)
     return Studied(
         {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings)}, groups, ratings.labels, whole,
         {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
-        tuple(_notes(ratings, groups)), f"{line}|{settings}",
+        tuple(_notes(ratings, groups) + few), f"{line}|{settings}",
     )  # fmt: skip
 
 
@@ -99,8 +100,8 @@ def _within(ratings: Study) -> str:
 def _groups(ratings: Study) -> tuple[Group, ...]:
     group = ratings.group_of[ratings.rater]
     pairs = np.unique(group * len(ratings.items) + ratings.item) // len(ratings.items)
-    counted = [np.bincount(one, minlength=len(ratings.groups)).tolist() for one in (ratings.group_of, group, pairs)]
-    return tuple(Group(name, *numbers, name in ratings.added) for name, *numbers in zip(ratings.groups, *counted, strict=True))
+    raters, given, items = (np.bincount(one, minlength=len(ratings.groups)).tolist() for one in (ratings.group_of, group, pairs))
+    return tuple(Group(name, raters[place], given[place], items[place], name in ratings.added) for place, name in enumerate(ratings.groups))
 
 
 def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered:
@@ -112,8 +113,9 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
     groups, categories = counts.shape
     df = (groups - 1) * (categories - 1)
     weights = np.outer(1 - counts.sum(axis=1) / counts.sum(), 1 - counts.sum(axis=0) / counts.sum()).ravel()
-    known = np.array([one.design_effect is not None for one in spreads])
-    effects = np.array([one.design_effect or 0.0 for one in spreads])
+    # The only rating of a rater is as good as an independent one.
+    found = [1.0 if one.ratings_a_rater == 1 else one.design_effect for one in spreads]
+    known, effects = np.array([one is not None for one in found]), np.array([one or 0.0 for one in found])
     mean = max(1.0, float((weights * effects)[known].sum() / weights[known].sum())) if known.any() else None
     worth = None if mean is None else len(ratings.rater) / mean
     signature = signature_line(
@@ -126,6 +128,17 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
         None if worth is None else figure(smallest(worth, df, asked.alpha, asked.power)),
         None if mean is None else figure(mean), signature,
     )  # fmt: skip
+
+
+def _too_few(parts: Sequence[Part], asked: Asked) -> list[str]:
+    """Whether more exchanges are needed, for p by rater to be found after their correction."""
+    family = max(max(one.family for one in some) for part in parts for some in ([part], part.pairwise, part.gains))
+    if not asked.permutations or family <= asked.alpha * (asked.permutations + 1):
+        return []
+    least = f"{asked.permutations:,} exchanges give no p by rater below {1 / (asked.permutations + 1):.2g}"
+    return [
+        f"{least}, so that Holm over {family} tests never falls below {asked.alpha:g}: take {math.ceil(family / asked.alpha):,} or more"
+    ]
 
 
 def _notes(ratings: Study, groups: Sequence[Group]) -> list[str]:
