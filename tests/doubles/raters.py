@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.base.hashing import derived_random
+from empathy_eval.raters.review.sheets import shown_kind
 from empathy_eval.raters.review.spreadsheets import COLUMNS
 from openpyxl import load_workbook
 
@@ -23,7 +25,7 @@ def kind_and_cold(code: str, entry: dict[str, Any]) -> dict[str, Any]:
         return {"decision": "keep", "tags": [{"turn": int(turn), "right": True} for turn in entry["turns"]]}
     if entry["kind"] == "crossed":
         return {"decision": entry["fits"]}
-    warm = 3 if entry["variant"].endswith("empathetic") else 1
+    warm = 3 if entry.get("variant", "").endswith("empathetic") else 1
     return {"coherence": 3, "helpfulness": warm, "empathy": warm}
 
 
@@ -43,7 +45,8 @@ def fill(review: Path, rater: str, form: str, judge: Judge, out: Path) -> list[P
     said = {code: judge(code, entry) for code, entry in items_of(key, rater).items()}
     match form:
         case "page":
-            judgements = [{"item": code, "kind": key["items"][code]["kind"], "comment": "", **one} for code, one in said.items()]
+            kinds = {code: shown_kind(entry["kind"]) for code, entry in key["items"].items()}
+            judgements = [{"item": code, "kind": kinds[code], "comment": "", **one} for code, one in said.items()]
             for one in judgements:
                 if one["kind"] == "dialogue":
                     one.setdefault("reason", "")
@@ -122,3 +125,16 @@ def result_of(name: str, value: Any) -> dict[str, Any]:
 def written(path: Path, text: str) -> Path:
     path.write_text(text, encoding="utf-8", newline="")
     return path
+
+
+def of_severity(key: dict[str, Any], good: Mapping[str, int], seed: int) -> dict[str, int]:
+    """What raters of a review between them make of empathy, by code: "3" for so many of a rater's replies as is said of the group, but for
+    two fewer to two more, which is how severe the rater is; "2" for half of the rest."""
+    said: dict[str, int] = {}
+    for rater in sorted({entry["rater"] for entry in key["items"].values()}):
+        codes, rng = sorted(items_of(key, rater)), derived_random(seed, rater)
+        (group,) = {entry.get("system") or entry["variant"] for entry in items_of(key, rater).values()}
+        best = good[group] + rng.choice((-2, -1, 0, 1, 2))
+        for place, code in enumerate(rng.sample(codes, len(codes))):
+            said[code] = 3 if place < best else 2 if place < (best + len(codes)) // 2 else 1
+    return said

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,7 @@ EXAMPLES = """\
 examples:
   empathy-eval review export build/demo/release --out build/review --pairs 200 --raters 9
   empathy-eval review export build/demo/release --out build/pack --pack
+  empathy-eval review export build/demo/release --out build/study --replies replies.csv --design between --raters 30
 
 A pack is ready to be sent once you have filled in what CHECKLIST.md in it names. It has 60 pairs of 60 dialogues; of 30 of their turns all
 four cells are rated, the two controls too; 12 raters have 45 items each. Beside the folders lie papers/information.md (who asks, what is
@@ -26,21 +27,29 @@ done with the ratings, stopping, help, consent) and papers/payment.md (the pay, 
 """
 
 
-def review_export(release: str | Path, out: str | Path, *, progress: Callable[[str], None] = lambda rater: None, **design: int) -> Exported:
+def review_export(
+    release: str | Path,
+    out: str | Path,
+    *,
+    replies: str | Path | None = None,
+    progress: Callable[[str], None] = lambda rater: None,
+    **design: int | str,
+) -> Exported:
     """Writes a folder for each rater and the key into ``out``.
 
-    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``
-    and ``pack``, as on the command line.
+    ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``,
+    ``pack``, ``design`` and ``per_rater``, as on the command line. ``replies`` is a file of what systems replied to its contexts.
     ``progress`` is told of each rater whose folder is written.
 
     Raises:
-        InputError: if the release is none, or the design cannot be had of it.
+        InputError: if the release is none, replies are faulty, or the design cannot be had of it.
     """
     from empathy_eval.raters.review.export import export_review
     from empathy_eval.raters.review.pack import design_of
     from empathy_eval.releases.fetch import release_folder
 
-    return export_review(release_folder(release), Path(out), design_of(design), progress)
+    file = Path(replies) if replies else None
+    return export_review(release_folder(release), Path(out), design_of(design, replying=file is not None), progress, file)
 
 
 def review_import(
@@ -77,25 +86,20 @@ def _add_export(verbs: Any) -> None:
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the folders and the key are written")
-    counts = {
-        "pairs": ("500, with --pack 60", "pairs of which both variants are rated"),
-        "dialogues": (
-            "100, with --pack 0",
-            "dialogues to keep or remove, with their strategy tags; a release of up to 100 is reviewed whole by default",
-        ),
-        "cells": ("0, with --pack 30", "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
-        "rejected": (0, "texts that the checks rejected, each beside the variant that was taken, to audit the checks"),
-        "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to see who looks; the key alone says which"),
-        "crossed": (
-            0,
-            "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)",
-        ),
-        "raters": ("10, with --pack 12", "raters, named rater-01 and so on"),
-        "per-item": (3, "raters for every dialogue and every single text"),
-        "seed": (0, "another seed draws another sample"),
-    }
-    for name, (default, what) in counts.items():
-        verb.add_argument(f"--{name}", type=int, metavar="N", help=f"{what} (default: {default})")
+    _add_counts(verb)
+    verb.add_argument(
+        "--replies",
+        type=Path,
+        metavar="FILE",
+        help="rate what systems replied to contexts of the release, in place of its variants: CSV, TSV or JSONL with pair_id, system and "
+        "text; contexts that not all systems replied to are left out; --cells adds turns whose cells are rated too",
+    )
+    verb.add_argument(
+        "--design",
+        choices=("within", "between"),
+        help="within (default): a rater gets texts of all variants, or of all systems. between: of one alone; in a block one rater of each "
+        "sees the same contexts, one a dialogue, so raters are a multiple of the variants (with --cells: four) or systems; see study",
+    )
     pack = (
         "a pack for a real rating by people, ready to be sent: 60 pairs of 60 dialogues, all four cells of 30 of their turns, 12 raters, "
     )
@@ -103,6 +107,32 @@ def _add_export(verbs: Any) -> None:
     verb.add_argument("--pack", action="store_true", default=None, help=pack)
     verb.add_argument("--json", action="store_true", help="print what was written as JSON")
     verb.set_defaults(run=_export)
+
+
+def _add_counts(verb: argparse.ArgumentParser) -> None:
+    """Adds how much of what is rated by how many."""
+    counts = {
+        "pairs": (
+            "500, with --pack 60",
+            "pairs of which both variants are rated; with --replies the contexts drawn, of which the replies are rated and not the "
+            "variants; in a between design the contexts too, of which blocks take no more than they hold",
+        ),
+        "dialogues": (
+            "100, with --pack 0",
+            "dialogues to keep or remove, with their strategy tags; a release of up to 100 is reviewed whole by default; none by default "
+            "with --replies, and none at all in a between design",
+        ),
+        "cells": ("0, with --pack 30", "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
+        "rejected": (0, "texts that the checks rejected, each beside the variant that was taken, to audit the checks"),
+        "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to see who looks; the key alone says which"),
+        "crossed": (0, "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)"),
+        "raters": ("10, with --pack 12", "raters, named rater-01 and so on"),
+        "per-item": (3, "raters for every dialogue and every single text, unless the design is between"),
+        "per-rater": (10, "texts for each rater of a between design"),
+        "seed": (0, "another seed draws another sample"),
+    }
+    for name, (default, what) in counts.items():
+        verb.add_argument(f"--{name}", type=int, metavar="N", help=f"{what} (default: {default})")
 
 
 def _add_import(verbs: Any) -> None:
@@ -128,15 +158,15 @@ def _export(options: argparse.Namespace) -> int:
     from empathy_eval.raters.review.export import KEY
     from empathy_eval.raters.review.pack import design_of
 
-    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack")
+    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack", "design", "per_rater")
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
-    with tqdm(total=design_of(design).raters, unit="rater", desc="export", disable=None) as bar:
+    with tqdm(total=design_of(design, replying=options.replies is not None).raters, unit="rater", desc="export", disable=None) as bar:
 
         def done(rater: str) -> None:
             bar.set_postfix_str(rater, refresh=False)
             bar.update()
 
-        made = review_export(options.release, options.out, progress=done, **design)
+        made = review_export(options.release, options.out, replies=options.replies, progress=done, **design)
     if options.json:
         papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
         print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, indent=2))
@@ -144,13 +174,25 @@ def _export(options: argparse.Namespace) -> int:
     for note in made.sample.notes:
         print(note)
     least, most = min(made.loads.values()), max(made.loads.values())
-    crossed = f", {count} crossed items" if (count := made.sample.count("crossed")) else ""
-    print(f"{made.sample.count('variant')} turns and {made.sample.count('dialogue')} dialogues{crossed} for {len(made.loads)} raters")
+    print(f"{_drawn(made)} for {len(made.loads)} raters")
     print(f"{least} to {most} items each" if least < most else f"{most} items each")
     print(f"send each folder of {options.out / 'raters'} to one person; {options.out / KEY} stays with you")
     if made.papers:
         print(_to_do(made.papers, options.out))
     return 0
+
+
+def _drawn(made: Exported) -> str:
+    """What is rated, in words."""
+    count, settings = made.sample.count, made.key["settings"]
+    groups = len(made.sample.units[0].cells)
+    if "design" in settings:
+        return (
+            f"{len(made.sample.units)} contexts and {groups} groups, in {settings['raters'] // groups} blocks of {settings['per_rater']},"
+        )
+    more = {"reply": "contexts with replies", "crossed": "crossed items"}
+    also = "".join(f", {count(kind)} {what}" for kind, what in more.items() if count(kind))
+    return f"{count('variant')} turns and {count('dialogue')} dialogues{also}"
 
 
 def _to_do(papers: Papers, out: Path) -> str:
@@ -165,47 +207,8 @@ def _to_do(papers: Papers, out: Path) -> str:
 
 
 def _import(options: argparse.Namespace) -> int:
+    from empathy_eval.raters.review.telling import facts_of, told
+
     done = review_import(options.release, options.files, key=options.key, reviews=options.reviews, replace=options.replace)
-    print(json.dumps(_facts(done), indent=2) if options.json else _told(done, options.reviews))
+    print(json.dumps(facts_of(done), indent=2) if options.json else told(done, options.reviews))
     return 0
-
-
-def _facts(done: Imported) -> dict[str, Any]:
-    from empathy_eval.raters.review.record import corrections, crossed_rows, decisions, planted_found
-
-    judged, chosen = decisions(done.record), [one["rating"] for one in crossed_rows(done.record)]
-    return {
-        **{name: getattr(done, name) for name in ("new", "known", "replaced")},
-        "returned": {rater: {"items": back, "of": of} for rater, (back, of) in done.returned.items()},
-        "judgements": len(done.record["judgements"]),
-        "dialogues": len(judged),
-        "removed": [one.to_json() for one in judged if one.removed],
-        "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(done.record)}),
-        "planted": {rater: {"found": found, "of": of} for rater, (found, of) in planted_found(done.record).items()},
-        **({"crossed": {"choices": len(chosen), "fitting": sum(chosen)}} if chosen else {}),
-    }
-
-
-def _told(done: Imported, record: Path) -> str:
-    from empathy_eval.raters.review.record import table_path, tables_of
-
-    facts = _facts(done)
-    lines = [f"{done.new} new judgements, {done.known} known already, {done.replaced} replaced: {facts['judgements']} in {record}"]
-    lines += _returned(done.returned)
-    lines.append(
-        f"{len(facts['removed'])} of {facts['dialogues']} dialogues to remove, {facts['tags_found_wrong']} strategy tags found wrong"
-    )
-    lines += [f"  {one['dialogue_id']}: {one['remove']} of {one['remove'] + one['keep']} say remove" for one in facts["removed"]]
-    if crossed := facts.get("crossed"):
-        lines.append(f"of {crossed['choices']} choices in crossed items {crossed['fitting']} took the reply that fits")
-    lines += [f"  {rater} found {one['found']} of {one['of']} planted tags" for rater, one in facts["planted"].items()]
-    return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in tables_of(done.record))])
-
-
-def _returned(returned: Mapping[str, tuple[int, int]]) -> list[str]:
-    """Who has returned how much of what they were sent, and who nothing."""
-    back, sent = (sum(counts[place] for counts in returned.values()) for place in (0, 1))
-    lines = [f"{back} of {sent} items have come back by now:"]
-    lines += [f"  {rater:<10} {some:>4} of {of}" for rater, (some, of) in returned.items() if some]
-    without = [rater for rater, (some, _) in returned.items() if not some]
-    return [*lines, f"nothing yet from {', '.join(without)}"] if without else lines

@@ -16,22 +16,20 @@ from empathy_eval.raters.review.sheets import text_hash
 
 ITEM = "pair_id:variant, as in the table of ratings that review import writes"
 REJECTED, GONE, OTHER = "of rejected texts", "of texts that are not in these splits of the release", "of other texts of the same id"
+STRANGE = "of replies of systems, which are no part of the release,"
 
 
 def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SPLITS) -> tuple[Texts, Table, tuple[str, ...]]:
     """The rated texts, their ratings in a table, and in words how many ratings are left out and why.
 
-    Ratings of texts that a check had refused, of texts that the release does not have (any more), and of another text of the same id
-    are left out.
+    Ratings of texts that a check had refused, of texts that the release does not have (any more), of another text of the same id, and of
+    replies of systems are left out.
 
     Raises:
         InputError: for a faulty table, items that name no text of a pair, and if nothing is left.
     """
     table = read_table(path)
-    names = {item: item.split(":", 2) for item in table.items}
-    odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0]) or parts[1] not in VARIANTS]
-    if odd:
-        raise InputError([Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100]])
+    names = _named(path, table)
     texts = texts_of_release(release_dir, {":".join(parts[:2]) for parts in names.values()}, splits)
     reply = dict(zip(texts.items, texts.replies, strict=True))
     left = Counter[str]()
@@ -39,7 +37,9 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
     def rows() -> Iterator[tuple[str, str, float, str]]:
         for item, rater, rating, criterion in table.rows():
             name, end = ":".join(names[item][:2]), "".join(names[item][2:])
-            if end.startswith("rejected-"):
+            if names[item][1] not in VARIANTS:
+                left[STRANGE] += 1
+            elif end.startswith("rejected-"):
                 left[REJECTED] += 1
             elif name not in reply:
                 left[GONE] += 1
@@ -55,3 +55,14 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
     there = set(kept.items)
     rated = texts.take([row for row, item in enumerate(texts.items) if item in there])
     return rated, kept, tuple(f"ratings {why} are left out: {count}" for why, count in sorted(left.items()))
+
+
+def _named(path: Path, table: Table) -> dict[str, list[str]]:
+    """What each item names: a pair, a variant or a system, and what tells it from other texts of these."""
+    names = {item: item.split(":", 2) for item in table.items}
+    odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0])]
+    if odd:
+        raise InputError([Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100]])
+    if all(parts[1] not in VARIANTS for parts in names.values()):
+        raise input_error(path, "rates no variant of a text, only replies of systems", f"name a table of ratings of a release: {ITEM}")
+    return names

@@ -120,7 +120,11 @@ def _shared(units: Sequence[Unit], design: Design) -> _Shares:
 
     def turn(unit: Unit) -> tuple[int, int, float]:
         lot = derived_random(design.seed, "assign", unit.name).random()
-        return ("dialogue", "crossed", "variant").index(unit.kind), -replies[unit.dialogue] if unit.dialogue in reviewed else 0, lot
+        return (
+            ("dialogue", "crossed", "variant", "reply").index(unit.kind),
+            -replies[unit.dialogue] if unit.dialogue in reviewed else 0,
+            lot,
+        )
 
     shares, barred = _Shares(raters_of(design.raters)), Counter[str]()
     for unit in sorted(units, key=turn):

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.templates import environment
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.dataset import column, read_manifest
+from empathy_eval.raters.review.between import misfits
+from empathy_eval.raters.review.contexts import drawn_for
 from empathy_eval.raters.review.label_studio import write_projects
 from empathy_eval.raters.review.pack import Papers, write_papers
 from empathy_eval.raters.review.page import guidance, of_crossed, page
-from empathy_eval.raters.review.sample import Design, Sample, sample
+from empathy_eval.raters.review.replies import Replies, read_replies
+from empathy_eval.raters.review.sample import Design, Sample
 from empathy_eval.raters.review.sheets import make_review
 from empathy_eval.raters.review.spreadsheets import write_csv, write_xlsx
 
@@ -35,29 +38,28 @@ class Exported:
 
 
 def export_review(
-    release_dir: Path, out: Path, design: Design | None = None, progress: Callable[[str], None] = lambda rater: None
+    release_dir: Path,
+    out: Path,
+    design: Design | None = None,
+    progress: Callable[[str], None] = lambda rater: None,
+    replies_file: Path | None = None,
 ) -> Exported:
     """Writes ``raters/<rater>/`` for each rater, ``key.json``, a README and the papers of a pack into ``out``, whole or not at all.
 
     The bytes are the same every time.
-    ``progress`` is called with each rater that is done.
+    ``progress`` is called with each rater that is done. With ``replies_file`` what systems replied to contexts of the release is rated.
 
     Raises:
         InputError: if the folder is no release, nothing is drawn, there are too few raters, or turns for the planted tags, rejected texts
-            are asked for and not there, or ``out`` holds another review, or anything that is not written again.
+            are asked for and not there, replies are faulty, a design between raters cannot be had so, or ``out`` holds another review,
+            or anything that is not written again.
     """
-    design = design or Design()
-    for name in ("raters", "per_item"):
-        if getattr(design, name) < 1:
-            raise input_error(f"--{name.replace('_', '-')}", f'"{getattr(design, name)}" is too few', "give 1 or more")
-    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "seed"):
-        if getattr(design, name) < 0:
-            raise input_error(f"--{name}", f'"{getattr(design, name)}" is negative', "give 0 or more")
     manifest = read_manifest(release_dir)
-    drawn = sample(release_dir, design)
+    design, replies = _checked(release_dir, design or Design(), replies_file)
+    drawn = drawn_for(release_dir, design, replies)
     if not drawn.units:
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
-    review = make_review(release_dir, manifest, drawn, design)
+    review = make_review(release_dir, manifest, drawn, design, replies.texts if replies else None)
     check(review.key, "review_key", KEY)
     if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
         raise input_error(out, "holds another review, whose key would be lost", "name another folder with --out")
@@ -73,6 +75,22 @@ def export_review(
         papers = write_papers(folder, folder / RATERS, review.key, language_of(manifest["configuration"])) if design.pack else None
         _nothing_lost(out, folder)
     return Exported(review.key, drawn, loads, papers)
+
+
+def _checked(release_dir: Path, design: Design, replies_file: Path | None) -> tuple[Design, Replies | None]:
+    """The design, and the replies that are rated; or an :class:`InputError` with all settings that make no review."""
+    names = ("raters",) if design.between else ("raters", "per_item")
+    few = [(f"--{name.replace('_', '-')}", value) for name in names if (value := getattr(design, name)) < 1]
+    problems = [Problem(name, f'"{value}" is too few', "give 1 or more") for name, value in few]
+    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "seed"):
+        if (value := getattr(design, name)) < 0:
+            problems.append(Problem(f"--{name}", f'"{value}" is negative', "give 0 or more"))
+    if problems:
+        raise InputError(problems)
+    replies = read_replies(replies_file, column(release_dir, "pairs", "pair_id")) if replies_file else None
+    if wrong := list(misfits(design, replies)):
+        raise InputError(wrong)
+    return (replace(design, replies=replies.hash) if replies else design), replies
 
 
 def _nothing_lost(out: Path, anew: Path) -> None:

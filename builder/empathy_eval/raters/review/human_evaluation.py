@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import derived_random, digest_file, signature_line
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.raters.agreement import Measure, Table, agree
-from empathy_eval.raters.review.record import CRITERIA, Judgement, decisions, rating_rows, read_record
+from empathy_eval.raters.review.record import CRITERIA, Judgement, decisions, of_releases, rating_rows, read_record
 
 # What is rated of each sample.
 RATED = {"pairs": PAIR_VARIANTS, "cells": CELLS}
@@ -25,9 +26,15 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
     """What a manifest says of a record: decisions, and the human evaluation beside the paper's.
 
     ``contents`` gives the content hash of the dialogues of the build by id. A dialogue that was to be removed and whose text is another
-    now is not removed but named under ``changed_since``.
+    now is not removed but named under ``changed_since``. What was said of replies of systems is none of it.
+
+    Raises:
+        InputError: for a faulty record, and one of replies of systems alone.
     """
-    record = read_record(path)
+    record = of_releases(whole := read_record(path))
+    if whole["judgements"] and not record["judgements"]:
+        what = "holds judgements of replies of systems, and none of texts of a release"
+        raise input_error(path, what, "name the record of a review of a release, or leave it out")
     leaving = [one for one in decisions(record) if one.removed and one.dialogue_id in contents]
     paper = read_yaml(data_folder("release") / "paper_ratings.yaml", "paper_ratings")
     return {
@@ -77,7 +84,7 @@ def crossed_reading(record: dict[str, Any], resamples: int, seed: int) -> dict[s
     ]
 
     def share(found: list[tuple[str, int]], name: str, counted: str) -> dict[str, Any]:
-        mean = _mean(found, resamples, (seed, "crossed", name))
+        mean = mean_of(found, resamples, (seed, "crossed", name))
         return {**{part: mean[part] for part in ("mean", "low", "high")}, counted: mean["ratings"]}
 
     how = {"interval": "percentile", "level": LEVEL, "resamples": resamples, "seed": seed, "unit": "dialogue", "numpy": np.__version__}
@@ -100,7 +107,7 @@ def human_evaluation(record: dict[str, Any], paper: dict[str, Any], resamples: i
         for variant in variants:
             judged = [one for one in _of_sample(record, sample) if one["variant"] == variant]
             for criterion in CRITERIA if judged else ():
-                ours = _mean([(one["pair_id"], one[criterion]) for one in judged], resamples, (seed, sample, variant, criterion))
+                ours = mean_of([(one["pair_id"], one[criterion]) for one in judged], resamples, (seed, sample, variant, criterion))
                 beside = paper[variant][criterion] if sample == "pairs" else None
                 raters = len({(one["review"], one["rater"]) for one in judged})
                 yield {"sample": sample, "variant": variant, "criterion": criterion, **ours, "raters": raters, "paper": beside}
@@ -111,9 +118,9 @@ def _of_sample(record: dict[str, Any], sample: str) -> list[Judgement]:
     return [one for one in record["judgements"] if one["kind"] == "variant" and sample in one["samples"] and "attempt" not in one]
 
 
-def _mean(ratings: list[tuple[str, int]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
-    """The mean of ratings, and its interval by drawing pairs with all their ratings."""
-    by_pair: dict[str, list[int]] = defaultdict(list)
+def mean_of(ratings: Sequence[tuple[str, float]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
+    """The mean of ratings by pair, and its interval by drawing pairs with all their ratings; None where there is a single pair."""
+    by_pair: dict[str, list[float]] = defaultdict(list)
     for name, rating in ratings:
         by_pair[name].append(rating)
     sums = np.array([[sum(one), len(one)] for _, one in sorted(by_pair.items())], dtype=float)

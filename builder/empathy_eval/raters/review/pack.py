@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.templates import environment
 from empathy_eval.base.text import ENGLISH, words
-from empathy_eval.raters.review.sample import Design
+from empathy_eval.raters.review.sample import BETWEEN, WITHIN, Design
 from empathy_eval.raters.review.spreadsheets import read_rows
 from empathy_eval.raters.review.told import FOLDER, told
 
@@ -49,10 +50,24 @@ class Papers:
         return math.ceil((self.before.minutes + max(load.minutes for load in self.loads.values())) / 5) * 5
 
 
-def design_of(settings: Mapping[str, Any]) -> Design:
-    """The design that is asked for; in a pack, what is not said is as in :data:`SIZES`."""
-    chosen: dict[str, Any] = {**(SIZES if settings.get("pack") else {}), **settings}
-    return Design(**chosen)
+def design_of(settings: Mapping[str, Any], *, replying: bool = False) -> Design:
+    """The design that is asked for; ``replying`` says whether it is of the replies of systems.
+
+    What is not said is in a pack as in :data:`SIZES`; of replies and between raters no dialogues and no cells.
+
+    Raises:
+        InputError: for settings of another design than this.
+    """
+    between = settings.get("design") == BETWEEN
+    if (odd := "per_item" if between else "per_rater") in settings:
+        other, fix = (WITHIN, "--per-rater") if between else (BETWEEN, "--per-item")
+        raise input_error(f"--{odd.replace('_', '-')}", f"is of the design {other}", f"leave it out, or give {fix}")
+    chosen: dict[str, Any] = dict(SIZES) if settings.get("pack") else {}
+    if between or replying:
+        chosen |= {"dialogues": 0, "cells": 0}
+    if between:
+        chosen["pairs"] = 0 if settings.get("cells") else Design.pairs
+    return Design(**{**chosen, **settings})
 
 
 def write_papers(out: Path, raters: Path, key: Mapping[str, Any], language: str = ENGLISH) -> Papers:

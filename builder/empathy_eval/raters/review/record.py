@@ -17,7 +17,10 @@ from empathy_eval.raters.agreement.table import RATING_COLUMNS
 
 CRITERIA = ("coherence", "helpfulness", "empathy")
 TAG_COLUMNS = ("dialogue_id", "turn", "tag", "should_be", "raters", "of")
-TABLE_COLUMNS = {"ratings": RATING_COLUMNS, "decisions": RATING_COLUMNS, "tags": TAG_COLUMNS, "crossed": RATING_COLUMNS}
+STUDY_COLUMNS = ("item", "group", "rater", "criterion", "rating", "block", "stratum")
+TABLE_COLUMNS = {
+    "ratings": RATING_COLUMNS, "decisions": RATING_COLUMNS, "tags": TAG_COLUMNS, "crossed": RATING_COLUMNS, "study": STUDY_COLUMNS,
+}  # fmt: skip
 Judgement = dict[str, Any]
 
 
@@ -60,6 +63,14 @@ def read_record(path: Path) -> dict[str, Any]:
         InputError: if it is missing, not JSON, or not valid.
     """
     return read_json(path, "reviews", "name the file that review import wrote, or import the raters' files anew into another")
+
+
+def of_releases(record: dict[str, Any]) -> dict[str, Any]:
+    """The record without what was said of replies of systems, and without reviews that were of nothing else."""
+    judgements = [one for one in record["judgements"] if one["kind"] != "reply"]
+    there = {one["review"] for one in judgements}
+    reviews = {name: one for name, one in record["reviews"].items() if name in there or "replies" not in one["settings"]}
+    return {**record, "reviews": reviews, "judgements": judgements}
 
 
 def content_hash(turns: Iterable[Mapping[str, Any]]) -> str:
@@ -108,8 +119,11 @@ def _tags(record: dict[str, Any]) -> Iterator[tuple[Judgement, dict[str, Any]]]:
 
 
 def rating_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The ratings of variants, one a row, in the form that ``agree`` reads: ``item``, ``rater``, ``criterion``, ``rating``."""
-    for one, item in _items(record, "variant"):
+    """The ratings of variants, and of replies of systems, one a row, in the form that ``agree`` reads.
+
+    That is ``item``, ``rater``, ``criterion``, ``rating``.
+    """
+    for one, item in (*_items(record, "variant"), *_items(record, "reply")):
         for criterion in CRITERIA:
             yield {"item": item, "rater": _rater(record, one), "criterion": criterion, "rating": one[criterion]}
 
@@ -126,6 +140,23 @@ def crossed_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"item": item, "rater": _rater(record, one), "criterion": "fits", "rating": int(one["decision"] == one["fits"])}
 
 
+def study_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """What raters who saw one group alone gave it, in the form that ``study`` reads: an item is a context, a stratum its scenario.
+
+    A rater is named with the review, so that the table of another record can be added.
+    """
+    for one in record["judgements"]:
+        if "block" in one:
+            about = {"item": one["pair_id"], "group": group_of(one), "rater": _at(one)}
+            end = {"block": one["block"], "stratum": int(one["pair_id"].partition("-")[0])}
+            yield from ({**about, "criterion": criterion, "rating": one[criterion], **end} for criterion in CRITERIA)
+
+
+def group_of(one: Judgement) -> str:
+    """The variant that was rated, or the system whose reply was."""
+    return str(one["system"] if one["kind"] == "reply" else one["variant"])
+
+
 def _items(record: dict[str, Any], kind: str) -> Iterator[tuple[Judgement, str]]:
     """The judgements of a kind, each with its item: an id, and the hash of the text where the id has another in another review."""
     judged = [(one, *_judged(one)) for one in record["judgements"] if one["kind"] == kind]
@@ -140,12 +171,16 @@ def _judged(one: Judgement) -> tuple[str, str]:
         return one["dialogue_id"], one["content"]
     if one["kind"] == "crossed":
         return f"{one['crossed_id']}:context-{one['context']}", one["text"]
-    return f"{one['pair_id']}:{one['variant']}" + (f":rejected-{one['attempt']}" if "attempt" in one else ""), one["text"]
+    return f"{one['pair_id']}:{group_of(one)}" + (f":rejected-{one['attempt']}" if "attempt" in one else ""), one["text"]
 
 
 def _rater(record: dict[str, Any], one: Judgement) -> str:
     """The pseudonym, with the review where the record has several: ``rater-01`` of another review is somebody else."""
-    return str(one["rater"]) if len(record["reviews"]) == 1 else f"{one['rater']}@{one['review'][3:11]}"
+    return str(one["rater"]) if len(record["reviews"]) == 1 else _at(one)
+
+
+def _at(one: Judgement) -> str:
+    return f"{one['rater']}@{one['review'][3:11]}"
 
 
 def tag_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -154,12 +189,13 @@ def tag_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"should_be": one.strategy, **{name: getattr(one, name) for name in ("dialogue_id", "turn", "tag", "raters", "of")}}
 
 
-TABLES = {"ratings": rating_rows, "decisions": decision_rows, "tags": tag_rows, "crossed": crossed_rows}
+TABLES = {"ratings": rating_rows, "decisions": decision_rows, "tags": tag_rows, "crossed": crossed_rows, "study": study_rows}
 
 
 def tables_of(record: dict[str, Any]) -> list[str]:
-    """The names of the tables of a record; that of crossed items only where some were judged."""
-    return [name for name in TABLES if name != "crossed" or any(one["kind"] == name for one in record["judgements"])]
+    """The names of the tables of a record; that of crossed items, and that of a study between raters, only where some were judged."""
+    there = {"crossed": any(one["kind"] == "crossed" for one in record["judgements"]), "study": any(study_rows(record))}
+    return [name for name in TABLES if there.get(name, True)]
 
 
 def table_path(record_file: Path, name: str) -> Path:
@@ -168,7 +204,7 @@ def table_path(record_file: Path, name: str) -> Path:
 
 
 def write_tables(record: dict[str, Any], record_file: Path) -> None:
-    """Writes the tables of a record as CSV beside it: ``ratings``, ``decisions`` and ``crossed`` for ``agree``, ``tags`` to read."""
+    """Writes the tables of a record as CSV beside it: those for ``agree``, ``tags`` to read, and ``study`` for the verb of that name."""
     for name in tables_of(record):
         text = io.StringIO()
         writer = csv.DictWriter(text, TABLE_COLUMNS[name], lineterminator="\n")

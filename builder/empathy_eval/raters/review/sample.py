@@ -19,11 +19,17 @@ from empathy_eval.design.word_list import NOT_CHOSEN
 CANDIDATES = "candidates.parquet"
 # The two contexts of a crossed item, and its two replies.
 CONTEXTS, REPLIES = ("context_1", "context_2"), ("reply_1", "reply_2")
+# Who sees what: each rater texts of all groups, or of one.
+DESIGNS = WITHIN, BETWEEN = ("within", "between")
 
 
 @dataclass(frozen=True)
 class Design:
-    """How much is reviewed by how many: the settings of a review. A ``pack`` draws one turn a dialogue, and papers go with it."""
+    """How much is reviewed by how many: the settings of a review. A ``pack`` draws one turn a dialogue, and papers go with it.
+
+    ``within`` a rater, texts of all variants (or of all systems, where ``replies`` has the hash of their file) come by turns. ``between``
+    raters, each sees ``per_rater`` texts of one of them alone. Pairs, or cells where there are any, are then the contexts.
+    """
 
     pairs: int = 500
     dialogues: int = 100
@@ -35,11 +41,21 @@ class Design:
     seed: int = 0
     pack: bool = False
     crossed: int = 0
+    design: str = WITHIN
+    per_rater: int = 10
+    replies: str = ""
 
     @property
-    def settings(self) -> dict[str, int]:
-        """What a key says of it; of a pack and of crossed items only where there are any: every other review has the key of before."""
-        return {name: value for name, value in asdict(self).items() if name not in ("pack", "crossed") or value}
+    def between(self) -> bool:
+        """Whether each rater sees one variant, or the replies of one system, alone."""
+        return self.design == BETWEEN
+
+    @property
+    def settings(self) -> dict[str, int | str]:
+        """What a key says of it; of what came later only where there is any: every other review has the key of before."""
+        without = {"per_item"} if self.between else {"design", "per_rater"}
+        later = ("pack", "crossed", "replies")
+        return {name: value for name, value in asdict(self).items() if name not in without and (name not in later or value)}
 
 
 @dataclass(frozen=True, order=True)
@@ -61,7 +77,7 @@ class Cell:
 class Unit:
     """A dialogue, or a turn or a crossed item with the cells of which a rater sees at most one.
 
-    The cells of a crossed item are its two contexts.
+    The cells of a crossed item are its two contexts, those of a turn that systems replied to (the kind ``reply``) the systems.
     """
 
     name: str
@@ -92,12 +108,17 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class _Entry:
+class Entry:
     """A dialogue or a turn; the lowest rank of a scenario is drawn first."""
 
     name: str
     scenario: int
     rank: int
+
+    @property
+    def dialogue(self) -> str:
+        """The dialogue that a turn is of."""
+        return self.name.rpartition("-")[0]
 
 
 OF_THE_CELLS, FLAGGED, OTHER = range(3)
@@ -114,13 +135,13 @@ def sample(release_dir: Path, design: Design) -> Sample:
     """
     notes: list[str] = []
     drawn: dict[str, set[str]] = {}
-    entries: dict[str, list[_Entry]] = {}
+    entries: dict[str, list[Entry]] = {}
     for name, config in (("dialogues", "dialogues"), *([("cells", "controls")] if design.cells else []), ("pairs", "pairs")):
-        entries[config] = list(_entries(release_dir, config))
+        entries[config] = list(entries_of(release_dir, config))
         if design.pack and name != "dialogues":
-            entries[config] = _one_a_dialogue(entries[config], drawn.get("cells", set()), design.seed)
+            entries[config] = one_a_dialogue(entries[config], drawn.get("cells", set()), design.seed)
         of_cells = drawn.get("cells", set[str]()) if design.pack and name == "pairs" else set[str]()
-        drawn[name] = _drawn(entries[config], getattr(design, name), design.seed, name, notes, of_cells)
+        drawn[name] = drawn_of(entries[config], getattr(design, name), design.seed, name, notes, of_cells)
     if design.pack and notes:
         notes.append("a pack has one turn of each dialogue at most")
     cells: dict[str, dict[str, Cell]] = defaultdict(dict)
@@ -139,10 +160,10 @@ def _crossed(release_dir: Path, design: Design, notes: list[str]) -> Iterator[Un
     """Crossed items, each with its two contexts."""
     if not all(path.is_file() for path in files_of(release_dir, "crossed")):
         raise input_error(release_dir, "holds no crossed items", "leave --crossed out, or name a release that has them")
-    entries = _one_a_dialogue(whole := list(_entries(release_dir, "crossed")), set(), design.seed)
+    entries = one_a_dialogue(whole := list(entries_of(release_dir, "crossed")), set(), design.seed)
     if len(entries) < min(design.crossed, len(whole)):
         notes.append("of the crossed items of a dialogue one is taken: another would show what is said in its other context")
-    drawn = _drawn(entries, design.crossed, design.seed, "crossed", notes)
+    drawn = drawn_of(entries, design.crossed, design.seed, "crossed", notes)
     yield from (Unit(entry.name, "crossed", tuple(map(Cell, CONTEXTS))) for entry in entries if entry.name in drawn)
 
 
@@ -152,31 +173,32 @@ def batches(release_dir: Path, config: str, columns: list[str]) -> Iterator[Any]
         yield from table_batches(path, columns)
 
 
-def _entries(release_dir: Path, config: str) -> Iterator[_Entry]:
+def entries_of(release_dir: Path, config: str) -> Iterator[Entry]:
+    """The dialogues, turns or crossed items of a config, as they are drawn."""
     name = {"dialogues": "dialogue_id", "crossed": "crossed_id"}.get(config, "pair_id")
     for batch in batches(release_dir, config, [name, "scenario_id", *(["flags"] if config != "crossed" else [])]):
         for row in batch.to_pylist():
-            yield _Entry(row[name], row["scenario_id"], FLAGGED if row.get("flags") else OTHER)
+            yield Entry(row[name], row["scenario_id"], FLAGGED if row.get("flags") else OTHER)
 
 
-def _one_a_dialogue(entries: list[_Entry], of_the_cells: set[str], seed: int) -> list[_Entry]:
+def one_a_dialogue(entries: list[Entry], of_the_cells: set[str], seed: int) -> list[Entry]:
     """A turn or crossed item of each dialogue, by rank and then by lot: a later one would show the reference, or the context, of another.
 
     They come in that order, so that equal remainders of scenarios go by lot too.
     """
     ranked = [replace(entry, rank=OF_THE_CELLS) if entry.name in of_the_cells else entry for entry in entries]
     ranked.sort(key=lambda entry: (entry.rank, derived_random(seed, "turn", entry.name).random(), entry.name))
-    chosen: dict[str, _Entry] = {}
+    chosen: dict[str, Entry] = {}
     for entry in ranked:
-        chosen.setdefault(entry.name.rpartition("-")[0], entry)
+        chosen.setdefault(entry.dialogue, entry)
     return list(chosen.values())
 
 
-def _drawn(entries: list[_Entry], wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
+def drawn_of(entries: list[Entry], wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
     """The names drawn for one sample, those that are ``taken`` already among them."""
     if wanted > len(entries):
         notes.append(f"{wanted} {what} were asked for, there are {len(entries)}: all are taken")
-    strata: dict[int, list[_Entry]] = defaultdict(list)
+    strata: dict[int, list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry.name not in taken:
             strata[entry.scenario].append(entry)
@@ -196,10 +218,10 @@ def _add(cells: dict[str, dict[str, Cell]], names: set[str], variants: tuple[str
             cells[name][variant] = Cell(variant, samples=(*(before.samples if before else ()), what))
 
 
-def _add_rejected(cells: dict[str, dict[str, Cell]], release_dir: Path, entries: list[_Entry], design: Design, notes: list[str]) -> None:
+def _add_rejected(cells: dict[str, dict[str, Cell]], release_dir: Path, entries: list[Entry], design: Design, notes: list[str]) -> None:
     """A rejected candidate of a turn beside the variant that was taken in its place; one a turn."""
     found = _rejected(release_dir, {entry.name for entry in entries})
-    chosen = _drawn([entry for entry in entries if entry.name in found], design.rejected, design.seed, "rejected", notes)
+    chosen = drawn_of([entry for entry in entries if entry.name in found], design.rejected, design.seed, "rejected", notes)
     for name in chosen:
         cell = derived_random(design.seed, "candidate", name).choice(sorted(found[name]))
         _add(cells, {name}, (cell.variant,), "rejected")

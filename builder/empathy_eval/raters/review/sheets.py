@@ -18,6 +18,7 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.assignment import assign
+from empathy_eval.raters.review.between import assign_blocks
 from empathy_eval.raters.review.planted import plant
 from empathy_eval.raters.review.record import content_hash
 from empathy_eval.raters.review.sample import CANDIDATES, CONTEXTS, REPLIES, Cell, Design, Sample, Unit, batches
@@ -53,14 +54,26 @@ def item_code(seal: str, seed: int, rater: str, name: str) -> str:
     return "abcdef"[int(code[0], 16) % 6] + code[1:]
 
 
-def make_review(release_dir: Path, manifest: Mapping[str, Any], sample: Sample, design: Design) -> Review:
+def shown_kind(kind: str) -> str:
+    """The kind of an item as raters get it: nothing tells the reply of a system from a variant of the release."""
+    return "variant" if kind == "reply" else kind
+
+
+def make_review(
+    release_dir: Path, manifest: Mapping[str, Any], sample: Sample, design: Design, replies: Mapping[str, Mapping[str, str]] | None = None
+) -> Review:
     """Assigns the units of a sample, reads their texts and makes the key; sheets are made when they are asked for.
+
+    ``replies`` are those of systems, by context.
 
     Raises:
         InputError: if there are too few raters, or too few turns for the planted tags.
     """
-    assigned = assign(sample.units, design)
+    assigned, blocks = assign_blocks(sample.units, design) if design.between else (assign(sample.units, design), {})
     texts = _texts(release_dir, sample.units)
+    for unit in sample.units:
+        if unit.kind == "reply" and replies:
+            texts[unit.name]["replies"] = replies[unit.name]
     plant({unit.name: texts[unit.name]["turns"] for unit in sample.units if unit.kind == "dialogue"}, design.planted, design.seed)
     review = review_id(manifest, design)
     shown: dict[str, list[tuple[str, Item]]] = {}
@@ -68,10 +81,12 @@ def make_review(release_dir: Path, manifest: Mapping[str, Any], sample: Sample, 
     for rater, seen in assigned.items():
         shown[rater] = []
         for unit, cell in _in_order(seen, texts, design.seed, rater):
-            code = item_code(manifest["seal"], design.seed, rater, f"{unit.name}:{cell.name}")
+            # Who knows the release and the name of a system still has not the file of replies.
+            apart = (design.replies,) if unit.kind == "reply" else ()
+            code = item_code(manifest["seal"], design.seed, rater, ":".join((unit.name, *apart, cell.name)))
             row = _lettered(code, cell, texts[unit.name]) if unit.kind == "crossed" else texts[unit.name]
             shown[rater].append((code, _item(code, unit, cell, row)))
-            key[code] = {"rater": rater, **_key_entry(unit, cell, row)}
+            key[code] = {"rater": rater, **_key_entry(unit, cell, row)} | ({"block": blocks[rater]} if blocks else {})
     release = {name: manifest[name] for name in ("name", "version")}
     head = {"format": 1, "review": review, "release": release}
     strategies = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
@@ -142,14 +157,19 @@ def both_replies(item: Mapping[str, Any]) -> str:
     return f"A: {item['reply_a']}\n\nB: {item['reply_b']}"
 
 
+def _text(unit: Unit, cell: Cell, row: TableRow) -> str:
+    """The text that is rated."""
+    return str(row["replies"][cell.variant] if unit.kind == "reply" else row[cell.name])
+
+
 def _item(code: str, unit: Unit, cell: Cell, row: TableRow) -> Item:
     """An item of a sheet: nothing in it tells which cell it is."""
-    about = {"item": code, "kind": unit.kind, "scenario": row["scenario"], "flags": row["flags"]}
+    about = {"item": code, "kind": shown_kind(unit.kind), "scenario": row["scenario"], "flags": row["flags"]}
     if unit.kind == "crossed":  # what is said of the dialogue is true of one of the contexts alone
         return {**about, **{name: row[name] for name in ("context", "reply_a", "reply_b")}}
     about["situation"] = row["description"]
-    if unit.kind == "variant":
-        return {**about, "context": row["context"], "text": row[cell.name]}
+    if about["kind"] == "variant":
+        return {**about, "context": row["context"], "text": _text(unit, cell, row)}
     turns = [{"role": turn["role"], "text": turn["text"], "strategy": turn.get("planted", turn["strategy"])} for turn in row["turns"]]
     return {**about, "turns": turns}
 
@@ -159,6 +179,8 @@ def _key_entry(unit: Unit, cell: Cell, row: TableRow) -> Item:
     if unit.kind == "crossed":
         context = CONTEXTS.index(cell.variant) + 1
         return {"kind": "crossed", "crossed_id": unit.name, "context": context, "fits": row["fits"], "text": text_hash(both_replies(row))}
+    if unit.kind == "reply":
+        return {"kind": "reply", "pair_id": unit.name, "system": cell.variant, "text": text_hash(_text(unit, cell, row))}
     if unit.kind == "variant":
         rejection = {} if cell.attempt is None else {"attempt": cell.attempt, "reasons": list(cell.reasons)}
         hashed = text_hash(row[cell.name])

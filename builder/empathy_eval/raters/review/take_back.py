@@ -6,6 +6,7 @@ import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,10 @@ from empathy_eval.base.files import write_whole
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.answers import OF_TURNS, Answers, read_answers
+from empathy_eval.raters.review.by_group import by_group
 from empathy_eval.raters.review.export import KEY
 from empathy_eval.raters.review.record import read_record, write_tables
-from empathy_eval.raters.review.sheets import text_hash
+from empathy_eval.raters.review.sheets import shown_kind, text_hash
 
 Judgement = dict[str, Any]
 Place = tuple[str, str]
@@ -34,6 +36,11 @@ class Imported:
     replaced: int
     record: dict[str, Any]
     returned: dict[str, tuple[int, int]]
+
+    @cached_property
+    def by_group(self) -> dict[str, Any] | None:
+        """What was rated of each system, and of each variant where a rater saw one alone; None where there is nothing of the kind."""
+        return by_group(self.record)
 
 
 def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, record_file: Path, *, replace: bool = False) -> Imported:
@@ -95,8 +102,8 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
         if first := seen.get(one["item"]):
             yield Problem(where, f'judges "{one["item"]}" again, as {first} does', "keep one of the two")
         seen[one["item"]] = place
-        if known is None or known["kind"] != one["kind"]:
-            what = "is not in this review" if known is None else f"is a {known['kind']}, not a {one['kind']}"
+        if known is None or shown_kind(known["kind"]) != one["kind"]:
+            what = "is not in this review" if known is None else f"is a {shown_kind(known['kind'])}, not a {one['kind']}"
             yield Problem(where, f'"{one["item"]}" {what}', "leave the item codes as they were sent")
         elif known["rater"] != value["rater"]:
             what = f'"{one["item"]}" was sent to {known["rater"]}, not to "{value["rater"]}"'

@@ -1,0 +1,61 @@
+"""What is drawn for a review of any design: units of the release, contexts that systems replied to, contexts of blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.raters.review.between import groups_of
+from empathy_eval.raters.review.replies import Replies
+from empathy_eval.raters.review.sample import Cell, Design, Entry, Sample, Unit, drawn_of, entries_of, one_a_dialogue, sample
+
+
+def drawn_for(release_dir: Path, design: Design, replies: Replies | None = None) -> Sample:
+    """The units of a review. Where systems replied, ``pairs`` of the design counts the contexts of their replies.
+
+    Raises:
+        InputError: as :func:`sample` does; if blocks are of more contexts than there are dialogues.
+    """
+    notes = list(replies.notes) if replies else []
+    if design.between:
+        return Sample(tuple(_of_blocks(release_dir, design, replies, notes)), tuple(notes))
+    if replies is None:
+        return sample(release_dir, design)
+    of_release = sample(release_dir, replace(design, pairs=0))
+    units = [*of_release.units, *_replied(release_dir, design, replies, notes, of_release)]
+    return Sample(tuple(units), (*notes, *of_release.notes))
+
+
+def _replied(release_dir: Path, design: Design, replies: Replies, notes: list[str], of_release: Sample) -> Iterator[Unit]:
+    """Contexts that all systems replied to, each with the replies; in a pack one a dialogue, and none of those already drawn."""
+    entries = _answered(release_dir, "pairs", replies)
+    if design.pack:
+        there = {unit.dialogue for unit in of_release.units}
+        entries = one_a_dialogue([entry for entry in entries if entry.dialogue not in there], set(), design.seed)
+    drawn = drawn_of(entries, design.pairs, design.seed, "contexts", notes)
+    yield from (Unit(entry.name, "reply", tuple(map(Cell, replies.systems))) for entry in entries if entry.name in drawn)
+
+
+def _answered(release_dir: Path, config: str, replies: Replies | None) -> list[Entry]:
+    return [entry for entry in entries_of(release_dir, config) if replies is None or entry.name in replies.texts]
+
+
+def _of_blocks(release_dir: Path, design: Design, replies: Replies | None, notes: list[str]) -> Iterator[Unit]:
+    """Contexts for blocks, no more than these hold, and of as many dialogues as can be: a block has one turn of each."""
+    what = "cells" if design.cells else "pairs"
+    cells = groups_of(design, replies)
+    kind = "reply" if replies else "variant"
+    entries = _answered(release_dir, "controls" if design.cells else "pairs", replies)
+    wanted = min(design.cells or design.pairs, design.raters // len(cells) * design.per_rater)
+    apart = one_a_dialogue(entries, set(), design.seed)
+    drawn = drawn_of(apart, min(wanted, len(apart)), design.seed, "contexts", notes)
+    if wanted > len(drawn) and not design.pack:
+        drawn = drawn_of(entries, wanted, design.seed, "contexts", notes, drawn)
+    dialogues = len({entry.dialogue for entry in entries if entry.name in drawn})
+    if drawn and dialogues < design.per_rater:
+        said = f"a block is {design.per_rater} contexts of as many dialogues, and there are {len(drawn)} contexts of {dialogues}"
+        raise input_error("--per-rater", said, f"give --per-rater {dialogues} or less, or more contexts")
+    samples = () if replies else (what,)
+    yield from (Unit(entry.name, kind, tuple(Cell(one, samples=samples) for one in cells)) for entry in entries if entry.name in drawn)

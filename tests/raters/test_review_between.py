@@ -1,0 +1,193 @@
+"""Reviews between raters: one group each, blocks of the same contexts, numbers that tell nothing, and the table that a study reads."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from empathy_eval.base.errors import InputError
+from empathy_eval.cli import main
+from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import column
+from empathy_eval.raters.review.between import assign_blocks
+from empathy_eval.raters.review.contexts import drawn_for
+from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.pack import design_of
+from empathy_eval.raters.review.record import CRITERIA, study_rows, tables_of
+from empathy_eval.raters.review.sample import BETWEEN, Cell, Design, Unit
+from empathy_eval.raters.review.take_back import import_reviews
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.doubles.raters import fill, key_of, kind_and_cold
+from tests.doubles.replies import SYSTEMS, rows_for, written
+from tests.raters.test_review_sample import many
+
+DESIGN = Design(design=BETWEEN, dialogues=0, raters=8, per_rater=3)
+
+
+def units(turns: list[int], groups: int = 3) -> list[Unit]:
+    """Contexts of so many turns of each dialogue."""
+    cells = tuple(Cell(f"s{place}") for place in range(groups))
+    return [Unit(f"001-{n:05d}-t{2 * turn + 1:02d}", "reply", cells) for n, count in enumerate(turns) for turn in range(count)]
+
+
+@given(st.lists(st.integers(1, 5), min_size=1, max_size=8), st.integers(1, 4), st.integers(1, 6), st.integers(1, 8), st.integers(0, 9))
+def test_in_a_block_each_group_has_a_rater_and_the_contexts_are_one_a_dialogue_and_as_even_as_can_be(
+    turns: list[int], groups: int, blocks: int, per_rater: int, seed: int
+) -> None:
+    ones, per_rater = units(turns, groups), min(per_rater, len(turns))
+    design = Design(design=BETWEEN, raters=blocks * groups, per_rater=per_rater, seed=seed)
+    seen, block_of = assign_blocks(ones, design)
+    in_blocks = Counter[str]()
+    assert len(seen) == design.raters
+    for block in range(blocks):
+        raters = list(seen)[block * groups : (block + 1) * groups]
+        assert len({block_of[rater] for rater in raters}) == 1
+        assert sorted({cell.variant for rater in raters for _, cell in seen[rater]}) == [f"s{place}" for place in range(groups)]
+        assert all(len({cell for _, cell in seen[rater]}) == 1 for rater in raters)
+        contexts = {tuple(unit.name for unit, _ in seen[rater]) for rater in raters}
+        assert len(contexts) == 1 and len(raters) == groups
+        (names,) = contexts
+        assert len({name[:9] for name in names}) == len(names) == per_rater
+        in_blocks.update(names)
+    # One fewer somewhere and one more elsewhere would not be more even, unless the dialogue is in every block already.
+    of_dialogue = Counter(name[:9] for name in in_blocks.elements())
+    for less in (one.name for one in ones if of_dialogue[one.dialogue] < blocks):
+        assert max(in_blocks.values()) <= in_blocks[less] + 1
+    for of in {one.dialogue for one in ones}:
+        shares = [in_blocks[one.name] for one in ones if one.dialogue == of]
+        assert max(shares) - min(shares) <= 1
+    assert (seen, block_of) == assign_blocks(ones, design), "the same again"
+
+
+def test_the_number_of_a_rater_tells_nothing_of_the_group() -> None:
+    firsts = Counter(assign_blocks(units([1] * 3), Design(design=BETWEEN, raters=9, per_rater=3, seed=seed))[0]["rater-01"][0][1].variant
+                     for seed in range(300))  # fmt: skip
+    # 100 each by chance, with a standard deviation of 8.2.
+    assert all(abs(firsts[f"s{place}"] - 100) < 33 for place in range(3)), firsts
+
+
+@pytest.mark.parametrize(
+    ("design", "groups"),
+    [({"pairs": 4, "raters": 8}, PAIR_VARIANTS), ({"cells": 3, "raters": 8}, CELLS), ({"raters": 9}, tuple(sorted(SYSTEMS)))],
+)
+def test_each_rater_gets_texts_of_one_variant_or_system_alone(
+    design: dict[str, Any], groups: tuple[str, ...], light: Path, tmp_path: Path
+) -> None:
+    replies = written(tmp_path / "replies.csv", rows_for(light)) if groups[0] in SYSTEMS else None
+    asked = design_of({"design": BETWEEN, "per_rater": 3, **design}, replying=replies is not None)
+    made = export_review(light, tmp_path / "review", asked, replies_file=replies)
+    assert set(made.loads.values()) == {3}
+    sees = defaultdict[str, set[tuple[str, int]]](set)
+    for one in made.key["items"].values():
+        sees[one["rater"]].add((one.get("system") or one["variant"], one["block"]))
+    assert all(len(found) == 1 for found in sees.values())
+    found = Counter(next(iter(one))[0] for one in sees.values())
+    assert found == dict.fromkeys(groups, design["raters"] // len(groups))
+    assert "per_item" not in made.key["settings"] and made.key["settings"]["per_rater"] == 3
+    assert "sees texts of one" in (tmp_path / "review" / "README.md").read_text()
+    sent = b"".join(path.read_bytes() for path in (tmp_path / "review" / "raters").rglob("*") if path.suffix in (".csv", ".json"))
+    assert not [name for name in (*groups, '"block"', "between") if name.encode() in sent]
+
+
+def test_blocks_take_no_more_contexts_than_they_hold_flagged_first_and_of_as_many_dialogues_as_can_be(tmp_path: Path) -> None:
+    flagged = {"001-00007-t01", "001-00011-t01"}
+    folder = many(tmp_path, {1: 20, 2: 10}, flagged, turns=4)
+    drawn = drawn_for(folder, Design(design=BETWEEN, dialogues=0, raters=6))
+    names = [unit.name for unit in drawn.units]
+    assert len(names) == 30 == len({name[:9] for name in names}) and flagged <= set(names) and drawn.notes == ()
+    more = drawn_for(folder, Design(design=BETWEEN, dialogues=0, raters=20, pairs=60)).units
+    assert len(more) == 60 and {unit.dialogue for unit in more} == {name[:9] for name in names}
+    few = drawn_for(folder, Design(design=BETWEEN, dialogues=0, raters=20, pairs=12)).units
+    assert len(few) == len({unit.dialogue for unit in few}) == 12
+
+
+def test_the_same_contexts_give_the_same_blocks_so_that_another_system_can_be_added_later(light: Path, tmp_path: Path) -> None:
+    def contexts(systems: list[str], folder: str) -> set[tuple[str, str]]:
+        replies = written(tmp_path / f"{folder}.csv", rows_for(light, systems))
+        design = Design(design=BETWEEN, dialogues=0, raters=4 * len(systems), per_rater=3)
+        items = export_review(light, tmp_path / folder, design, replies_file=replies).key["items"].values()
+        return {(one["block"], one["pair_id"]) for one in items}
+
+    assert contexts(["one", "two"], "first") == contexts(["new"], "later")
+
+
+def test_what_cannot_be_had_between_raters_is_told_at_once(light: Path, tmp_path: Path) -> None:
+    odd = Design(design=BETWEEN, dialogues=4, rejected=1, planted=2, crossed=3, cells=5, per_rater=0, raters=7)
+    with pytest.raises(InputError) as caught:
+        export_review(light, tmp_path / "review", odd)
+    said = str(caught.value)
+    for name, value in (("dialogues", 4), ("rejected", 1), ("planted", 2), ("crossed", 3)):
+        assert f'--{name}: "{value}" cannot be had between raters' in said
+    assert "--cells: rates the four cells of the release: its number is that of the contexts" in said
+    assert '--per-rater: "0" is too few' in said
+    assert "--raters: 7 cannot be shared out alike to 4 groups" in said and "give --raters 4 or 8" in said
+    for change, what in (
+        ({"per_item": 2}, r"--per-item: is of the design within\n  Fix: leave it out, or give --per-rater"),
+        ({"design": "beside"}, '--design: "beside" is not known\n  Fix: use within or between'),
+        (
+            {"per_rater": 4},
+            r"a block is 4 contexts of as many dialogues, and there are 16 contexts of 3\n  Fix: give --per-rater 3 or less",
+        ),
+        ({"raters": 1}, "--raters: 1 cannot be shared out alike to 2 groups.*\n  Fix: give --raters 2"),
+    ):
+        with pytest.raises(InputError, match=what):
+            export_review(light, tmp_path / "review", design_of({"design": BETWEEN, "raters": 8, **change}))
+    with pytest.raises(InputError, match="--per-rater: is of the design between"):
+        design_of({"per_rater": 3})
+    assert not (tmp_path / "review").exists()
+
+
+def back(light: Path, folder: Path, seed: int, record: Path) -> dict[str, Any]:
+    made = export_review(light, folder, Design(**{**DESIGN.__dict__, "seed": seed}))
+    files = [path for rater in made.loads for path in fill(folder, rater, "csv", kind_and_cold, folder.with_name(f"back-{seed}"))]
+    return import_reviews(light, files, folder / "key.json", record).record
+
+
+def test_what_comes_back_is_a_table_for_a_study_with_blocks_and_scenarios(
+    light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = back(light, tmp_path / "review", 0, tmp_path / "reviews.json")
+    with (tmp_path / "reviews.study.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    assert list(rows[0]) == ["item", "group", "rater", "criterion", "rating", "block", "stratum"]
+    key = key_of(tmp_path / "review")["items"].values()
+    review = key_of(tmp_path / "review")["review"][3:11]
+    assert {(row["item"], row["group"], row["rater"], row["block"]) for row in rows} == {
+        (one["pair_id"], one["variant"], f"{one['rater']}@{review}", one["block"]) for one in key
+    }
+    assert len(rows) == 8 * 3 * 3 and {row["stratum"] for row in rows} == {"3", "7", "17"}
+    assert all(row["item"].startswith(f"{int(row['stratum']):03d}-") for row in rows)
+    warm = {row["rating"] for row in rows if row["criterion"] == "empathy" and row["group"] == "empathetic"}
+    assert warm == {"3"}
+    assert "study" in tables_of(record)
+    command = ["review", "import", str(light), *map(str, (tmp_path / "back-0").iterdir())]
+    assert main([*command, "--key", str(tmp_path / "review" / "key.json"), "--reviews", str(tmp_path / "reviews.json"), "--json"]) == 0
+    groups = json.loads(capsys.readouterr().out)["by_group"]
+    assert [(one["group"], one["design"], one["ratings"], one["raters"]) for one in groups["groups"]] == [
+        (name, "between", 12, 4) for name in PAIR_VARIANTS
+    ]
+    assert groups["differences"] == [], "nobody rated both"
+
+
+def test_raters_of_two_reviews_are_told_apart_and_blocks_are_not(light: Path, tmp_path: Path) -> None:
+    back(light, tmp_path / "one", 0, tmp_path / "reviews.json")
+    rows = list(study_rows(back(light, tmp_path / "two", 1, tmp_path / "reviews.json")))
+    assert len({row["rater"] for row in rows}) == 16 and all("@" in row["rater"] for row in rows)
+    assert len({(row["rater"], row["item"], row["criterion"]) for row in rows}) == len(rows) == 16 * 3 * len(CRITERIA)
+    contexts = defaultdict[str, set[str]](set)
+    for row in rows:
+        contexts[row["block"]].add(row["item"])
+    assert all(len(one) == 3 for one in contexts.values()), "a block has the same contexts everywhere"
+
+
+def test_a_design_within_raters_has_the_settings_and_items_of_before(light: Path, tmp_path: Path) -> None:
+    made = export_review(light, tmp_path / "review", Design(pairs=4, dialogues=0, raters=6))
+    assert list(made.key["settings"]) == ["pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "seed"]
+    assert all("block" not in one for one in made.key["items"].values())
+    assert set(column(light, "pairs", "pair_id")) >= {one["pair_id"] for one in made.key["items"].values()}
