@@ -1,0 +1,211 @@
+"""Kappas of all criteria in one: the benchmark, how judges and a crowd stand to it, and whether they agree where experts do.
+
+It goes by the numbers of a table alone, so that one that somebody published can be read in the same way.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import NormalDist
+
+import numpy as np
+
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.raters.agreement.benchmark import ALIKE
+from empathy_eval.raters.agreement.bootstrap import CONFIDENCE, PLACES, Measure
+
+# Where each band begins. Landis and Koch (1977) name them and print .41-.60 and .61-.80, which leaves open what lies between; here the
+# lower end is in its band, as in the study of expert and model ratings of empathy, so that .60 is substantial.
+BANDS = {"poor": -math.inf, "slight": 0.0, "fair": 0.2, "moderate": 0.4, "substantial": 0.6, "almost perfect": 0.8}
+# A correlation of fewer points says nothing, and Fisher's interval needs one more.
+LEAST = 3
+
+
+@dataclass(frozen=True)
+class Kappas:
+    """The kappas of one criterion: of each pair of experts, and of each judge and the crowd with the median expert; None if not defined."""
+
+    framework: str
+    criterion: str
+    pairs: tuple[float | None, ...]
+    judges: Mapping[str, float | None] = field(default_factory=dict)
+    crowd: float | None = None
+
+    @property
+    def experts(self) -> float | None:
+        """The median of the pairs."""
+        values = [value for value in self.pairs if value is not None]
+        return float(np.median(values)) if values else None
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Where ``number`` values lie; without any all is None, and ``why`` says so. Quartiles are numpy's linear ones."""
+
+    number: int
+    mean: float | None
+    lowest: float | None
+    first_quartile: float | None
+    median: float | None
+    third_quartile: float | None
+    highest: float | None
+    why: str | None
+    signature: str
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The criteria of which something is so, and those of which it is not; those where it is not defined are in neither."""
+
+    so: tuple[str, ...]
+    not_so: tuple[str, ...]
+
+    @property
+    def of(self) -> int:
+        """How many criteria there were to look at."""
+        return len(self.so) + len(self.not_so)
+
+
+@dataclass(frozen=True)
+class Stance:
+    """A judge, or the crowd, with the median expert over all criteria.
+
+    ``at_benchmark`` counts the criteria at the benchmark or above, ``where_experts_are`` the same of those where the experts' own median
+    is; ``above_crowd`` is None of the crowd itself. ``with_experts`` is Pearson's r, over criteria, of its kappas and the experts' medians:
+    its ``items`` are criteria, which share raters and often items, so its interval is a rough one.
+    """
+
+    kappas: Spread
+    at_benchmark: Counted
+    where_experts_are: Counted
+    above_crowd: Counted | None
+    with_experts: Measure
+
+
+@dataclass(frozen=True)
+class OfFramework:
+    """The kappas of the criteria of one framework: of all pairs of experts, of each judge and of the crowd (None without one)."""
+
+    framework: str
+    criteria: int
+    pairs: Spread
+    judges: dict[str, Spread]
+    crowd: Spread | None
+
+
+@dataclass(frozen=True)
+class Overall:
+    """All criteria in one. ``benchmark`` is the median of all kappas of pairs of experts, over all criteria.
+
+    ``experts`` is about their medians by criterion, and ``bands`` says how many criteria these put into which band.
+    """
+
+    criteria: int
+    benchmark: float | None
+    pairs: Spread
+    experts: Spread
+    bands: dict[str, int]
+    judges: dict[str, Stance]
+    crowd: Stance | None
+    frameworks: tuple[OfFramework, ...]
+    signature: str
+
+
+def overall(kappas: Sequence[Kappas], weights: str = "quadratic") -> Overall:
+    """The kappas of all criteria as one; ``weights`` says what kind of kappa they are.
+
+    Values that differ by less than the rounding of sums count as equal, so that a printed .58 is at a benchmark of .58.
+    """
+    line = signature_line(kappa="cohen", weights=weights, quartiles="numpy-linear", alike=ALIKE, numpy=np.__version__)
+    pairs = spread((value for one in kappas for value in one.pairs), line)
+    judges = tuple(dict.fromkeys(name for one in kappas for name in one.judges))
+    crowd = any(one.crowd is not None for one in kappas)
+    return Overall(
+        len(kappas),
+        pairs.median,
+        pairs,
+        spread((one.experts for one in kappas), line),
+        _bands(kappas),
+        {name: _stance(kappas, lambda one, name=name: one.judges.get(name), pairs.median, line, beside=crowd) for name in judges},
+        _stance(kappas, lambda one: one.crowd, pairs.median, line, beside=False) if crowd else None,
+        tuple(_of_framework(name, kappas, judges, line) for name in dict.fromkeys(one.framework for one in kappas)),
+        signature_line(benchmark="median-of-all-pairs", bands="Landis-Koch-1977,lower-end-in") + f"|{line}",
+    )
+
+
+def spread(values: Iterable[float | None], signature: str) -> Spread:
+    """Where values lie, without those that are not defined."""
+    found = np.array([value for value in values if value is not None], dtype=np.float64)
+    if not len(found):
+        return Spread(0, None, None, None, None, None, None, "no kappa is defined", signature)
+    places = (float(found.mean()), *np.quantile(found, [0, 0.25, 0.5, 0.75, 1]).tolist())
+    mean, *rest = (round(value, PLACES) + 0.0 for value in places)
+    return Spread(len(found), mean, *rest, None, signature)
+
+
+def at_least(value: float | None, least: float | None) -> bool | None:
+    """Whether a kappa is at another or above it, but for the rounding of sums; None where one of the two is not defined."""
+    return None if value is None or least is None else value >= least - ALIKE
+
+
+def correlated(one: Sequence[float], other: Sequence[float], signature: str) -> Measure:
+    """Pearson's r of two columns over criteria, with Fisher's interval (r as z = artanh r, whose standard error is 1 / sqrt(n - 3))."""
+    number = len(one)
+    line = f"correlation:pearson|interval:Fisher-z|level:{CONFIDENCE}|{signature}"
+    if number < LEAST:
+        few = ("no criterion has", "only one criterion has", "only two criteria have")[number]
+        return Measure.undefined(f"{few} both kappas; a correlation needs {LEAST}", line, number)
+    x, y = (np.array(column) - np.mean(column) for column in (one, other))
+    below = math.sqrt(float(x @ x) * float(y @ y))
+    if below <= ALIKE:
+        return Measure.undefined("one of the two is the same for all criteria", line, number)
+    r = round(min(max(float(x @ y) / below, -1.0), 1.0), PLACES)
+    if number == LEAST or abs(r) == 1:
+        why = f"Fisher's needs more than {LEAST} criteria" if number == LEAST else "all criteria are on one line"
+        return Measure(r, None, None, number, f"no interval: {why}", line)
+    half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) / math.sqrt(number - LEAST)
+    low, high = (round(math.tanh(math.atanh(r) + side * half), PLACES) for side in (-1, 1))
+    return Measure(r, low, high, number, None, line)
+
+
+def _stance(
+    kappas: Sequence[Kappas], value: Callable[[Kappas], float | None], benchmark: float | None, line: str, *, beside: bool
+) -> Stance:
+    """The kappas that ``value`` takes of each criterion; ``beside`` says whether there is a crowd to be above."""
+    both = [(one.experts, value(one)) for one in kappas]
+    defined = [(theirs, own) for theirs, own in both if theirs is not None and own is not None]
+    return Stance(
+        spread((own for _, own in both), line),
+        _counted(kappas, lambda one: at_least(value(one), benchmark)),
+        _counted([one for one in kappas if at_least(one.experts, benchmark)], lambda one: at_least(value(one), benchmark)),
+        _counted(kappas, lambda one: _above(value(one), one.crowd)) if beside else None,
+        correlated([theirs for theirs, _ in defined], [own for _, own in defined], line),
+    )
+
+
+def _above(value: float | None, other: float | None) -> bool | None:
+    return None if value is None or other is None else value > other + ALIKE
+
+
+def _counted(kappas: Sequence[Kappas], holds: Callable[[Kappas], bool | None]) -> Counted:
+    found = [(one.criterion, holds(one)) for one in kappas]
+    return Counted(tuple(name for name, so in found if so), tuple(name for name, so in found if so is False))
+
+
+def band(value: float) -> str:
+    """The band that a kappa is in."""
+    return next(name for name, least in reversed(BANDS.items()) if value >= least - ALIKE)
+
+
+def _bands(kappas: Sequence[Kappas]) -> dict[str, int]:
+    found = [band(one.experts) for one in kappas if one.experts is not None]
+    return {name: found.count(name) for name in BANDS}
+
+
+def _of_framework(name: str, kappas: Sequence[Kappas], judges: Sequence[str], line: str) -> OfFramework:
+    own = [one for one in kappas if one.framework == name]
+    crowd = spread((one.crowd for one in own), line) if any(one.crowd is not None for one in kappas) else None
+    by_judge = {judge: spread((one.judges.get(judge) for one in own), line) for judge in judges}
+    return OfFramework(name, len(own), spread((value for one in own for value in one.pairs), line), by_judge, crowd)
