@@ -1,0 +1,100 @@
+"""The page of reliability: one self-contained file without a script, made from the templates in ``release/agreement/``."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from empathy_eval.base.errors import plain
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.templates import environment
+from empathy_eval.evaluation.page import number, place, signed
+from empathy_eval.evaluation.wording import counted, listed, percent
+from empathy_eval.raters.agreement.page_drawings import Chart, Figure, Plane, Series, dots, judges_drawn, planes
+from empathy_eval.raters.agreement.panel import CROWD
+from empathy_eval.raters.agreement.reliability import Reliability
+from empathy_eval.raters.agreement.reliability_rows import Placed, ReliabilityRow
+
+EXPERTS, OF_CROWD = Series("experts", "experts"), Series(CROWD, CROWD)
+
+
+def page(of: Reliability, command: str | None = None) -> str:
+    """The page as HTML; equal figures give equal pages. ``command`` is how it was made, where that is known.
+
+    Names are strangers' texts and stay texts: all is escaped but our own style.
+    """
+    folder = data_folder("release")
+    templates = environment(folder)
+    templates.filters |= FILTERS
+    judges = list(dict.fromkeys(name for one in of.frameworks for row in one.rows for name in row.judges))
+    crowd = any(row.crowd for one in of.frameworks for row in one.rows)
+    drawn, axis = _planes(of, judges, crowd=crowd)
+    return templates.get_template("agreement/page.html.j2").render(
+        of=of, overall=of.overall, judges=judges, crowd=crowd, command=command, sure=_sure(of, judges),
+        charts=_charts(of, judges, crowd=crowd), planes=drawn, axis=axis,
+        style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "agreement")),
+    ) + "\n"  # fmt: skip
+
+
+def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str, Chart | None]:
+    drawn, last = judges_drawn(judges), (OF_CROWD,) if crowd else ()
+
+    def kappas(row: ReliabilityRow) -> Iterator[Figure]:
+        yield Figure("experts", None, row.experts)
+        yield from (Figure("judge", name, one.kappa) for name, one in row.judges.items())
+        if row.crowd:
+            yield Figure(CROWD, None, row.crowd.kappa)
+
+    def alphas(row: ReliabilityRow) -> Iterator[Figure]:
+        yield from (Figure(name, None, one) for name, one in row.alpha.items())
+
+    def inflations(row: ReliabilityRow) -> Iterator[Figure]:
+        yield from (Figure("judge", name, row.inflation[name]) for name in row.judges)
+        if row.crowd:
+            yield Figure(CROWD, None, row.inflation[CROWD])
+
+    return {
+        "kappas": dots(of.frameworks, (EXPERTS, *drawn, *last), kappas, line=of.overall.benchmark),
+        "alphas": dots(of.frameworks, (EXPERTS, *((Series("judges", "judge-0"),) if judges else ())), alphas),
+        "inflations": dots(of.frameworks, (*drawn, *last), inflations, middle=0),
+    }
+
+
+def _planes(of: Reliability, judges: Sequence[str], *, crowd: bool) -> tuple[tuple[Plane, ...], tuple[float, ...]]:
+    each = tuple(Series("judge", f"judge-{place % len(judges_drawn(judges))}", name) for place, name in enumerate(judges))
+
+    def value(row: ReliabilityRow, series: Series) -> float | None:
+        found = row.crowd if series.name is None else row.judges.get(series.name)
+        return found.kappa.value if found else None
+
+    return planes(of.frameworks, (*each, *((OF_CROWD,) if crowd else ())), value)
+
+
+def _sure(of: Reliability, judges: Sequence[str]) -> dict[str | None, dict[str, int]]:
+    """On how many criteria the whole interval of a judge (None: the crowd) minus the criterion's own benchmark is above or below 0."""
+
+    def sides(found: Sequence[Placed | None]) -> dict[str, int]:
+        apart = [one.minus_benchmark for one in found if one and one.minus_benchmark.value is not None]
+        above = sum(one.low is not None and one.low > 0 for one in apart)
+        below = sum(one.high is not None and one.high < 0 for one in apart)
+        return {"above": above, "below": below, "neither": len(apart) - above - below}
+
+    rows = [row for one in of.frameworks for row in one.rows]
+    return {name: sides([row.judges.get(name) for row in rows]) for name in judges} | {None: sides([row.crowd for row in rows])}
+
+
+def without_controls(text: str) -> str:
+    """A name with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
+    return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
+
+
+def mean(counts: Sequence[float], scale: Sequence[float]) -> float | None:
+    """The mean of values that are given so often; None where none is."""
+    return sum(count * value for count, value in zip(counts, scale, strict=True)) / sum(counts) if sum(counts) else None
+
+
+FILTERS: dict[str, Any] = {
+    "number": number, "signed": signed, "percent": percent, "counted": counted, "place": place, "listed": listed,
+    "plain": without_controls, "mean": mean,
+}  # fmt: skip

@@ -1,0 +1,173 @@
+"""What the page of reliability draws: rows of dots on one axis, and criteria on the plane of two agreements."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from empathy_eval.raters.agreement.bootstrap import Measure
+from empathy_eval.raters.agreement.reliability import InFramework
+from empathy_eval.raters.agreement.reliability_rows import ReliabilityRow
+
+# So many judges are drawn one by one, with their intervals; of more each is a dot on one line.
+JUDGES_DRAWN = 4
+# About so many steps an axis has.
+STEPS = 6
+# The plane on which labels are placed, in dots; where it is drawn larger they are further apart.
+PLANE = 280
+# Where a label may stand beside its point, the best place first; about what room it takes, and a point.
+BESIDE = ((11, 4), (-11, 4), (0, -9), (0, 18), (10, -7), (-10, -7), (10, 15), (-10, 15))
+ROOM, POINT = (15, 12), (12, 11)
+
+
+@dataclass(frozen=True)
+class Series:
+    """Marks of one kind ("experts", "judge", "judges" for all of them on one line, "crowd"); ``name`` is that of a judge."""
+
+    kind: str
+    look: str
+    name: str | None = None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure of a row, and whose it is."""
+
+    kind: str
+    name: str | None
+    of: Measure
+
+
+@dataclass(frozen=True)
+class Dots:
+    """One row of a chart: its marks, each with the place of its series, and by reason whose figures are not defined."""
+
+    name: str
+    marks: tuple[tuple[int, Figure], ...]
+    undefined: tuple[tuple[str, tuple[Figure, ...]], ...]
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Rows of dots by framework, on one axis. ``middle`` is where nothing differs, ``line`` what is to be reached."""
+
+    series: tuple[Series, ...]
+    groups: tuple[tuple[str, tuple[Dots, ...]], ...]
+    ticks: tuple[float, ...]
+    middle: float | None = None
+    line: float | None = None
+
+    @property
+    def span(self) -> tuple[float, float]:
+        """The ends of the axis."""
+        return self.ticks[0], self.ticks[-1]
+
+
+@dataclass(frozen=True)
+class Point:
+    """A criterion on a plane, and where beside it its number is written."""
+
+    number: int
+    criterion: str
+    framework: int
+    x: float
+    y: float
+    label: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Plane:
+    """Criteria by how far experts agree (x), and a judge or the crowd with their median (y); ``left_out`` lack one of the two."""
+
+    series: Series
+    points: tuple[Point, ...]
+    left_out: tuple[str, ...]
+
+
+def judges_drawn(judges: Sequence[str]) -> tuple[Series, ...]:
+    """A series a judge, or all on one line if they are many."""
+    each = tuple(Series("judge", f"judge-{place}", name) for place, name in enumerate(judges))
+    return each if len(judges) <= JUDGES_DRAWN else (Series("judges", "judge-0"),)
+
+
+def dots(
+    frameworks: Iterable[InFramework],
+    series: Sequence[Series],
+    figures: Callable[[ReliabilityRow], Iterable[Figure]],
+    middle: float | None = None,
+    line: float | None = None,
+) -> Chart | None:
+    """The chart of figures of each row; None where none is defined."""
+    groups = tuple((one.framework.title, tuple(_row(row.criterion, series, figures(row)) for row in one.rows)) for one in frameworks)
+    marks = [one.of for _, rows in groups for row in rows for _, one in row.marks]
+    if not marks:
+        return None
+    ends = [end for one in marks for end in (one.value, one.low, one.high) if end is not None]
+    return Chart(tuple(series), groups, ticks([*ends, *(one for one in (middle, line) if one is not None)]), middle, line)
+
+
+def _row(name: str, series: Sequence[Series], figures: Iterable[Figure]) -> Dots:
+    lanes = {(one.kind, one.name): place for place, one in enumerate(series)}
+    marks, undefined = list[tuple[int, Figure]](), dict[str, list[Figure]]()
+    for one in figures:
+        place = lanes.get((one.kind, one.name), lanes.get(("judges", None)) if one.kind == "judge" else None)
+        if place is not None and one.of.value is not None:
+            marks.append((place, one))
+        elif place is not None:
+            undefined.setdefault(str(one.of.why), []).append(one)
+    return Dots(name, tuple(marks), tuple((why, tuple(some)) for why, some in undefined.items()))
+
+
+def ticks(values: Sequence[float]) -> tuple[float, ...]:
+    """Round numbers, evenly apart, that hold all values."""
+    low, high = min(values), max(values)
+    least = (high - low) / STEPS or 0.1
+    scale = 10.0 ** math.floor(math.log10(least))
+    step = next(factor * scale for factor in (1, 2, 2.5, 5, 10) if factor * scale >= least * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    return tuple(round(step * place, 9) + 0.0 for place in range(first, max(last, first + 1) + 1))
+
+
+def planes(
+    frameworks: Sequence[InFramework], series: Sequence[Series], value: Callable[[ReliabilityRow, Series], float | None]
+) -> tuple[tuple[Plane, ...], tuple[float, ...]]:
+    """A plane a series, all with the same axes; criteria are numbered through in their order."""
+    rows = [(place, row) for place, one in enumerate(frameworks) for row in one.rows]
+    found = [(one, [(row.experts.value, value(row, one)) for _, row in rows]) for one in series]
+    ends = [end for _, places in found for x, y in places if x is not None and y is not None for end in (x, y)]
+    if not ends:
+        return (), ()
+    axis = ticks([*ends, 1.0])
+    return tuple(_plane(one, rows, places, axis) for one, places in found), axis
+
+
+def _plane(
+    series: Series, rows: Sequence[tuple[int, ReliabilityRow]], places: Sequence[tuple[float | None, float | None]], axis: Sequence[float]
+) -> Plane:
+    there = [
+        (number, row.criterion, framework, x, y)
+        for number, ((framework, row), (x, y)) in enumerate(zip(rows, places, strict=True), start=1)
+        if x is not None and y is not None
+    ]
+    size = axis[-1] - axis[0]
+    labels = _labels([((x - axis[0]) / size * PLANE, (1 - (y - axis[0]) / size) * PLANE) for *_, x, y in there])
+    missing = tuple(row.criterion for (_, row), both in zip(rows, places, strict=True) if None in both)
+    return Plane(series, tuple(Point(*one, label) for one, label in zip(there, labels, strict=True)), missing)
+
+
+def _labels(points: Sequence[tuple[float, float]]) -> Iterator[tuple[int, int]]:
+    """Where beside each point its label stands: in the place that the fewest points and labels before it take, the best of equals."""
+    taken: list[tuple[float, float]] = []
+
+    def hidden(place: tuple[float, float]) -> int:
+        marks = sum(abs(place[0] - x) < POINT[0] and abs(place[1] - y) < POINT[1] for x, y in points)
+        words = sum(abs(place[0] - x) < ROOM[0] and abs(place[1] - y) < ROOM[1] for x, y in taken)
+        return marks + words + 2 * (not 0 <= place[0] <= PLANE) + 2 * (not 0 <= place[1] <= PLANE)
+
+    for x, y in points:
+        # The middle of a label is a little above the line it stands on.
+        around = [(x + right * 1.2, y + down - 4) for right, down in BESIDE]
+        best = min(range(len(BESIDE)), key=lambda place: (hidden(around[place]), place))
+        taken.append(around[best])
+        yield BESIDE[best]
