@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import plain
+from empathy_eval.base.errors import InputError, Problem, input_error, plain
+from empathy_eval.base.files import write_whole
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.against_median import AgainstMedian
@@ -22,10 +23,14 @@ examples:
   empathy-eval agree ratings.csv --judge my-model --json
   empathy-eval agree build/reviews.ratings.csv build/judged --judge my-model
   empathy-eval agree build/reviews.json build/judged-strategies --release build/demo/release
+  empathy-eval agree ratings.csv build/judged --crowd many-people --rubric lend-an-ear --page reliability.html
 
 TABLE is a CSV file with the columns item, rater, rating and, if there are several, criterion (a missing rating is an empty cell or no
 row), the folder of a judge's annotations (docs/judges.md), or the record of review import (.json): its ratings, and what raters said of
 strategy tags. Of a folder of strategies the tags are held against the plan of --release.
+--page OUT.html writes a page by framework, with judges and a crowd beside the median expert, and OUT.json, its figures. For it a table may
+have the columns framework (of a criterion), role (expert, judge or crowd), model, style and sample (of a rater); folders are judges by
+themselves, and their rubrics say which criteria belong together.
 docs/agreement.md says what each figure means and when it is not defined.
 """
 # Of more pairs only the spread is shown; JSON has them all.
@@ -35,23 +40,55 @@ NO_INTERVAL = "(no interval): no resamples, or the figure is not defined in too 
 
 def agree(
     table: str | Path | Sequence[str | Path], judges: Sequence[str] = (), *, resamples: int = 1000, seed: int = 0, level: str = "interval",
-    release: str | Path | None = None,
+    release: str | Path | None = None, page: str | Path | None = None, crowd: Sequence[str] = (), crowd_as: str = "mean",
+    rubrics: Sequence[str | Path] = (),
 ) -> Agreement:  # fmt: skip
     """How far the raters of a CSV table agree, and where judges stand beside them; intervals over ``resamples`` draws of items.
 
     In the place of the table there may be a folder of annotations, the record of a review (``.json``), or several of all, taken together.
     Where strategies were named or raters judged tags, ``tags`` has their audit; ``release`` is the one whose strategies judges named.
 
+    ``page`` is where a page of reliability is written, with its figures beside it (``.json``): criteria by framework, with judges and a
+    crowd beside the median expert. The raters ``crowd`` are taken as one by ``crowd_as`` ("mean" or "median"); ``rubrics`` (files, or names
+    of packaged ones) say which criteria belong together, and on which scale they are. What is given back leaves the crowd out.
+
     Raises:
-        InputError: if a table cannot be read, a judge is not in it, or strategies were named and it is not said of which release.
+        InputError: if a table cannot be read, a judge is not in it, or strategies were named and it is not said of which release; for what
+            belongs to a page without one; if who is who, or a rating by its rubric, cannot be.
+        JobError: if the page cannot be written.
     """
     from empathy_eval.evaluation.inversion import Chance
     from empathy_eval.raters.judges.agreeing import agreement_of
     from empathy_eval.releases.fetch import release_folder
 
-    tables = [table] if isinstance(table, str | Path) else table
-    of = release_folder(release) if release else None
-    return agreement_of([Path(one) for one in tables], list(judges), Chance(resamples, 0, seed), level, of)
+    tables = [Path(one) for one in ([table] if isinstance(table, str | Path) else table)]
+    of, chance = release_folder(release) if release else None, Chance(resamples, 0, seed)
+    if page is None:
+        _check_without_page(crowd, crowd_as, rubrics)
+        return agreement_of(tables, list(judges), chance, level, of)
+    from empathy_eval.raters.judges.panels import Named, reliability_of
+
+    out = _page_at(Path(page), tables)
+    found, figures = reliability_of(tables, Named(judges, crowd, crowd_as, rubrics), chance, level, of)
+    write_whole(out.with_suffix(".json"), json.dumps(figures.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    return found
+
+
+def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[str | Path]) -> None:
+    """Refuses what only a page has a use for."""
+    given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
+    if odd := [name for name, there in given.items() if there]:
+        raise InputError([Problem(name, "is for the page of reliability, and none is written", "add --page OUT.html") for name in odd])
+
+
+def _page_at(path: Path, tables: Sequence[Path]) -> Path:
+    """Where the page goes, which is nothing that is read."""
+    fix = "name a file OUT.html; its figures are written beside it, as OUT.json"
+    if path.suffix.lower() not in (".html", ".htm"):
+        raise input_error("page", f'"{path}" is not called .html', fix)
+    if path.with_suffix(".json").resolve() in {one.resolve() for one in tables}:
+        raise input_error("page", f'"{path}" has its figures where a table is, in {path.with_suffix(".json")}', fix)
+    return path
 
 
 def add(verbs: Any) -> None:
@@ -75,6 +112,18 @@ def add(verbs: Any) -> None:
         default="interval",
         help="what the distance of two ratings means: the benchmark takes plain, linear or quadratic kappa (default interval: quadratic)",
     )
+    verb.add_argument("--page", type=Path, metavar="OUT.html", help="write the page of reliability, and its figures as OUT.json beside it")
+    verb.add_argument("--crowd", action="append", default=[], metavar="NAME", help="for --page: a rater who is one of a crowd; repeatable")
+    verb.add_argument(
+        "--crowd-as", choices=("mean", "median"), default="mean", help="for --page: how the crowd becomes one rater (default mean)"
+    )
+    verb.add_argument(
+        "--rubric",
+        action="append",
+        default=[],
+        metavar="FILE|NAME",
+        help="for --page: a framework of criteria with their scales; repeatable",
+    )
     verb.add_argument("--json", action="store_true", help="print all figures as JSON, each with its settings")
     verb.set_defaults(run=run)
 
@@ -82,10 +131,13 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     found = agree(
-        options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release
-    )
+        options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release,
+        page=options.page, crowd=options.crowd, crowd_as=options.crowd_as, rubrics=options.rubric,
+    )  # fmt: skip
     text = json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False) if options.json else plain(shown(found))
     print(text)
+    if options.page and not options.json:
+        print(f"\nfigures of the page: {plain(str(options.page.with_suffix('.json')))}")
     return 0
 
 

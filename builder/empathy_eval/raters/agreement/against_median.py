@@ -12,6 +12,9 @@ from empathy_eval.raters.agreement.bootstrap import Measure, Resampling, ratio
 from empathy_eval.raters.agreement.kappa import kappa_measures, kappa_sums, kappas
 from empathy_eval.raters.agreement.table import MISSING, Codes, Floats, Ratings
 
+# How the median is signed.
+MEDIAN = signature_line(median="of-other-experts")
+
 
 @dataclass(frozen=True)
 class AgainstMedian:
@@ -40,28 +43,38 @@ def against_median(ratings: Ratings, rater: int, experts: Sequence[int], counts:
     even number of ratings is not always on the scale; where the two middle ratings differ the item counts half for each of them.
     ``counts`` are those of all experts, shape (items, steps).
     """
+    items, low, high = beside_median(ratings, rater, experts, counts)
+    sums = median_sums(ratings, rater, (items, low, high), sample)
+    settings = f"{MEDIAN}|{sample.signature}"
+    return AgainstMedian(
+        ratings.raters[rater],
+        kappa_measures(kappas(sums, ratings.scale), len(items), settings),
+        *_f1(sums[:, 3:].reshape(len(sums), 4, len(ratings.scale)), ratings.scale, len(items), settings),
+    )
+
+
+def beside_median(ratings: Ratings, rater: int, experts: Sequence[int], counts: Codes) -> tuple[Codes, Codes, Codes]:
+    """The items that a rater and another expert rated, and the two middle values of those others, as places in the scale."""
     own = ratings.of_rater(rater)
     rated = np.flatnonzero(own != MISSING)
     others = counts[rated]
     if rater in experts:
         others[np.arange(len(rated)), own[rated]] -= 1
     shared = others.sum(axis=1) > 0
-    items, low, high = rated[shared], *medians(others[shared])
+    return rated[shared], *medians(others[shared])
+
+
+def median_sums(ratings: Ratings, rater: int, beside: tuple[Codes, Codes, Codes], sample: Resampling) -> Floats:
+    """The sums of kappa, and after them those of F1, of a rater and what :func:`beside_median` found, over the table and each resample."""
+    items, low, high = beside
     twice = np.tile(items, 2)
-    given, median = own[twice], np.concatenate([low, high])
+    given, median = ratings.of_rater(rater)[twice], np.concatenate([low, high])
     halves = np.full(len(twice), 0.5)
-    steps = len(ratings.scale)
     # The smaller of the two: both are at a threshold or above where it is.
-    both = sample.tally(twice, np.minimum(given, median), steps, halves)
+    both = sample.tally(twice, np.minimum(given, median), len(ratings.scale), halves)
     same = given == median
-    equal = sample.tally(twice[same], given[same], steps, halves[same])
-    sums = sample.resampled(np.hstack([kappa_sums(twice, given, median, ratings.scale, sample, halves), equal, both]))
-    settings = f"median:of-other-experts|{sample.signature}"
-    return AgainstMedian(
-        ratings.raters[rater],
-        kappa_measures(kappas(sums, ratings.scale), len(items), settings),
-        *_f1(sums[:, 3:].reshape(len(sums), 4, steps), ratings.scale, len(items), settings),
-    )
+    equal = sample.tally(twice[same], given[same], len(ratings.scale), halves[same])
+    return sample.resampled(np.hstack([kappa_sums(twice, given, median, ratings.scale, sample, halves), equal, both]))
 
 
 def _f1(sums: Floats, scale: Floats, items: int, settings: str) -> tuple[Measure, tuple[tuple[float, Measure], ...]]:

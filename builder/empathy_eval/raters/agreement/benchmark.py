@@ -70,26 +70,26 @@ def benchmark(ratings: Ratings, experts: Sequence[int], judges: Sequence[int], w
         few = "no pair has a kappa" if len(experts) > 1 else "there are fewer than two experts"
         return Measure.of(values, ratings.items, "rated", few, line)
 
-    pairs, values = _pair_up(ratings, list(combinations(experts, 2)), weights, sample)
+    pairs, values = pair_up(ratings, list(combinations(experts, 2)), weights, sample)
     standings = []
     for judge in judges:
-        own, theirs = _pair_up(ratings, [(judge, expert) for expert in experts], weights, sample)
-        median, difference = _median(theirs), _median(theirs) - _median(values)
+        own, theirs = pair_up(ratings, [(judge, expert) for expert in experts], weights, sample)
+        median, difference = median_of_pairs(theirs), median_of_pairs(theirs) - median_of_pairs(values)
         reached = int(np.sum(values[:, 0] <= median[0] + ALIKE)) if np.isfinite(median[0]) else None
         of = int(np.sum(np.isfinite(values[:, 0])))
         standings.append(Standing(ratings.raters[judge], own, median_of(median), median_of(difference), reached, of))
-    return Benchmark(weights, pairs, median_of(_median(values)), tuple(standings))
+    return Benchmark(weights, pairs, median_of(median_of_pairs(values)), tuple(standings))
 
 
-def _median(values: Floats) -> Floats:
-    """Over pairs, shape (pairs, m), without those that are not defined."""
+def median_of_pairs(values: Floats) -> Floats:
+    """The median over pairs, shape (pairs, m), without those that are not defined."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # the median of nothing is NaN, as it should be
         median: Floats = np.nanmedian(values, axis=0)
     return median
 
 
-def _pair_up(ratings: Ratings, pairs: Sequence[tuple[int, int]], weights: str, sample: Resampling) -> tuple[tuple[Pair, ...], Floats]:
+def pair_up(ratings: Ratings, pairs: Sequence[tuple[int, int]], weights: str, sample: Resampling) -> tuple[tuple[Pair, ...], Floats]:
     """Each pair over the items in common, and its kappa of one weight by resample, shape (pairs, 1 + resamples)."""
     found, chosen = [], np.empty((len(pairs), len(sample.weights)))
     for place, (one, other) in enumerate(pairs):

@@ -12,28 +12,32 @@ from pathlib import Path
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.score_file import DELIMITERS
+from empathy_eval.raters.agreement.columns import COLUMNS, Columns
 from empathy_eval.raters.agreement.table import ONLY, RATING_COLUMNS, Gathering, Table
 from empathy_eval.raters.judges.as_scores import ratings_in
 
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 
 
-def read_tables(paths: Sequence[Path]) -> Table:
+def read_tables(paths: Sequence[Path], columns: Columns | None = None) -> Table:
     """The ratings of CSV files, and of folders that ``annotate`` finished, in one table.
+
+    What ``columns`` are given for is noted in them.
 
     Raises:
         InputError: as :func:`read_table`; for folders without finished annotations; for ratings given twice.
     """
-    tables = [Table.of(ratings_in(path)) if path.is_dir() else read_table(path) for path in paths]
+    tables = [Table.of(ratings_in(path)) if path.is_dir() else read_table(path, columns) for path in paths]
     return tables[0] if len(tables) == 1 else Table.of(row for table in tables for row in table.rows())
 
 
-def read_table(path: Path) -> Table:
+def read_table(path: Path, columns: Columns | None = None) -> Table:
     """The ratings in a file with the columns ``item``, ``rater``, ``rating`` and, if there are several, ``criterion``.
 
     It is TSV or JSONL, an object a line, where its name says so, else CSV.
 
-    Other columns are passed over; an empty rating is a missing one; a byte order mark does no harm.
+    Other columns are passed over, but for those that ``columns`` take note of; an empty rating is a missing one; a byte order mark does no
+    harm.
 
     Raises:
         InputError: if the file cannot be read, is not UTF-8 or not of its form, or holds a row that breaks the schema ``ratings_row``, a
@@ -41,20 +45,26 @@ def read_table(path: Path) -> Table:
     """
     gathered = Gathering(str(path), "line")
     if path.suffix.lower() == ".jsonl":
-        _gather_objects(path, gathered)
+        _gather_objects(path, gathered, columns)
     else:
-        _gather(csv_rows(path, DELIMITERS.get(path.suffix.lower(), ",")), gathered)
+        _gather(csv_rows(path, DELIMITERS.get(path.suffix.lower(), ",")), gathered, columns)
     return gathered.table()
 
 
-def _gather_objects(path: Path, gathered: Gathering) -> None:
+def _gather_objects(path: Path, gathered: Gathering, columns: Columns | None) -> None:
+    if columns:
+        columns.begin(list(COLUMNS), gathered.where)
     for number, row in json_rows(path):
         if isinstance(row, Problem):
             gathered.problem(number, row.what, row.fix)
         elif "rating" not in row:
             gathered.problem(number, 'misses "rating"', "write the rating, or null if it is missing")
         elif row["rating"] is not None:
-            gathered.add(number, [_plain(row.get(name, ONLY if name == "criterion" else "")) for name in RATING_COLUMNS])
+            item, rater, criterion, rating = (_plain(row.get(name, ONLY if name == "criterion" else "")) for name in RATING_COLUMNS)
+            gathered.add(number, (item, rater, criterion, rating))
+            if columns:
+                told = ["" if (value := row.get(name)) is None else str(_plain(value)) for name in COLUMNS]
+                columns.note(gathered, number, str(rater), str(criterion), told)
 
 
 def _plain(value: object) -> object:
@@ -62,10 +72,11 @@ def _plain(value: object) -> object:
     return value if isinstance(value, str | int | float) and not isinstance(value, bool) else json.dumps(value)
 
 
-def _gather(lines: Iterator[tuple[int, list[str]]], gathered: Gathering) -> None:
+def _gather(lines: Iterator[tuple[int, list[str]]], gathered: Gathering, columns: Columns | None) -> None:
     _, header = next(lines, (0, []))
     names = [name.strip() for name in header]
     places = _places(names, gathered.where)
+    others = columns.begin(names, gathered.where) if columns else []
     for number, row in lines:
         if len(row) != len(names):
             if any(cell.strip() for cell in row):
@@ -74,6 +85,8 @@ def _gather(lines: Iterator[tuple[int, list[str]]], gathered: Gathering) -> None
         item, rater, criterion, rating = (ONLY if place is None else row[place].strip() for place in places)
         if rating:
             gathered.add(number, (item, rater, criterion, _number(rating)))
+            if columns and others:
+                columns.note(gathered, number, rater, criterion, [row[place] for place in others])
 
 
 def _places(names: Sequence[str], where: str) -> list[int | None]:

@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
 from typing import Any
 
-from empathy_eval.raters.agreement.bootstrap import Measure
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.rubrics import Scale
+from empathy_eval.raters.agreement.against_median import against_median
+from empathy_eval.raters.agreement.agree import Criterion
+from empathy_eval.raters.agreement.alpha import LEVELS, alpha
+from empathy_eval.raters.agreement.benchmark import ALIKE, median_of_pairs, pair_up
+from empathy_eval.raters.agreement.beside_experts import crowd_alpha, histogram, inflated, median_kappa, steps_of
+from empathy_eval.raters.agreement.bootstrap import Measure, Resampling
+from empathy_eval.raters.agreement.crowd import Crowd
+from empathy_eval.raters.agreement.kappa import WEIGHTS
+from empathy_eval.raters.agreement.panel import CROWD, Panel
+from empathy_eval.raters.agreement.table import Floats, Ratings
+
+# Up to the first a variance inflation factor is low, from the second on high.
+BANDS = (4, 10)
 
 
 @dataclass(frozen=True)
@@ -58,3 +74,99 @@ class ReliabilityRow:
     vif: Measure
     band: str | None
     signature: str
+
+
+@dataclass(frozen=True)
+class OnCriterion:
+    """What a row is made of: the ratings of the panel and their figures (``found``), what a rubric says, and how chance is drawn.
+
+    The crowd is None where it rates nothing that the panel does.
+    """
+
+    ratings: Ratings
+    found: Criterion
+    panel: Panel
+    crowd: Crowd | None
+    scale: Scale | None
+    better: str | None
+    sample: Resampling
+
+    @property
+    def weights(self) -> str:
+        """Those of all kappas."""
+        return self.found.benchmark.weights
+
+    def places(self, names: Sequence[str]) -> list[int]:
+        """Where raters are among those of the ratings."""
+        return [self.ratings.raters.index(name) for name in names]
+
+
+def row(on: OnCriterion, vif: Measure) -> ReliabilityRow:
+    """The row of one criterion."""
+    level = LEVELS[WEIGHTS.index(on.weights)]
+    experts, judges = on.places(on.panel.experts), on.places([one.rater for one in on.panel.first])
+    benchmark, ratings, place = _benchmark(on, experts), on.ratings, len(on.ratings.raters)
+    steps = steps_of(on.crowd.ratings if on.crowd else ratings, on.scale)
+    counted = histogram(ratings, experts, judges, steps)
+    placed = {ratings.raters[judge]: _placed(on, ratings, judge, benchmark, on.sample) for judge in judges}
+    inflation = {ratings.raters[judge]: inflated(ratings, judge, experts, on.sample) for judge in judges}
+    against: dict[str, Any] = {one.rater: one for one in on.found.against_median}
+    crowd = third = None
+    if on.crowd:
+        sample = replace(on.sample, signature=f"{on.crowd.signature}|{on.sample.signature}")
+        crowd, third = _placed(on, on.crowd.ratings, place, benchmark, sample), crowd_alpha(on.crowd, experts, on.sample)
+        against[CROWD] = against_median(on.crowd.ratings, place, experts, on.crowd.ratings.counts(experts), sample)
+        inflation[CROWD] = inflated(on.crowd.ratings, place, experts, on.sample, on.crowd)
+        counted |= histogram(on.crowd.ratings, (), [place], steps)
+    return ReliabilityRow(
+        on.found.criterion, on.found.items, on.found.ratings, tuple(steps.tolist()), on.better,
+        tuple(Paired(one.raters, one.kappa[on.weights]) for one in on.found.benchmark.pairs), on.found.benchmark.median,
+        placed, crowd, third, _with_judges(on, judges),
+        {"experts": on.found.alpha[level], "judges": _of_judges(on, judges, level)},
+        against, inflation, counted, vif, _band(vif), on.sample.signature,
+    )  # fmt: skip
+
+
+def _benchmark(on: OnCriterion, experts: Sequence[int]) -> Floats | None:
+    """The median kappa of the pairs of experts, over the table and each resample; None where it is not defined."""
+    if on.found.benchmark.median.value is None:
+        return None
+    _, values = pair_up(on.ratings, list(combinations(experts, 2)), on.weights, on.sample)
+    return median_of_pairs(values)
+
+
+def _placed(on: OnCriterion, ratings: Ratings, rater: int, benchmark: Floats | None, sample: Resampling) -> Placed:
+    """A rater that is no expert, beside the median expert and the benchmark."""
+    kappa, values = median_kappa(ratings, rater, on.places(on.panel.experts), on.weights, sample)
+    line = signature_line(minus="median-kappa-of-pairs-of-experts") + f"|{kappa.signature}"
+    best = on.found.benchmark.median
+    if kappa.value is None or benchmark is None or best.value is None:
+        why = str(kappa.why) if kappa.value is None else f"the experts have no benchmark: {best.why}"
+        return Placed(kappa, Measure.undefined(why, line, kappa.items), None)
+    minus = Measure.of(values - benchmark, kappa.items, "in common", "one of the two is not defined", line)
+    return Placed(kappa, minus, kappa.value >= best.value - ALIKE)
+
+
+def _with_judges(on: OnCriterion, judges: Sequence[int]) -> dict[str, Measure]:
+    """Kappa of the crowd with each judge."""
+    if not on.crowd:
+        return {}
+    sample = replace(on.sample, signature=f"{on.crowd.signature}|{on.sample.signature}")
+    pairs, _ = pair_up(on.crowd.ratings, [(judge, len(on.ratings.raters)) for judge in judges], on.weights, sample)
+    return {one.raters[0]: one.kappa[on.weights] for one in pairs}
+
+
+def _of_judges(on: OnCriterion, judges: Sequence[int], level: str) -> Measure:
+    """Alpha of the judges, of their first samples."""
+    found = alpha(on.ratings.counts(judges), on.ratings.scale, on.sample)[level]
+    if len(judges) < 2:
+        return Measure.undefined(f"there is {'only one judge' if judges else 'no judge'}", found.signature)
+    return found
+
+
+def _band(vif: Measure) -> str | None:
+    """The studies' word for a variance inflation factor: low up to 4, high from 10 on, moderate between."""
+    if vif.value is None:
+        return None
+    low, high = BANDS
+    return "low" if vif.value <= low else "high" if vif.value >= high else "moderate"

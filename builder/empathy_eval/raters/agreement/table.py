@@ -98,6 +98,23 @@ class Table:
         for item, rater, rating, criterion in zip(self.item, self.rater, self.rating, self.criterion, strict=True):
             yield self.items[item], self.raters[rater], float(rating), self.criteria[criterion]
 
+    def without(self, raters: Iterable[str]) -> Table:
+        """The table without the ratings of these raters, and without criteria that nobody else rates."""
+        gone = set(raters)
+        return self._kept(~np.isin(self.rater, [place for place, name in enumerate(self.raters) if name in gone]))
+
+    def of_criteria(self, criteria: Iterable[str]) -> Table:
+        """The table of the ratings on these criteria alone."""
+        wanted = set(criteria)
+        return self._kept(np.isin(self.criterion, [place for place, name in enumerate(self.criteria) if name in wanted]))
+
+    def _kept(self, rows: NDArray[np.bool_]) -> Table:
+        """The rows that are True, with the raters and criteria that these have; items stay where they are."""
+        raters, rater = np.unique(self.rater[rows], return_inverse=True)
+        criteria, criterion = np.unique(self.criterion[rows], return_inverse=True)
+        names = (tuple(self.raters[place] for place in raters), tuple(self.criteria[place] for place in criteria))
+        return Table(self.items, *names, self.item[rows], rater, criterion, self.rating[rows])
+
     def on(self, criterion: str) -> Ratings:
         """The ratings on one criterion, with the items that have one and all raters of the table."""
         rows = self.criterion == self.criteria.index(criterion)

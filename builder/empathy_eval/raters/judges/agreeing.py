@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,26 +33,43 @@ def agreement_of(paths: Sequence[Path], judges: Sequence[str], chance: Chance, l
         InputError: if something cannot be read, a judge is in no table, or strategies are of another release or none is given; all
             problems with tags at once.
     """
+    given, tags = given_in(paths, chance, level, release_dir)
+    if tags.rows and not (given.tables or given.rows):
+        if judges:
+            raise input_error("judge", f'"{judges[0]}" is no rater of a table: here are tags alone', "leave --judge out")
+        return Agreement(level, (), (), (), {}, tags)
+    found = agree(_table(given), judges, chance.resamples, chance.seed, level)
+    return replace(found, tags=tags if tags.rows else None)
+
+
+@dataclass(frozen=True)
+class Given:
+    """What there is beside tags: ``tables`` that are still to be read (files, and folders of ratings), and the ratings of records."""
+
+    tables: tuple[Path, ...]
+    rows: tuple[Row, ...]
+
+
+def given_in(paths: Sequence[Path], chance: Chance, level: str, release_dir: Path | None) -> tuple[Given, TagAudit]:
+    """The tables, the ratings of records, and the audit of all tags.
+
+    Raises:
+        InputError: as :func:`agreement_of`.
+    """
     if wrong := odd_options(chance.resamples, level):
         raise InputError(wrong)
     records = [read_record(path) for path in paths if path.suffix == ".json"]
     naming = [path for path in paths if path.is_dir() and _names_strategies(path)]
     tables = [path for path in paths if path.suffix != ".json" and path not in naming]
     tags = _audit(records, [read_annotations(path) for path in naming], chance, release_dir)
-    rows = [row for record in records for row in _ratings(record)]
-    if tags.rows and not (tables or rows):
-        if judges:
-            raise input_error("judge", f'"{judges[0]}" is no rater of a table: here are tags alone', "leave --judge out")
-        return Agreement(level, (), (), (), {}, tags)
-    found = agree(_table(tables, rows), judges, chance.resamples, chance.seed, level)
-    return replace(found, tags=tags if tags.rows else None)
+    return Given(tuple(tables), tuple(row for record in records for row in _ratings(record))), tags
 
 
-def _table(tables: Sequence[Path], rows: Sequence[Row]) -> Table:
+def _table(given: Given) -> Table:
     """The ratings of tables and of records."""
-    if tables and rows:
-        return Table.of([*rows, *read_tables(tables).rows()])
-    return Table.of(rows) if rows or not tables else read_tables(tables)
+    if given.tables and given.rows:
+        return Table.of([*given.rows, *read_tables(given.tables).rows()])
+    return Table.of(given.rows) if given.rows or not given.tables else read_tables(given.tables)
 
 
 def _names_strategies(path: Path) -> bool:

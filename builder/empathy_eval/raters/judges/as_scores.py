@@ -51,7 +51,17 @@ def ratings_in(path: Path) -> Iterator[tuple[str, str, float, str]]:
         InputError: if there are no finished annotations.
     """
     folder = read_annotations(path)
+    return ratings_of(folder, folder.teacher)
+
+
+def ratings_of(folder: Folder, judge: str) -> Iterator[tuple[str, str, float, str]]:
+    """The same of annotations that were read, by a judge of that name."""
     for case in folder.cases:
         for one in case.ratings:
             item = f"{case.pair_id}:{one.variant}" if one.variant else case.dialogue_id
-            yield item, f"{folder.teacher}#{one.sample + 1}" if one.sample else folder.teacher, one.value, one.criterion
+            yield item, sampled(judge, one.sample + 1), one.value, one.criterion
+
+
+def sampled(judge: str, sample: int) -> str:
+    """What a sample of a judge is called as a rater, by its number."""
+    return f"{judge}#{sample}" if sample > 1 else judge
