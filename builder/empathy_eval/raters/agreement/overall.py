@@ -6,7 +6,7 @@ It goes by the numbers of a table alone, so that one that somebody published can
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 
@@ -128,8 +128,8 @@ def overall(kappas: Sequence[Kappas], weights: str = "quadratic") -> Overall:
         pairs,
         spread((one.experts for one in kappas), line),
         _bands(kappas),
-        {name: _stance(kappas, lambda one, name=name: one.judges.get(name), pairs.median, line, beside=crowd) for name in judges},
-        _stance(kappas, lambda one: one.crowd, pairs.median, line, beside=False) if crowd else None,
+        {name: _stance(kappas, [one.judges.get(name) for one in kappas], pairs.median, line, beside=crowd) for name in judges},
+        _stance(kappas, [one.crowd for one in kappas], pairs.median, line, beside=False) if crowd else None,
         tuple(_of_framework(name, kappas, judges, line) for name in dict.fromkeys(one.framework for one in kappas)),
         signature_line(benchmark="median-of-all-pairs", bands="Landis-Koch-1977,lower-end-in") + f"|{line}",
     )
@@ -140,9 +140,9 @@ def spread(values: Iterable[float | None], signature: str) -> Spread:
     found = np.array([value for value in values if value is not None], dtype=np.float64)
     if not len(found):
         return Spread(0, None, None, None, None, None, None, "no kappa is defined", signature)
-    places = (float(found.mean()), *np.quantile(found, [0, 0.25, 0.5, 0.75, 1]).tolist())
-    mean, *rest = (round(value, PLACES) + 0.0 for value in places)
-    return Spread(len(found), mean, *rest, None, signature)
+    numbers = [found.mean(), *np.quantile(found, [0, 0.25, 0.5, 0.75, 1])]
+    mean, lowest, first, median, third, highest = (round(float(value), PLACES) + 0.0 for value in numbers)
+    return Spread(len(found), mean, lowest, first, median, third, highest, None, signature)
 
 
 def at_least(value: float | None, least: float | None) -> bool | None:
@@ -170,18 +170,19 @@ def correlated(one: Sequence[float], other: Sequence[float], signature: str) -> 
     return Measure(r, low, high, number, None, line)
 
 
-def _stance(
-    kappas: Sequence[Kappas], value: Callable[[Kappas], float | None], benchmark: float | None, line: str, *, beside: bool
-) -> Stance:
-    """The kappas that ``value`` takes of each criterion; ``beside`` says whether there is a crowd to be above."""
-    both = [(one.experts, value(one)) for one in kappas]
-    defined = [(theirs, own) for theirs, own in both if theirs is not None and own is not None]
+def _stance(kappas: Sequence[Kappas], own: Sequence[float | None], benchmark: float | None, line: str, *, beside: bool) -> Stance:
+    """Somebody by the kappa on each criterion (``own``); ``beside`` says whether there is a crowd to be above."""
+    defined = [(one.experts, value) for one, value in zip(kappas, own, strict=True)]
+    both = [(theirs, value) for theirs, value in defined if theirs is not None and value is not None]
+    reached = [(one.criterion, at_least(value, benchmark)) for one, value in zip(kappas, own, strict=True)]
+    experts_are = [one.criterion for one in kappas if at_least(one.experts, benchmark)]
+    above = [(one.criterion, _above(value, one.crowd)) for one, value in zip(kappas, own, strict=True)]
     return Stance(
-        spread((own for _, own in both), line),
-        _counted(kappas, lambda one: at_least(value(one), benchmark)),
-        _counted([one for one in kappas if at_least(one.experts, benchmark)], lambda one: at_least(value(one), benchmark)),
-        _counted(kappas, lambda one: _above(value(one), one.crowd)) if beside else None,
-        correlated([theirs for theirs, _ in defined], [own for _, own in defined], line),
+        spread(own, line),
+        _counted(reached),
+        _counted((name, so) for name, so in reached if name in experts_are),
+        _counted(above) if beside else None,
+        correlated([theirs for theirs, _ in both], [value for _, value in both], line),
     )
 
 
@@ -189,9 +190,9 @@ def _above(value: float | None, other: float | None) -> bool | None:
     return None if value is None or other is None else value > other + ALIKE
 
 
-def _counted(kappas: Sequence[Kappas], holds: Callable[[Kappas], bool | None]) -> Counted:
-    found = [(one.criterion, holds(one)) for one in kappas]
-    return Counted(tuple(name for name, so in found if so), tuple(name for name, so in found if so is False))
+def _counted(found: Iterable[tuple[str, bool | None]]) -> Counted:
+    by_criterion = list(found)
+    return Counted(tuple(name for name, so in by_criterion if so), tuple(name for name, so in by_criterion if so is False))
 
 
 def band(value: float) -> str:
