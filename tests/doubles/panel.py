@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.design.rubrics import Scale
+from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.raters.agreement import Table, agree
 from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
+from empathy_eval.raters.agreement.reliability import Reliability, reliability
 
 ITEMS = 40
 EXPERTS = ("expert-1", "expert-2", "expert-3")
 CROWD = tuple(f"crowd-{number}" for number in range(1, 9))
 JUDGES = (
-    Judge("model-a", "model-a", "a", "plain", 1),
-    Judge("model-a#2", "model-a", "a", "plain", 2),
-    Judge("model-b", "model-b", "b", "examples", 1),
+    Judge("plain", "plain", "model", "plain", 1),
+    Judge("plain#2", "plain", "model", "plain", 2),
+    Judge("examples", "examples", "model", "examples", 1),
 )
 PANEL = Panel(EXPERTS, JUDGES, CROWD)
 FIVE, LISTENING, WARMTH = Scale(1, 5, True), ("validating", "dismissing", "elaborating"), ("warmth", "safety")
@@ -27,7 +31,9 @@ FRAMEWORKS = (
 )  # fmt: skip
 # How far a rater strays from the truth, and by how much it is above it.
 HANDS = dict.fromkeys(EXPERTS, (0.5, 0.0)) | dict.fromkeys(CROWD, (1.3, 0.6))
-HANDS |= {"model-a": (0.4, 0.0), "model-a#2": (0.5, 0.0), "model-b": (0.9, 0.7)}
+HANDS |= {"plain": (0.6, 0.1), "plain#2": (0.7, 0.1), "examples": (0.9, 0.7)}
+# Experts stray twice as far here: their benchmark is lower.
+HARD = "elaborating"
 
 
 def rows() -> Iterator[tuple[str, str, float, str]]:
@@ -35,10 +41,18 @@ def rows() -> Iterator[tuple[str, str, float, str]]:
     rng = derived_random(0, "panel")
     for number in range(ITEMS):
         truth = {name: rng.gauss(3, 1.2) for name in (*LISTENING, "warmth")}
-        truth["dismissing"] = 6 - truth["validating"]
+        truth |= {"dismissing": 6 - truth["validating"], "safety": 5}
         for rater, (stray, above) in HANDS.items():
             if rater in CROWD and (number + CROWD.index(rater)) % 2:
                 continue
             for criterion in (*LISTENING, *WARMTH):
-                value = truth[criterion] + above + rng.gauss(0, stray) if criterion != "safety" else 5
+                apart = rng.gauss(above, stray * (2 if criterion == HARD and rater in EXPERTS else 1))
+                value = truth[criterion] + (0 if criterion == "safety" else apart)
                 yield f"item-{number:02}", rater, float(min(max(round(value), 1), 5)), criterion
+
+
+def figures(resamples: int = 200, judges: tuple[Judge, ...] = JUDGES) -> Reliability:
+    """All figures of the panel."""
+    table, panel, chance = Table.of(rows()), replace(PANEL, judges=judges), Chance(resamples, 0, 0)
+    agreement = agree(table.without(CROWD), [one.rater for one in JUDGES], resamples, 0)
+    return reliability(table, panel, FRAMEWORKS, agreement, chance)
