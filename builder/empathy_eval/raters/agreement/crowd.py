@@ -42,14 +42,14 @@ def crowd_on(table: Table, criterion: str, panel: Panel, ratings: Ratings, scale
     shared = np.isin(item, known)
     if not shared.any():
         return None
-    item, value = _one_each(np.searchsorted(known, item[shared]), value[shared], panel.crowd_as)
+    item, value = one_each(np.searchsorted(known, item[shared]), value[shared], panel.crowd_as)
     whole = scale.whole if scale else bool(np.all(ratings.scale == np.rint(ratings.scale)))
     rounded = np.floor(value + 0.5 + HAIR) if whole else _nearest(value, ratings.scale)
     line = signature_line(crowd=panel.crowd_as, rounded="halves-up", onto="whole-numbers" if whole else "values-of-experts-and-judges")
     return Crowd(item, value, _with(ratings, item, rounded), line)
 
 
-def _one_each(item: Codes, value: Floats, how: str) -> tuple[Codes, Floats]:
+def one_each(item: Codes, value: Floats, how: str) -> tuple[Codes, Floats]:
     """The items that occur, and the mean or the median of the values of each."""
     order = np.lexsort((value, item))
     item, value = item[order], value[order]

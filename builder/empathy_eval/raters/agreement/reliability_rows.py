@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.rubrics import Scale
@@ -16,6 +15,7 @@ from empathy_eval.raters.agreement.benchmark import ALIKE, median_of_pairs, pair
 from empathy_eval.raters.agreement.beside_experts import crowd_alpha, histogram, inflated, median_kappa, steps_of
 from empathy_eval.raters.agreement.bootstrap import Measure, Resampling
 from empathy_eval.raters.agreement.crowd import Crowd
+from empathy_eval.raters.agreement.guessing import F1, f1_beside_guessing
 from empathy_eval.raters.agreement.kappa import WEIGHTS
 from empathy_eval.raters.agreement.panel import CROWD, Panel
 from empathy_eval.raters.agreement.table import Floats, Ratings
@@ -68,7 +68,7 @@ class ReliabilityRow:
     crowd_alpha: Measure | None
     crowd_with_judge: dict[str, Measure]
     alpha: dict[str, Measure]
-    f1: dict[str, Any]
+    f1: dict[str, F1]
     inflation: dict[str, Measure]
     histogram: dict[str, tuple[float, ...]]
     vif: Measure
@@ -110,12 +110,18 @@ def row(on: OnCriterion, vif: Measure) -> ReliabilityRow:
     counted = histogram(ratings, experts, judges, steps)
     placed = {ratings.raters[judge]: _placed(on, ratings, judge, benchmark, on.sample) for judge in judges}
     inflation = {ratings.raters[judge]: inflated(ratings, judge, experts, on.sample) for judge in judges}
-    against: dict[str, Any] = {one.rater: one for one in on.found.against_median}
+    of_panel = {ratings.raters[place] for place in (*experts, *judges)}
+    against = {
+        one.rater: f1_beside_guessing(ratings, ratings.raters.index(one.rater), experts, one, steps.tolist(), on.sample)
+        for one in on.found.against_median
+        if one.rater in of_panel
+    }
     crowd = third = None
     if on.crowd:
         sample = replace(on.sample, signature=f"{on.crowd.signature}|{on.sample.signature}")
         crowd, third = _placed(on, on.crowd.ratings, place, benchmark, sample), crowd_alpha(on.crowd, experts, on.sample)
-        against[CROWD] = against_median(on.crowd.ratings, place, experts, on.crowd.ratings.counts(experts), sample)
+        third_against = against_median(on.crowd.ratings, place, experts, on.crowd.ratings.counts(experts), sample)
+        against[CROWD] = f1_beside_guessing(on.crowd.ratings, place, experts, third_against, steps.tolist(), sample)
         inflation[CROWD] = inflated(on.crowd.ratings, place, experts, on.sample, on.crowd)
         counted |= histogram(on.crowd.ratings, (), [place], steps)
     return ReliabilityRow(
