@@ -16,9 +16,9 @@ ITEMS = 40
 EXPERTS = ("expert-1", "expert-2", "expert-3")
 CROWD = tuple(f"crowd-{number}" for number in range(1, 9))
 JUDGES = (
-    Judge("plain", "plain", "model", "plain", 1),
-    Judge("plain#2", "plain", "model", "plain", 2),
-    Judge("examples", "examples", "model", "examples", 1),
+    Judge("m1-plain", "m1-plain", "m1", "plain", 1),
+    Judge("m1-plain#2", "m1-plain", "m1", "plain", 2),
+    Judge("m1-examples", "m1-examples", "m1", "examples", 1),
 )
 PANEL = Panel(EXPERTS, JUDGES, CROWD)
 FIVE, LISTENING, WARMTH = Scale(1, 5, True), ("validating", "dismissing", "elaborating"), ("warmth", "safety")
@@ -31,7 +31,7 @@ FRAMEWORKS = (
 )  # fmt: skip
 # How far a rater strays from the truth, and by how much it is above it.
 HANDS = dict.fromkeys(EXPERTS, (0.5, 0.0)) | dict.fromkeys(CROWD, (1.3, 0.6))
-HANDS |= {"plain": (0.6, 0.1), "plain#2": (0.7, 0.1), "examples": (0.9, 0.7)}
+HANDS |= {"m1-plain": (0.6, 0.1), "m1-plain#2": (0.7, 0.1), "m1-examples": (0.9, 0.7)}
 # Experts stray twice as far here: their benchmark is lower.
 HARD = "elaborating"
 

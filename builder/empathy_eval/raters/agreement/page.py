@@ -11,6 +11,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
 from empathy_eval.evaluation.page import number, place, signed
 from empathy_eval.evaluation.wording import counted, listed, percent
+from empathy_eval.raters.agreement.bootstrap import Measure
 from empathy_eval.raters.agreement.page_drawings import Chart, Figure, Plane, Series, dots, judges_drawn, planes
 from empathy_eval.raters.agreement.panel import CROWD
 from empathy_eval.raters.agreement.reliability import Reliability
@@ -32,7 +33,7 @@ def page(of: Reliability, command: str | None = None) -> str:
     drawn, axis = _planes(of, judges, crowd=crowd)
     return templates.get_template("agreement/page.html.j2").render(
         of=of, overall=of.overall, judges=judges, crowd=crowd, command=command, sure=_sure(of, judges),
-        charts=_charts(of, judges, crowd=crowd), planes=drawn, axis=axis,
+        charts=_charts(of, judges, crowd=crowd), planes=drawn, axis=axis, signatures=_signatures(of),
         style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "agreement")),
     ) + "\n"  # fmt: skip
 
@@ -82,6 +83,35 @@ def _sure(of: Reliability, judges: Sequence[str]) -> dict[str | None, dict[str, 
 
     rows = [row for one in of.frameworks for row in one.rows]
     return {name: sides([row.judges.get(name) for row in rows]) for name in judges} | {None: sides([row.crowd for row in rows])}
+
+
+def _signatures(of: Reliability) -> dict[str, dict[str, list[str]]]:
+    """The settings of every kind of figure, each with the criteria that have them."""
+    found: dict[str, dict[str, list[str]]] = {}
+
+    def note(what: str, criterion: str, *some: Measure | None) -> None:
+        for one in filter(None, some):
+            names = found.setdefault(what, {}).setdefault(one.signature, [])
+            if criterion not in names:
+                names.append(criterion)
+
+    for row in (row for one in of.frameworks for row in one.rows):
+        placed = [*row.judges.values(), *([row.crowd] if row.crowd else [])]
+        note("pairs of experts", row.criterion, *(one.kappa for one in row.pairs))
+        note("median of the pairs", row.criterion, row.experts)
+        note("with the median expert", row.criterion, *(one.kappa for one in placed))
+        note("minus own", row.criterion, *(one.minus_benchmark for one in placed))
+        note("crowd with judges", row.criterion, *row.crowd_with_judge.values())
+        note("alpha", row.criterion, *row.alpha.values(), row.crowd_alpha)
+        note("F1", row.criterion, *(some for one in row.f1.values() for some in (one.macro, one.mean)))
+        note("guessing", row.criterion, *(some for one in row.f1.values() for some in (one.guess_macro, one.guess_binary)))
+        note("difference in points", row.criterion, *row.inflation.values())
+        note("variance inflation", row.criterion, row.vif)
+    for again in of.stability:
+        note("judges asked again", again.criterion, again.same, again.alpha, again.kappa, again.range)
+    for one in of.contradictions:
+        note("contradictions", one.high.criterion, one.share)
+    return found
 
 
 def without_controls(text: str) -> str:
