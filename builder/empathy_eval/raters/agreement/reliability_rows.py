@@ -129,7 +129,7 @@ def row(on: OnCriterion, vif: Measure) -> ReliabilityRow:
         tuple(Paired(one.raters, one.kappa[on.weights]) for one in on.found.benchmark.pairs), on.found.benchmark.median,
         placed, crowd, third, _with_judges(on, judges),
         {"experts": on.found.alpha[level], "judges": _of_judges(on, judges, level)},
-        against, inflation, counted, vif, _band(vif), on.sample.signature,
+        against, inflation, counted, vif, band(vif), on.sample.signature,
     )  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def _of_judges(on: OnCriterion, judges: Sequence[int], level: str) -> Measure:
     return found
 
 
-def _band(vif: Measure) -> str | None:
+def band(vif: Measure) -> str | None:
     """The studies' word for a variance inflation factor: low up to 4, high from 10 on, moderate between."""
     if vif.value is None:
         return None
