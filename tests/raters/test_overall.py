@@ -101,11 +101,15 @@ def test_a_correlation_by_hand_and_where_there_is_none() -> None:
 
 
 def test_a_kappa_that_is_at_the_benchmark_but_for_rounding_counts() -> None:
-    # 0.1 + 0.2 is not 0.3; the benchmark of these two is the mean of both.
-    kappas = [Kappas("", "a", (0.2, 0.4), {"j": 0.1 + 0.2, "k": 0.3 - 1e-9}), Kappas("", "b", (0.3,), {"j": None, "k": None})]
+    # 0.7 - 0.4 is a little less than 0.3; the benchmark of these three is their median.
+    kappas = [Kappas("", "a", (0.2, 0.4), {"j": 0.7 - 0.4, "k": 0.3 - 1e-9}, 0.3), Kappas("", "b", (0.3,), {"j": None, "k": None}, 0.1)]
     found = overall(kappas)
-    assert found.benchmark == 0.3
-    assert (found.judges["j"].at_benchmark.so, found.judges["k"].at_benchmark.not_so) == (("a",), ("a",))
+    assert found.benchmark == 0.3 > 0.7 - 0.4
+    j, k = found.judges["j"], found.judges["k"]
+    assert (j.at_benchmark.so, k.at_benchmark.not_so) == (("a",), ("a",))
+    # And one that is equal to the crowd's but for rounding is not above it.
+    other = overall([Kappas("", "a", (0.3,), {"j": 0.1 + 0.2}, 0.3)]).judges["j"].above_crowd
+    assert other and other.not_so == ("a",)
 
 
 def test_what_is_not_defined_says_why_and_counts_nowhere() -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import replace
 from functools import cache
 from statistics import median
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,6 +16,8 @@ from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.raters.agreement import Table, agree
 from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
 from sklearn.metrics import cohen_kappa_score, f1_score
 
 PANEL = Panel(
@@ -73,8 +77,8 @@ def test_f1_is_that_of_the_experts_the_first_samples_and_the_crowd_beside_guessi
     assert set(row.f1) == {"e1", "e2", "e3", "a", "b", "crowd"}
     middle = np.median([GIVEN["warm"][name] for name in PANEL.experts], axis=0)
     crowd = np.floor((GIVEN["warm"]["c1"] + GIVEN["warm"]["c2"]) / 2 + 0.5)
-    for name, given in (("a", GIVEN["warm"]["a"]), ("crowd", crowd)):
-        assert row.f1[name].mean.value == pytest.approx(np.mean([f1_score(middle >= least, given >= least) for least in (2, 3, 4, 5)]))
+    for name, own in (("a", GIVEN["warm"]["a"]), ("crowd", crowd)):
+        assert row.f1[name].mean.value == pytest.approx(np.mean([f1_score(middle >= least, own >= least) for least in (2, 3, 4, 5)]))
         assert row.f1[name].values == row.scale == (1, 2, 3, 4, 5)
     assert row.f1["a"].guess_macro == replace(row.f1["b"].guess_macro, signature=row.f1["a"].guess_macro.signature), (
         "who guesses has no name"
@@ -104,3 +108,40 @@ def test_the_same_table_gives_the_same_figures() -> None:
     before = json.dumps(found().to_json())
     found.cache_clear()
     assert json.dumps(found().to_json()) == before
+
+
+@settings(max_examples=60)
+@given(
+    st.dictionaries(
+        st.tuples(st.sampled_from("wxyz"), st.sampled_from(RATERS), st.sampled_from(["warm", "cold", "fluent"])),
+        st.integers(1, 5),
+        min_size=1,
+    ),
+    st.sampled_from(["mean", "median"]),
+)
+def test_any_table_gives_figures_or_reasons(ratings: dict[tuple[str, str, str], int], crowd_as: str) -> None:
+    table = Table.of((item, rater, value, criterion) for (item, rater, criterion), value in ratings.items())
+    there = set(table.raters)
+    judges = tuple(one for one in PANEL.judges if one.rater in there)
+    panel = Panel(
+        tuple(one for one in PANEL.experts if one in there), judges, tuple(one for one in PANEL.crowd if one in there), crowd_as
+    )  # fmt: skip
+    judged = table.without(panel.crowd)
+    assume(panel.experts)
+    frameworks = tuple(
+        replace(one, criteria=names) for one in FRAMEWORKS if (names := tuple(name for name in one.criteria if name in judged.criteria))
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        figures = agree(judged, [one.rater for one in judges], 5)
+        told = reliability(table, panel, frameworks, figures, Chance(5, 0, 0)).to_json()
+    for one in measures(told):
+        assert (one["value"] is not None or one["why"]) and (one["low"] is not None or one["why"]) and one["signature"]
+    json.dumps(told, allow_nan=False)
+
+
+def measures(value: Any) -> list[dict[str, Any]]:
+    """All measures in JSON values."""
+    if isinstance(value, dict):
+        return [value] if {"low", "why"} <= value.keys() else [found for part in value.values() for found in measures(part)]
+    return [found for part in value for found in measures(part)] if isinstance(value, list | tuple) else []

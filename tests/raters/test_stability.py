@@ -110,3 +110,9 @@ def test_one_model_in_one_style_is_no_comparison() -> None:
 def test_models_without_styles_are_compared_and_no_style_wins() -> None:
     found = styles((Judge("a", "a"), Judge("b", "b", "B")), {"x": kappas(a=0.5, b=0.4)})
     assert found and (found.wins, [one.model for one in found.columns], found.criteria[0].best) == ((), ["a", "B"], (0,))
+
+
+def test_a_style_without_a_kappa_is_in_no_contest() -> None:
+    judges = tuple(Judge(style, style, "A", style) for style in ("plain", "shots", "reasoned"))
+    found = styles(judges, {"x": kappas(plain=0.5, shots=0.4, reasoned=None)})
+    assert found and found.wins == (StyleWins("plain", 1, 1), StyleWins("shots", 0, 1), StyleWins("reasoned", 0, 0))
