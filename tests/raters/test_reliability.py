@@ -189,15 +189,22 @@ def test_what_is_not_defined_says_why(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         made = found(given, judges, crowd, Chance(20, 0, 0))
-    seen = measures(json.loads(json.dumps(made.to_json(), allow_nan=False)))
+    said = measures(json.loads(json.dumps(made.to_json(), allow_nan=False)))
+    seen = [one for one in said if "value" in one]
+    assert all((one["median"] is None) == bool(one["why"]) for one in said if "value" not in one)
     assert all((one["value"] is None) <= bool(one["why"]) and (one["low"] is None) == bool(one["why"]) and one["signature"] for one in seen)
     assert reasons <= {one["why"] for one in seen}
     assert all(one.at_benchmark is None for one in row(made).judges.values())
 
 
-def test_a_crowd_that_rates_nothing_that_the_panel_does_is_none() -> None:
-    made = row(found(table([[1.0, 2, NAN], [2, 2, NAN], [NAN, NAN, 3]], ("e1", "e2", "p")), [], ["p"]))
-    assert made.crowd is None and made.crowd_alpha is None and "crowd" not in made.inflation and made.items == 2
+def test_a_crowd_that_rates_nothing_that_the_panel_does_has_no_figure_and_says_so() -> None:
+    apart = [[1.0, 2, NAN], [2, 2, NAN], [1, 2, NAN], [NAN, NAN, 3]]
+    made = row(found(table(apart, ("e1", "e2", "j", "p")), ["j"], ["p"]))
+    assert made.crowd and made.crowd_alpha and made.items == 2 and "crowd" not in made.histogram
+    seen = (made.crowd.kappa, made.crowd_alpha, made.inflation["crowd"], made.crowd_with_judge["j"])
+    assert {one.why for one in seen} == {"the crowd rated no item that experts or judges rated"}
+    alone = row(found(table(apart[:3], ("e1", "e2", "j")), ["j"]))
+    assert alone.crowd is None and alone.crowd_alpha is None and alone.crowd_with_judge == {} and list(alone.inflation) == ["j"]
 
 
 def test_the_order_of_rows_changes_no_figure() -> None:

@@ -9,6 +9,8 @@ from empathy_eval.design.rubrics import Scale
 
 # What the third group is called where raters are named.
 CROWD = "crowd"
+# What figures are of beside raters, who must not be called so.
+GROUPS = ("experts", "judges", "median expert", CROWD)
 # How the ratings of a crowd become one an item.
 CROWD_AS = ("mean", "median")
 

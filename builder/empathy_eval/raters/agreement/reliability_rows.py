@@ -22,6 +22,8 @@ from empathy_eval.raters.agreement.table import Floats, Ratings
 
 # Up to the first a variance inflation factor is low, from the second on high.
 BANDS = (4, 10)
+# Why a crowd that there is has no figure.
+APART = "the crowd rated no item that experts or judges rated"
 
 
 @dataclass(frozen=True)
@@ -124,6 +126,9 @@ def row(on: OnCriterion, vif: Measure) -> ReliabilityRow:
         against[CROWD] = f1_beside_guessing(on.crowd.ratings, place, experts, third_against, steps.tolist(), sample)
         inflation[CROWD] = inflated(on.crowd.ratings, place, experts, on.sample, on.crowd)
         counted |= histogram(on.crowd.ratings, (), [place], steps)
+    elif on.panel.crowd:
+        inflation[CROWD] = third = Measure.undefined(APART, on.sample.signature)
+        crowd = Placed(third, third, None)
     return ReliabilityRow(
         on.found.criterion, on.found.items, on.found.ratings, tuple(steps.tolist()), on.better,
         tuple(Paired(one.raters, one.kappa[on.weights]) for one in on.found.benchmark.pairs), on.found.benchmark.median,
@@ -156,7 +161,8 @@ def _placed(on: OnCriterion, ratings: Ratings, rater: int, benchmark: Floats | N
 def _with_judges(on: OnCriterion, judges: Sequence[int]) -> dict[str, Measure]:
     """Kappa of the crowd with each judge."""
     if not on.crowd:
-        return {}
+        apart = Measure.undefined(APART, on.sample.signature)
+        return {on.ratings.raters[judge]: apart for judge in judges} if on.panel.crowd else {}
     sample = replace(on.sample, signature=f"{on.crowd.signature}|{on.sample.signature}")
     pairs, _ = pair_up(on.crowd.ratings, [(judge, len(on.ratings.raters)) for judge in judges], on.weights, sample)
     return {one.raters[0]: one.kappa[on.weights] for one in pairs}

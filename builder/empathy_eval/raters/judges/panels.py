@@ -15,7 +15,7 @@ from empathy_eval.raters.agreement import Agreement, Table, agree, read_tables
 from empathy_eval.raters.agreement.benchmark import PANEL
 from empathy_eval.raters.agreement.columns import Columns
 from empathy_eval.raters.agreement.frameworks import frameworks_of, off_scale
-from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, Judge, Panel
+from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, Judge, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
 from empathy_eval.raters.judges.agreeing import given_in
 from empathy_eval.raters.judges.as_scores import ratings_of, sampled
@@ -130,8 +130,8 @@ def _panel(found: _Read, named: Named) -> Panel:
     crowd = tuple(name for name in found.table.raters if roles.get(name) == CROWD)
     if not experts:
         problems.append(Problem("raters", "none of them is an expert: all are judges or of the crowd", "leave one of them out"))
-    if crowd and CROWD in found.table.raters and CROWD not in crowd:
-        problems.append(Problem(f'rater "{CROWD}"', "is no one of the crowd, which is called so", "rename this rater"))
+    for name in [one for one in GROUPS if one in found.table.raters and roles.get(one) != CROWD]:
+        problems.append(Problem(f'rater "{name}"', "is called as a group of raters is on the page", "rename this rater"))
     judges, odd = _judges([name for name in found.table.raters if roles.get(name) == "judge"], found)
     if problems or odd:
         raise InputError([*problems, *odd])
