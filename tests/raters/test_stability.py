@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from dataclasses import asdict
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -116,3 +118,16 @@ def test_a_style_without_a_kappa_is_in_no_contest() -> None:
     judges = tuple(Judge(style, style, "A", style) for style in ("plain", "shots", "reasoned"))
     found = styles(judges, {"x": kappas(plain=0.5, shots=0.4, reasoned=None)})
     assert found and found.wins == (StyleWins("plain", 1, 1), StyleWins("shots", 0, 1), StyleWins("reasoned", 0, 0))
+
+
+def test_published_kappas_by_model_and_style_have_no_style_that_wins() -> None:
+    """The figures of Table 1 of the supplement of "When Large Language Models are Reliable for Judging Empathic Communication"."""
+    with (Path(__file__).parent / "published_styles.csv").open() as stream:
+        rows = list(csv.DictReader(stream))
+    columns = [name for name in rows[0] if name != "criterion"]
+    judges = [Judge(name, name, *name.split()) for name in columns]
+    found = styles(judges, {row["criterion"]: kappas(**{name: float(row[name]) for name in columns}) for row in rows})
+    assert found and len(found.criteria) == 21
+    assert [one.kappas.median for one in found.columns] == [0.53, 0.48, 0.4, 0.47, 0.52, 0.57]
+    assert [one.best for one in found.columns] == [2, 5, 1, 0, 4, 9]
+    assert found.wins == (StyleWins("shots", 31, 63), StyleWins("reasoned", 33, 63))

@@ -64,7 +64,8 @@ def contradictions(table: Table, panel: Panel, framework: Framework) -> tuple[Co
         if name in table.criteria and opposite in table.criteria:
             highs = tuple(_high(table, one, framework) for one in (name, opposite))
             for rater, kind, own, theirs in _sides(table, panel, name, opposite):
-                found.append(_contradiction(table, framework.name, (highs[0], highs[1]), (rater, kind), own, theirs))
+                how = {CROWD: {"crowd": f"{panel.crowd_as},not-rounded"}, ANY: {"crowd": "any-of-them"}}.get(kind, {})
+                found.append(_contradiction(table, framework.name, (highs[0], highs[1]), (rater, kind, how), own, theirs))
     return tuple(found)
 
 
@@ -105,9 +106,9 @@ def _most(item: Codes, value: Floats) -> Valued:
 
 
 def _contradiction(
-    table: Table, framework: str, highs: tuple[High, High], rater: tuple[str, str], own: Valued, theirs: Valued
+    table: Table, framework: str, highs: tuple[High, High], rater: tuple[str, str, dict[str, str]], own: Valued, theirs: Valued
 ) -> Contradiction:
-    high, there = highs
+    (high, there), (name, kind, how) = highs, rater
     item, here, place = np.intersect1d(own[0], theirs[0], assume_unique=True, return_indices=True)
     values, medians = own[1][here], theirs[1][place]
     asked = medians > there.above
@@ -115,6 +116,7 @@ def _contradiction(
     worst = np.lexsort((item[hit], -medians[hit], -values[hit]))[:EXAMPLES]
     none = f'there is no item rated on "{high.criterion}" on which the median of the experts is high on "{there.criterion}"'
     settings = {"share": "high", "above": f"{high.above:g}", "where": "median-expert-high-on-opposite", "there_above": f"{there.above:g}"}
-    of_rater = share(int(hit.sum()), int(asked.sum()), none, **settings, middle=high.of if high.of == there.of else f"{high.of},{there.of}")
+    settings |= {"middle": high.of if high.of == there.of else f"{high.of},{there.of}", **how}
+    of_rater = share(int(hit.sum()), int(asked.sum()), none, **settings)
     examples = tuple(table.items[one] for one in item[hit][worst])
-    return Contradiction(framework, high, there, *rater, int(hit.sum()), int(asked.sum()), of_rater, examples)
+    return Contradiction(framework, high, there, name, kind, int(hit.sum()), int(asked.sum()), of_rater, examples)
