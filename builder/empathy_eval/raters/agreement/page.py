@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from markupsafe import Markup, escape
+
 from empathy_eval.base.errors import plain
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
@@ -114,9 +116,19 @@ def _signatures(of: Reliability) -> dict[str, dict[str, list[str]]]:
     return found
 
 
+def figure(value: float, places: int) -> str:
+    """A number that has no sign where it rounds to zero."""
+    return number(abs(value) if abs(value) < 0.5 / 10**places else value, places)
+
+
 def without_controls(text: str) -> str:
-    """A name with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
+    """A text with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
     return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
+
+
+def breakable(name: str) -> Markup:
+    """A name that stays a text, and whose lines may end after an underscore."""
+    return Markup("_<wbr>").join(escape(part) for part in without_controls(name).split("_"))
 
 
 def mean(counts: Sequence[float], scale: Sequence[float]) -> float | None:
@@ -125,6 +137,6 @@ def mean(counts: Sequence[float], scale: Sequence[float]) -> float | None:
 
 
 FILTERS: dict[str, Any] = {
-    "number": number, "signed": signed, "percent": percent, "counted": counted, "place": place, "listed": listed,
-    "plain": without_controls, "mean": mean,
+    "number": figure, "signed": signed, "percent": percent, "counted": counted, "place": place, "listed": listed,
+    "plain": without_controls, "breakable": breakable, "mean": mean,
 }  # fmt: skip

@@ -50,9 +50,13 @@ class Dots:
 
 @dataclass(frozen=True)
 class Chart:
-    """Rows of dots by framework, on one axis. ``middle`` is where nothing differs, ``line`` what is to be reached."""
+    """Rows of dots by framework, on one axis. ``middle`` is where nothing differs, ``line`` what is to be reached.
+
+    ``absent`` are series that are defined nowhere, with their reasons.
+    """
 
     series: tuple[Series, ...]
+    absent: tuple[tuple[Series, tuple[str, ...]], ...]
     groups: tuple[tuple[str, tuple[Dots, ...]], ...]
     ticks: tuple[float, ...]
     middle: float | None = None
@@ -99,22 +103,31 @@ def dots(
     line: float | None = None,
 ) -> Chart | None:
     """The chart of figures of each row; None where none is defined."""
-    groups = tuple((one.framework.title, tuple(_row(row.criterion, series, figures(row)) for row in one.rows)) for one in frameworks)
-    marks = [one.of for _, rows in groups for row in rows for _, one in row.marks]
-    if not marks:
+    frameworks = list(frameworks)
+    given = [(_of(series, one), one.of) for part in frameworks for row in part.rows for one in figures(row)]
+    there = {key: [one for of, one in given if of is key] for key in series}
+    drawn = [key for key, some in there.items() if any(one.value is not None for one in some)]
+    if not drawn:
         return None
-    ends = [end for one in marks for end in (one.value, one.low, one.high) if end is not None]
-    return Chart(tuple(series), groups, ticks([*ends, *(one for one in (middle, line) if one is not None)]), middle, line)
+    absent = tuple((key, tuple(dict.fromkeys(str(one.why) for one in some))) for key, some in there.items() if key not in drawn)
+    groups = tuple((one.framework.title, tuple(_row(row.criterion, drawn, figures(row)) for row in one.rows)) for one in frameworks)
+    ends = [end for _, one in given for end in (one.value, one.low, one.high) if end is not None]
+    return Chart(tuple(drawn), absent, groups, ticks([*ends, *(one for one in (middle, line) if one is not None)]), middle, line)
+
+
+def _of(series: Sequence[Series], figure: Figure) -> Series | None:
+    """The series that a figure belongs to: its own, or that of all judges."""
+    lanes = {(one.kind, one.name): one for one in series}
+    return lanes.get((figure.kind, figure.name), lanes.get(("judges", None)) if figure.kind == "judge" else None)
 
 
 def _row(name: str, series: Sequence[Series], figures: Iterable[Figure]) -> Dots:
-    lanes = {(one.kind, one.name): place for place, one in enumerate(series)}
     marks, undefined = list[tuple[int, Figure]](), dict[str, list[Figure]]()
     for one in figures:
-        place = lanes.get((one.kind, one.name), lanes.get(("judges", None)) if one.kind == "judge" else None)
-        if place is not None and one.of.value is not None:
-            marks.append((place, one))
-        elif place is not None:
+        of = _of(series, one)
+        if of is not None and one.of.value is not None:
+            marks.append((series.index(of), one))
+        elif of is not None:
             undefined.setdefault(str(one.of.why), []).append(one)
     return Dots(name, tuple(marks), tuple((why, tuple(some)) for why, some in undefined.items()))
 
