@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.design.rubrics import Scale
@@ -51,8 +50,26 @@ def rows() -> Iterator[tuple[str, str, float, str]]:
                 yield f"item-{number:02}", rater, float(min(max(round(value), 1), 5)), criterion
 
 
-def figures(resamples: int = 200, judges: tuple[Judge, ...] = JUDGES) -> Reliability:
-    """All figures of the panel."""
-    table, panel, chance = Table.of(rows()), replace(PANEL, judges=judges), Chance(resamples, 0, 0)
-    agreement = agree(table.without(CROWD), [one.rater for one in JUDGES], resamples, 0)
-    return reliability(table, panel, FRAMEWORKS, agreement, chance)
+def figures(panel: Panel = PANEL, called: Mapping[str, str] | None = None, resamples: int = 100) -> Reliability:
+    """All figures of a panel of these raters; ``called`` gives items, raters, criteria, frameworks, models and styles other names."""
+    names = called or {}
+
+    def name(one: str) -> str:
+        return names.get(one, one)
+
+    raters = {*panel.experts, *panel.crowd, *(one.rater for one in panel.judges)}
+    table = Table.of((name(item), name(rater), value, name(criterion)) for item, rater, value, criterion in rows() if rater in raters)
+    judges = tuple(
+        Judge(name(one.rater), name(one.judge), one.model and name(one.model), one.style and name(one.style), one.sample)
+        for one in panel.judges
+    )
+    found = Panel(tuple(map(name, panel.experts)), judges, tuple(map(name, panel.crowd)), panel.crowd_as)
+    frameworks = tuple(
+        Framework(
+            one.name, name(one.title), tuple(map(name, one.criteria)), {name(key): scale for key, scale in one.scales.items()},
+            {name(key): better for key, better in one.better.items()}, tuple((name(x), name(y)) for x, y in one.opposites),
+        )
+        for one in FRAMEWORKS
+    )  # fmt: skip
+    agreement = agree(table.without(found.crowd), [one.rater for one in judges], resamples, 0)
+    return reliability(table, found, frameworks, agreement, Chance(resamples, 0, 0))

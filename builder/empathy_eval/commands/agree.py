@@ -67,9 +67,8 @@ def agree(
     if page is None:
         _check_without_page(crowd, crowd_as, rubrics)
         return agreement_of(tables, list(judges), chance, level, of)
-    from empathy_eval.raters.judges.panels import Named, reliability_of
-
     from empathy_eval.raters.agreement import page as pages
+    from empathy_eval.raters.judges.panels import Named, reliability_of
 
     out = _page_at(Path(page), tables)
     found, figures = reliability_of(tables, Named(judges, crowd, crowd_as, rubrics), chance, level, of)

@@ -18,7 +18,7 @@ STEPS = 6
 PLANE = 280
 # Where a label may stand beside its point, the best place first; about what room it takes, and a point.
 BESIDE = ((11, 4), (-11, 4), (0, -9), (0, 18), (10, -7), (-10, -7), (10, 15), (-10, 15))
-ROOM, POINT = (15, 12), (12, 11)
+ROOM, POINT = (15, 12), (9, 9)
 
 
 @dataclass(frozen=True)
