@@ -225,8 +225,8 @@ def test_whatever_a_name_holds_is_shown_as_text() -> None:
     assert r"\x1b[31m \x07" in found.said and "\x1b" not in html and "<bdi>\u202eright" in html
 
 
-# In each colour the contrast is looked at once, for that takes seconds; on every screen where there is time.
-SCREENS = [(390, "dark", True), (1400, "light", True), (390, "light", "LONG" in os.environ), (1400, "dark", "LONG" in os.environ)]
+# What axe finds is looked for once in each colour, with what is folded or without, for that takes seconds; where there is time, everywhere.
+SCREENS = [(390, "dark", "unfolded"), (1400, "light", "folded"), (390, "light", "not"), (1400, "dark", "not")]
 
 
 def test_everybody_can_read_the_page_and_no_name_runs_in_it(browser: Browser, whole: Reliability, tmp_path: Path) -> None:
@@ -240,9 +240,11 @@ def test_everybody_can_read_the_page_and_no_name_runs_in_it(browser: Browser, wh
                 tab.goto((tmp_path / f"{name}.html").as_uri())
                 tab.keyboard.press("Tab")
                 assert tab.evaluate("document.activeElement.textContent") == "Skip to the report"
+                if name == "whole" and (looked == "folded" or "LONG" in os.environ):
+                    assert serious_findings(tab) == []
                 tab.evaluate("[...document.querySelectorAll('details:not([open]) > summary')].forEach(one => one.click())")
                 assert tab.locator("details:not([open])").count() == 0
-                if looked and name == "whole":
+                if name == "whole" and (looked == "unfolded" or "LONG" in os.environ):
                     assert serious_findings(tab) == []
                 assert tab.evaluate("document.documentElement.scrollWidth") <= width
                 assert tab.title() == "How far these raters can be relied on" and not dialogs

@@ -16,9 +16,26 @@ JUDGES_DRAWN = 4
 STEPS = 6
 # The plane on which labels are placed, in dots; where it is drawn larger they are further apart.
 PLANE = 280
-# Where a label may stand beside its point, the best place first; about what room it takes, and a point.
-BESIDE = ((11, 4), (-11, 4), (0, -9), (0, 18), (10, -7), (-10, -7), (10, 15), (-10, 15))
-ROOM, POINT = (15, 12), (9, 9)
+# Where a number may stand beside its point, the best place first; how far a point reaches, and how large a letter is.
+BESIDE = (
+    (8, 4),
+    (-8, 4),
+    (0, -7),
+    (0, 16),
+    (6, -5),
+    (-6, -5),
+    (6, 13),
+    (-6, 13),
+    (0, -18),
+    (0, 27),
+    (17, -9),
+    (-17, -9),
+    (17, 16),
+    (-17, 16),
+)
+POINT, LETTER = 4.5, (7.0, 9.0)
+# Left, top, right and bottom of what something covers.
+Box = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -164,23 +181,36 @@ def _plane(
         if x is not None and y is not None
     ]
     size = axis[-1] - axis[0]
-    labels = _labels([((x - axis[0]) / size * PLANE, (1 - (y - axis[0]) / size) * PLANE) for *_, x, y in there])
+    labels = _labels([(number, (x - axis[0]) / size * PLANE, (1 - (y - axis[0]) / size) * PLANE) for number, *_, x, y in there])
     missing = tuple(row.criterion for (_, row), both in zip(rows, places, strict=True) if None in both)
     return Plane(series, tuple(Point(*one, label) for one, label in zip(there, labels, strict=True)), missing)
 
 
-def _labels(points: Sequence[tuple[float, float]]) -> Iterator[tuple[int, int]]:
-    """Where beside each point its label stands: in the place that the fewest points and labels before it take, the best of equals."""
-    taken: list[tuple[float, float]] = []
-
-    def hidden(place: tuple[float, float]) -> int:
-        marks = sum(abs(place[0] - x) < POINT[0] and abs(place[1] - y) < POINT[1] for x, y in points)
-        words = sum(abs(place[0] - x) < ROOM[0] and abs(place[1] - y) < ROOM[1] for x, y in taken)
-        return marks + words + 2 * (not 0 <= place[0] <= PLANE) + 2 * (not 0 <= place[1] <= PLANE)
-
-    for x, y in points:
-        # The middle of a label is a little above the line it stands on.
-        around = [(x + right * 1.2, y + down - 4) for right, down in BESIDE]
-        best = min(range(len(BESIDE)), key=lambda place: (hidden(around[place]), place))
-        taken.append(around[best])
+def _labels(points: Sequence[tuple[int, float, float]]) -> Iterator[tuple[int, int]]:
+    """Where beside each point its number stands: where it covers least of points and of the numbers before it, the best of equals."""
+    marks = [(x - POINT, y - POINT, x + POINT, y + POINT) for _, x, y in points]
+    taken: list[Box] = []
+    for number, x, y in points:
+        boxes = [_box(len(str(number)), x + right, y + down, right) for right, down in BESIDE]
+        covered = [sum(_shared(box, other) for other in (*marks, *taken)) + _outside(box) for box in boxes]
+        best = covered.index(min(covered))
+        taken.append(boxes[best])
         yield BESIDE[best]
+
+
+def _box(letters: int, x: float, y: float, right: int) -> Box:
+    """What a number covers that is written to the right of a place, to its left, or in its middle."""
+    width = LETTER[0] * letters
+    left = x if right > 0 else x - width if right < 0 else x - width / 2
+    return left, y - LETTER[1], left + width, y
+
+
+def _shared(one: Box, other: Box) -> float:
+    """The area that two boxes share, in whole dots: less does not disturb."""
+    wide, high = min(one[2], other[2]) - max(one[0], other[0]), min(one[3], other[3]) - max(one[1], other[1])
+    return float(round(wide * high)) if wide > 0 and high > 0 else 0.0
+
+
+def _outside(one: Box) -> float:
+    """How much a box costs for lying outside of the plane."""
+    return 0.0 if min(one) >= -POINT and max(one) <= PLANE + POINT else PLANE
