@@ -1,4 +1,4 @@
-"""How long ``agree`` takes for a million ratings with intervals, from the file to the figures.
+"""How long ``agree`` takes for a million ratings with intervals, from the file to the figures, and the figures of a page after them.
 
 ``python -m benchmarks.agreement`` writes tables of several shapes, reads and measures each in a process of its own, and prints
 seconds, CPU seconds and peak memory. The first line is the memory of the imports alone.
@@ -16,7 +16,11 @@ import time
 from pathlib import Path
 
 import numpy as np
+from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.raters.agreement import agree, read_table
+from empathy_eval.raters.agreement.frameworks import frameworks_of
+from empathy_eval.raters.agreement.panel import Judge, Panel
+from empathy_eval.raters.agreement.reliability import reliability
 
 # Raters, ratings an item, values of the scale, criteria: a panel, a long scale, criteria, the largest panel, a crowd.
 SHAPES = {
@@ -45,12 +49,16 @@ def write(path: Path, ratings: int, raters: int, each: int, steps: int, criteria
 
 
 def measure(path: Path) -> None:
-    """Reads and measures a table, with the first rater as a judge, and prints what it took."""
+    """Reads and measures a table, with the first rater as a judge, then the figures of its page, and prints what each took."""
     begin = time.perf_counter()
     table = read_table(path)
     read = time.perf_counter()
-    agree(table, ["r0"])
-    figures = {"ratings": len(table.rating), "read_s": round(read - begin, 1), "agree_s": round(time.perf_counter() - read, 1)}
+    agreement = agree(table, ["r0"])
+    agreed = time.perf_counter()
+    panel = Panel(agreement.experts, (Judge("r0", "r0"),))
+    reliability(table, panel, frameworks_of(table, {}, ()), agreement, Chance(1000, 0, 0))
+    took = {"read_s": read - begin, "agree_s": agreed - read, "page_s": time.perf_counter() - agreed}
+    figures = {"ratings": len(table.rating), **{name: round(seconds, 1) for name, seconds in took.items()}}
     used = resource.getrusage(resource.RUSAGE_SELF)
     print(json.dumps({**figures, "cpu_s": round(used.ru_utime + used.ru_stime, 1), "peak_mb": used.ru_maxrss // 1024}))
 

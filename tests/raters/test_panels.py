@@ -16,9 +16,11 @@ from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.raters.agreement import Agreement, read_table
 from empathy_eval.raters.agreement.panel import Judge
 from empathy_eval.raters.agreement.reliability import Reliability
+from empathy_eval.raters.judges import agreeing
 from empathy_eval.raters.judges.agreeing import agreement_of
 from empathy_eval.raters.judges.as_scores import ratings_in
 from empathy_eval.raters.judges.panels import Named, reliability_of
+from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.releases.write import Released
 
 from tests.evaluation.test_score_judge import Judge as Answering
@@ -179,7 +181,7 @@ def test_folders_of_annotations_are_judges_with_model_style_and_samples_and_thei
     assert made.panel.judges == tuple(Judge(name, "lab/own", "lab/own", "plain", at) for at, name in enumerate(("lab/own", "lab/own#2"), 1))
     (part,) = made.frameworks
     assert (part.framework.name, part.framework.criteria) == ("coldness", ("cold",)) and part.framework.better == {"cold": "low"}
-    assert part.rows[0].scale == (1, 2, 3, 4, 5)
+    assert part.rows[0].scale == (1.0, 2.0, 3.0, 4.0, 5.0)
     # Of one model in two styles there are two judges.
     rubric.write_text(rubric.read_text().replace("style: plain", "style: reasoned").replace("name: coldness", "name: thought"))
     ee.annotate(released[0], reasoned, rubric=rubric, model=Answering(), turns=6)
@@ -188,3 +190,24 @@ def test_folders_of_annotations_are_judges_with_model_style_and_samples_and_thei
         ("lab/own, plain", "plain", 1), ("lab/own, plain#2", "plain", 2), ("lab/own, reasoned", "reasoned", 1),
     ]  # fmt: skip
     assert [one.framework.name for one in made.frameworks] == ["coldness"]
+
+
+def test_who_rated_in_a_review_is_an_expert_by_the_scales_of_the_guide(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said = [
+        {"kind": "variant", "review": "s1-0", "rater": rater, "pair_id": f"p{pair}", "variant": "reference", "text": f"t{pair}"}
+        | dict.fromkeys(CRITERIA, 1 + (pair + place) % 3)
+        for pair in range(4)
+        for place, rater in enumerate(("rater-01", "rater-02"))
+    ]
+    monkeypatch.setattr(agreeing, "read_record", lambda path: {"judgements": said, "reviews": {"s1-0": {}}})
+    judge = tmp_path / "judge.csv"
+    judge.write_text(
+        "item,rater,criterion,rating,role\n" + "".join(f"p{pair}:reference,j,empathy,{1 + pair % 3},judge\n" for pair in range(4))
+    )
+    _, made = reliability_of([tmp_path / "reviews.json", judge], Named(rubrics=["rating-guide"]), NONE, "interval")
+    assert made.panel.experts == ("rater-01", "rater-02") and [one.rater for one in made.panel.judges] == ["j"]
+    (part,) = made.frameworks
+    assert part.framework.criteria == CRITERIA and part.framework.name == "rating-guide"
+    by_name = {one.criterion: one for one in part.rows}
+    assert by_name["empathy"].judges["j"].kappa.items == 4
+    assert by_name["coherence"].judges["j"].kappa.why == "no item in common"

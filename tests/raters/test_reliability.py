@@ -21,6 +21,7 @@ from sklearn.metrics import cohen_kappa_score
 from tests.raters.test_agreement import NAN, Grid, grid, measures, rows, same
 
 NONE = Chance(0, 0, 0)
+Lines = dict[str, list[tuple[str, str, float, str]]]
 
 
 def found(
@@ -43,9 +44,9 @@ def table(ratings: Sequence[Sequence[float]] | Grid, names: Sequence[str]) -> Ta
 
 
 # Experts whose medians are 1, 2.5, 3 and 2; the crowd gives the first item 1 and 2, the second 2 and 3, the third 1, 1 and 2, the last 2.
-EXPERTS = [[1.0, 2, 3, 2], [1, 3, 3, 2]]
+EXPERTS = [[1.0, 2, 3, 2], [1.0, 3, 3, 2]]
 JUDGE = [2.0, 3, 3, 1]
-PEOPLE = [[1, 2, 1, 2], [2, 3, 1, NAN], [NAN, NAN, 2, NAN]]
+PEOPLE = [[1.0, 2, 1, 2], [2, 3, 1, NAN], [NAN, NAN, 2, NAN]]
 NAMES = ("e1", "e2", "j", "p1", "p2", "p3")
 SMALL = table([*EXPERTS, JUDGE, *PEOPLE], NAMES)
 
@@ -60,8 +61,8 @@ def test_inflation_by_hand_is_in_points_above_the_median_and_a_crowd_counts_as_i
 def test_the_mean_of_a_crowd_is_rounded_to_the_scale_halves_up() -> None:
     made = row(found(SMALL, ["j"], NAMES[3:]))
     # 3/2 is 2, 5/2 is 3, 4/3 is 1 and 2 is 2
-    assert made.scale == (1, 2, 3) and made.histogram["crowd"] == (1, 2, 1)
-    assert made.histogram["experts"] == (2, 3, 3) and made.histogram["median expert"] == (1, 1.5, 1.5)
+    assert made.scale == (1.0, 2.0, 3.0) and made.histogram["crowd"] == (1.0, 2.0, 1.0)
+    assert made.histogram["experts"] == (2.0, 3.0, 3.0) and made.histogram["median expert"] == (1.0, 1.5, 1.5)
     assert made.crowd and "crowd:mean|rounded:halves-up|onto:whole-numbers|" in made.crowd.kappa.signature
 
 
@@ -75,20 +76,20 @@ def test_a_judge_against_the_crowd_by_hand() -> None:
 def test_the_median_of_a_crowd_is_taken_where_it_is_asked_for() -> None:
     made = row(found(SMALL, ["j"], NAMES[3:], crowd_as="median"))
     # Medians 3/2, 5/2, 1 and 2
-    assert made.histogram["crowd"] == (1, 2, 1) and same(made.inflation["crowd"], (1 / 2 + 0 - 2 + 0) / 4)
+    assert made.histogram["crowd"] == (1.0, 2.0, 1.0) and same(made.inflation["crowd"], (1 / 2 + 0 - 2 + 0) / 4)
 
 
 def test_a_crowd_is_rounded_to_values_that_occur_where_these_are_not_whole_numbers() -> None:
     people = [[0.1, 0.2], [0.2, 0.5]]
     made = row(found(table([[0.1, 0.5], [0.2, 0.5], *people], ("e1", "e2", "p1", "p2")), [], ["p1", "p2"]))
     # Of 0.1, 0.2 and 0.5: 0.15 is half-way, so 0.2; 0.35 is half-way too, so 0.5
-    assert made.scale == (0.1, 0.2, 0.5) and made.histogram["crowd"] == (0, 1, 1)
+    assert made.scale == (0.1, 0.2, 0.5) and made.histogram["crowd"] == (0.0, 1.0, 1.0)
 
 
 def test_a_scale_of_a_rubric_has_its_values_that_nobody_gave() -> None:
     framework = Framework("own", "Own", ("empathy",), {"empathy": Scale(0, 5, True)}, {"empathy": "low"})
     made = row(found(SMALL, ["j"], NAMES[3:], frameworks=(framework,)))
-    assert made.scale == (0, 1, 2, 3, 4, 5) and made.histogram["j"] == (0, 1, 1, 2, 0, 0) and made.better == "low"
+    assert made.scale == (0.0, 1.0, 2.0, 3.0, 4.0, 5.0) and made.histogram["j"] == (0.0, 1.0, 1.0, 2.0, 0.0, 0.0) and made.better == "low"
 
 
 def people(seed: int, missing: float) -> tuple[Table, Grid, Grid]:
@@ -142,9 +143,12 @@ def test_figures_of_experts_are_those_of_agree_and_a_crowd_changes_none() -> Non
 
 
 def test_variance_inflation_is_among_the_criteria_of_a_framework() -> None:
-    one = {name: rows(grid(seed, missing=0), name) for seed, name in enumerate(("a", "b"))}
+    one: Lines = {name: rows(grid(seed, missing=0), name) for seed, name in enumerate(("a", "b"))}
     # Other items: no item has all four criteria.
-    other = {name: [(f"other-{item}", *rest) for item, *rest in rows(grid(seed, missing=0), name)] for seed, name in ((7, "c"), (8, "d"))}
+    other: Lines = {
+        name: [(f"other-{item}", rater, value, of) for item, rater, value, of in rows(grid(seed, missing=0), name)]
+        for seed, name in ((7, "c"), (8, "d"))
+    }
     given = Table.of(line for part in (one, other) for some in part.values() for line in some)
     frameworks = frameworks_of(given, dict.fromkeys("ab", "first") | dict.fromkeys("cd", "second"), ())
     made = found(given, frameworks=frameworks)
@@ -163,7 +167,7 @@ def test_bands_of_variance_inflation_are_those_of_the_studies(value: float, word
 
 BARE: dict[str, tuple[Table, Sequence[str], Sequence[str], set[str]]] = {
     "one expert": (
-        table([[1.0, 2, 3], [1, 3, 3]], ("e1", "j")), ["j"], [],
+        table([[1.0, 2, 3], [1.0, 3, 3]], ("e1", "j")), ["j"], [],
         {"there are fewer than two experts", "the experts have no benchmark: there are fewer than two experts", "there is only one judge"},
     ),
     "no judge": (table(EXPERTS, ("e1", "e2")), [], [], {"there is no judge", "there is only one criterion"}),
@@ -177,7 +181,7 @@ BARE: dict[str, tuple[Table, Sequence[str], Sequence[str], set[str]]] = {
         {"no item in common", "no item that experts have rated", "no item with two ratings"},
     ),
     "one item": (
-        table([[1.0], [2], [1], [1]], ("e1", "e2", "j", "p")), ["j"], ["p"],
+        table([[1.0], [2.0], [1.0], [1.0]], ("e1", "e2", "j", "p")), ["j"], ["p"],
         {"only one item in common", "only one item with two ratings"},
     ),
 }  # fmt: skip
