@@ -22,7 +22,7 @@ from tests.doubles import panel as small
 from tests.doubles.browser import serious_findings, watched
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser
+    from playwright.sync_api import Browser, Dialog
 
 HOSTILE = (
     "<script>document.title='ran'</script>",
@@ -148,6 +148,33 @@ def test_the_headline_counts_the_criteria_at_the_benchmark(whole: Reliability, r
     assert "Experts agree with each other by a median kappa of" in Tables(page(small.figures(Panel(small.EXPERTS)))).said
 
 
+def test_whole_intervals_beside_the_own_experts_are_counted(whole: Reliability, read: Tables) -> None:
+    found = {}
+    for name in ("m1-plain", "m1-examples"):
+        apart = [row.judges[name].minus_benchmark for one in whole.frameworks for row in one.rows]
+        above, below = (
+            sum(one.low is not None and one.low > 0 for one in apart),
+            sum(one.high is not None and one.high < 0 for one in apart),
+        )
+        found[name] = f"{name} {above} above and {below} below"
+    assert f"own experts: {found['m1-plain']}; {found['m1-examples']}." in read.said
+    assert found["m1-examples"] not in ("m1-examples 0 above and 0 below", "m1-examples 0 above and 4 below")
+
+
+def test_dots_stand_where_their_values_are(whole: Reliability) -> None:
+    chart = page(whole).partition('<div class="dots">')[2].partition("</div>")[0]
+    rows = [row for one in whole.frameworks for row in one.rows if row.experts.value is not None]
+    ends = [float(one.replace("−", "-")) for one in re.findall(r'text-anchor="middle">([^<]+)<', chart)]
+    for row, drawn in zip(rows, re.findall(r"<li>.*?</li>", chart, re.DOTALL), strict=False):
+        assert row.crowd
+        values = [row.experts.value, *(one.kappa.value for one in row.judges.values()), row.crowd.kappa.value]
+        found = [float(one) for one in re.findall(r'<svg class="mark [^"]*" x="([0-9.]+)%"', drawn)]
+        assert found == pytest.approx(
+            [6.5 + 87 * (value - min(ends)) / (max(ends) - min(ends)) for value in values if value is not None], abs=0.006
+        )
+        assert row.criterion in drawn and drawn.count('class="whisker') == 4
+
+
 def test_what_is_not_defined_says_why_where_it_stands(read: Tables) -> None:
     (cells,) = [one for one in read.tables["Kappas of Manner"] if one[0].startswith("safety")]
     assert cells[1:] == ["not defined: both give one and the same rating to all items in common; no pair has a kappa"]
@@ -232,11 +259,17 @@ SCREENS = [(390, "dark", "unfolded"), (1400, "light", "folded"), (390, "light", 
 def test_everybody_can_read_the_page_and_no_name_runs_in_it(browser: Browser, whole: Reliability, tmp_path: Path) -> None:
     for name, html in (("whole", page(whole)), ("hostile", page(hostile(), "".join(HOSTILE)))):
         (tmp_path / f"{name}.html").write_text(html, encoding="utf-8")
+    dialogs = list[str]()
+
+    def ran(dialog: Dialog) -> None:
+        dialogs.append(dialog.message)
+        dialog.dismiss()
+
     for width, scheme, looked in SCREENS:
         with watched(browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)) as context:  # type: ignore[arg-type]
             for name in ("whole", "hostile"):
-                tab, dialogs = context.new_page(), list[str]()
-                tab.on("dialog", lambda one, seen=dialogs: seen.append(one.message))
+                tab = context.new_page()
+                tab.on("dialog", ran)
                 tab.goto((tmp_path / f"{name}.html").as_uri())
                 tab.keyboard.press("Tab")
                 assert tab.evaluate("document.activeElement.textContent") == "Skip to the report"
