@@ -54,7 +54,7 @@ class Tables(HTMLParser):
             self.rows.append([])
         elif tag in ("td", "th"):
             self.rows[-1].append("")
-        elif tag == "span" and given.get("class", "").startswith("interval") and self.rows and self.rows[-1]:
+        elif tag == "span" and str(given.get("class")).startswith("interval") and self.rows and self.rows[-1]:
             self.rows[-1][-1] += " "
 
     def handle_endtag(self, tag: str) -> None:
@@ -146,6 +146,19 @@ def test_the_headline_counts_the_criteria_at_the_benchmark(whole: Reliability, r
     assert f"m1-plain reaches what experts reach with each other on {max(counts)} of 4 criteria" in one
     assert "There is no crowd here" in one and "crowd on" not in one
     assert "Experts agree with each other by a median kappa of" in Tables(page(small.figures(Panel(small.EXPERTS)))).said
+
+
+def test_cells_are_marked_by_the_benchmark_over_all_criteria_and_not_by_their_own(whole: Reliability) -> None:
+    first, *others = whole.frameworks
+    row, *rest = first.rows
+    turned = {name: replace(one, at_overall=name == "m1-examples", at_benchmark=name != "m1-examples") for name, one in row.judges.items()}
+    rows = (replace(row, judges=turned), *rest)
+    (cells,) = [
+        one
+        for one in Tables(page(replace(whole, frameworks=(replace(first, rows=rows), *others)))).tables["Kappas of Listening"]
+        if one[0].startswith(row.criterion)
+    ]
+    assert [one.startswith("▲at the benchmark or above: ") for one in (cells[5], cells[8])] == [False, True]
 
 
 def test_whole_intervals_beside_the_own_experts_are_counted(whole: Reliability, read: Tables) -> None:
