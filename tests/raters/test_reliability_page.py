@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from empathy_eval.raters.agreement.bootstrap import Measure
 from empathy_eval.raters.agreement.page import breakable, figure, page
 from empathy_eval.raters.agreement.page_drawings import BESIDE, Series, planes, ticks
 from empathy_eval.raters.agreement.panel import Judge, Panel
 from empathy_eval.raters.agreement.reliability import Reliability
+from empathy_eval.raters.agreement.reliability_rows import Placed, ReliabilityRow
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -215,6 +217,26 @@ def test_what_is_not_defined_says_why_where_it_stands(read: Tables) -> None:
 def test_a_panel_that_lacks_somebody_has_a_page_that_says_so(panel: Panel, reasons: list[str]) -> None:
     said = Tables(page(small.figures(panel, resamples=0))).said
     assert [one for one in reasons if one not in said] == [] and "None" not in said
+
+
+def test_a_crowd_that_rated_other_items_is_told_to_be_apart(whole: Reliability) -> None:
+    apart = Measure.undefined("the crowd rated no item of these", "s")
+
+    def without(row: ReliabilityRow) -> ReliabilityRow:
+        f1, shapes = ({name: one for name, one in of.items() if name != "crowd"} for of in (row.f1, row.histogram))
+        with_judge = dict.fromkeys(row.crowd_with_judge, apart)
+        return replace(
+            row, crowd=Placed(apart, apart, None), crowd_alpha=apart, crowd_with_judge=with_judge, f1=f1, histogram=shapes,
+            inflation={**row.inflation, "crowd": apart},
+        )  # fmt: skip
+
+    frameworks = tuple(replace(one, rows=tuple(map(without, one.rows))) for one in whole.frameworks)
+    parts = tuple(replace(one, crowd=None) for one in whole.overall.frameworks)
+    found = Tables(page(replace(whole, frameworks=frameworks, overall=replace(whole.overall, crowd=None, frameworks=parts))))
+    assert "What the crowd reaches Not defined: the crowd rated no item of these." in found.said
+    assert "Not drawn, for it is not defined anywhere: crowd (the crowd rated no item of these)." in found.said
+    assert "crowd Not defined: the crowd rated no item of these." in found.said and "None" not in found.said
+    assert found.tables["F1 on Listening"][5] == ["crowd", "not defined: the crowd rated no item of these"]
 
 
 def test_many_judges_and_experts_are_summed_up_and_folded() -> None:
