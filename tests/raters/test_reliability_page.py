@@ -223,7 +223,8 @@ def test_a_crowd_that_rated_other_items_is_told_to_be_apart(whole: Reliability) 
     apart = Measure.undefined("the crowd rated no item of these", "s")
 
     def without(row: ReliabilityRow) -> ReliabilityRow:
-        f1, shapes = ({name: one for name, one in of.items() if name != "crowd"} for of in (row.f1, row.histogram))
+        f1 = {name: one for name, one in row.f1.items() if name != "crowd"}
+        shapes = {name: one for name, one in row.histogram.items() if name != "crowd"}
         with_judge = dict.fromkeys(row.crowd_with_judge, apart)
         return replace(
             row, crowd=Placed(apart, apart, None), crowd_alpha=apart, crowd_with_judge=with_judge, f1=f1, histogram=shapes,
