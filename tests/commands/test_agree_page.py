@@ -35,6 +35,7 @@ def test_the_example_of_the_docs_gives_what_they_say(
     said = capsys.readouterr().out
     assert said.startswith("3 experts; judges: judge-a, judge-a#2, judge-b\n") and "person" not in said
     assert str(page.with_suffix(".json")) in said
+    assert "--rubric lend-an-ear" in page.read_text() and f"page: {page}\n" in said
     found = figures(page)
     validating, dismissing = found["frameworks"][0]["rows"]
     assert f"{dismissing['inflation']['judge-b']['value']:.3f} points above the median expert" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,10 +67,15 @@ def agree(
     if page is None:
         _check_without_page(crowd, crowd_as, rubrics)
         return agreement_of(tables, list(judges), chance, level, of)
+    from empathy_eval.raters.agreement import page as pages
     from empathy_eval.raters.judges.panels import Named, reliability_of
 
     out = _page_at(Path(page), tables)
     found, figures = reliability_of(tables, Named(judges, crowd, crowd_as, rubrics), chance, level, of)
+    options = {"judge": judges, "crowd": crowd, "crowd-as": [crowd_as], "rubric": rubrics, "release": [release] if release else [],
+               "level": [level], "resamples": [resamples], "seed": [seed], "page": [page]}  # fmt: skip
+    given = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
+    write_whole(out, pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *given])))
     write_whole(out.with_suffix(".json"), json.dumps(figures.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
     return found
 
@@ -137,7 +143,7 @@ def run(options: argparse.Namespace) -> int:
     text = json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False) if options.json else plain(shown(found))
     print(text)
     if options.page and not options.json:
-        print(f"\nfigures of the page: {plain(str(options.page.with_suffix('.json')))}")
+        print(f"\npage: {plain(str(options.page))}\nfigures of the page: {plain(str(options.page.with_suffix('.json')))}")
     return 0
 
 
