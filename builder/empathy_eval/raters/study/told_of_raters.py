@@ -1,4 +1,4 @@
-"""What is told of the raters of a study: how alike the groups are in them, and how they did on checks of attention; of few people nothing."""
+"""What is told of a study's raters: how alike groups are in them, and how they did on checks of attention; of few people nothing."""
 
 from __future__ import annotations
 
