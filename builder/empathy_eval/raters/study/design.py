@@ -130,5 +130,5 @@ def odd_labels(labels: Sequence[str]) -> list[Problem]:
     if any(not one.strip() for one in labels):
         found.append(Problem("labels", f'"{",".join(labels)[:80]}" has an empty name', fix))
     if labels and not 2 <= len(labels) <= MOST_CATEGORIES:
-        found.append(Problem("labels", f"{len(labels)} names; a study has 2 to {MOST_CATEGORIES} categories", fix))
+        found.append(Problem("labels", f"{len(labels)} given; a study has 2 to {MOST_CATEGORIES} categories", fix))
     return found
