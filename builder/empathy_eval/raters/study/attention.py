@@ -12,8 +12,8 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.raters.study.balance import DIGITS, NO_VALUES, rounded, sizes, tellings
 from empathy_eval.raters.study.chi_square import Counted, tested
 from empathy_eval.raters.study.permutation import Wanted, permuted
-from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.raters_table import RatersTable
+from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Test
 from empathy_eval.raters.study.told_of_raters import FEWEST, Attention, Compared
 

@@ -12,14 +12,14 @@ from empathy_eval.evaluation.ranking import holm
 from empathy_eval.raters.agreement.table import Floats
 from empathy_eval.raters.study.chi_square import LEAST_EXPECTED, Counted, figure, pearson, tested
 from empathy_eval.raters.study.few_people import Classes, Counts, Telling, poolings
-from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
+from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.told_of_raters import FEWEST, Balance, Balanced, Compared
 
 NO_VALUES = f"not told: there are no two values, or sets of values, that {FEWEST} raters or more of each group have"
 NO_NUMBERS = f"not told: no two groups have {FEWEST} raters or more whose number is known, or all numbers are one"
 RULE = (
-    f"a cell of fewer than {FEWEST} raters is not shown, nor to be worked out: rare values are pooled, and all figures are of the pooled table"
+    f"a cell of fewer than {FEWEST} raters is not shown, nor to be worked out: rare values are pooled, and all figures are of what is shown"
 )
 MEDIANS = (
     f"a median or quartile is the mean of the five or six values around it, so that it is nobody's own; a quartile is told where {FEWEST} "
@@ -53,10 +53,14 @@ def balance(table: RatersTable, study: Study, permutations: int = 2000, seed: in
 
 def tellings(table: RatersTable, study: Study) -> dict[str | None, tuple[Classes, Counts] | None]:
     """By column of values what may be told of it: its classes with their counts by group, or None; checks of attention have no name."""
-    telling = Telling(study.group_of, len(study.groups))
+    groups = len(study.groups)
+    telling = Telling(study.group_of, groups)
+    columns = [name for name in table.columns if table.numbers(name) is None]
+    wanted: dict[str | None, Iterator[Classes]] = {name: poolings(table.values(name), study.group_of, groups) for name in columns}
+    if table.has_checks:
+        wanted[None] = attentive(table)
     found = dict[str | None, tuple[Classes, Counts] | None]()
-    wanted = {name: poolings(table.values(name), study.group_of, len(study.groups)) for name in table.columns if table.numbers(name) is None}
-    for name, candidates in {**wanted, **({None: attentive(table)} if table.has_checks else {})}.items():
+    for name, candidates in wanted.items():
         classes = telling.first(candidates)
         found[name] = None if classes is None else (classes, telling.counts(classes))
     return found
@@ -108,7 +112,7 @@ def drawn(counts: Counts, permutations: int, seed: int, *name: str) -> float | N
     from scipy.stats import random_table
 
     rng = np.random.default_rng(derived_random(seed, "study-raters", *name).getrandbits(64))
-    tables = random_table(counts.sum(axis=1), counts.sum(axis=0), method="patefield").rvs(permutations, random_state=rng)
+    tables = random_table(counts.sum(axis=1), counts.sum(axis=0)).rvs(permutations, method="patefield", random_state=rng)
     seen = pearson(counts) * (1 - ROUNDING)
     return (1 + sum(pearson(one) >= seen for one in tables)) / (1 + permutations)
 
