@@ -21,12 +21,17 @@ examples:
   empathy-eval study ratings.csv --baseline human --labels Bad,Okay,Good --by valence
   empathy-eval study reviews.study.csv --baseline apathetic --criterion empathy --json
   empathy-eval study ratings.csv --baseline human --add new-model.csv --csv
+  empathy-eval study ratings.csv --baseline human --raters raters.csv
 
 RATINGS is a CSV, TSV or JSONL table with the columns item, group, rater, rating, a row a rating. Optional columns: stratum and valence
 (of an item), block (of a rater: raters of one block saw the same items), criterion. A rater is of one group alone, and rates an item once;
 ratings are numbers or, with --labels, names of categories, of which there may be 11.
 Gains are of shares, in percent of the baseline's, with intervals by rater. docs/studies.md says what each figure means.
 """
+RATERS = (
+    "a table of the raters, a row a rater: rater, and any of group, seconds, checks and checks_failed (of attention), sex, age ...; the "
+    "groups are compared in it, and nobody is told from fewer than five"
+)
 BY = "test the ratings of each stratum or valence apart, too; repeatable (default: by both columns, as far as they are there)"
 ADD = (
     "a table of a group that came later; repeatable. Its raters are not those of the study, and where there are blocks it has the same ones"
@@ -36,12 +41,13 @@ ADD = (
 def study(
     table: str | Path | Sequence[str | Path], baseline: str, *, labels: Sequence[str] = (), criterion: str | None = None,
     by: Sequence[str] | None = None, add: Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0, effect: float = 0.3,
-    alpha: float = 0.05, power: float = 0.95,
+    alpha: float = 0.05, power: float = 0.95, raters: str | Path | None = None,
 ) -> Studied:  # fmt: skip
     """What raters of different groups say of the groups: counts, tests, gains over the baseline, and what could have been seen.
 
     ``labels`` name the categories, lowest rating first; ``by`` are columns of strata (all there are), ``add`` tables of groups that came
-    later. ``effect`` (Cohen's w), ``alpha`` and ``power`` are of the study that was wanted.
+    later. ``effect`` (Cohen's w), ``alpha`` and ``power`` are of the study that was wanted. ``raters`` is a table of
+    the raters, by which groups are compared in who rated them.
 
     Raises:
         InputError: if a table cannot be read or is none of a study between subjects, or an option is odd.
@@ -53,7 +59,14 @@ def study(
     tables = [table] if isinstance(table, str | Path) else table
     asked = Asked(None if by is None else tuple(by), permutations, seed, effect, alpha, power)
     reading = Reading(baseline, tuple(labels), criterion)
-    return studied_of(read_study([Path(one) for one in tables], reading, [Path(one) for one in add]), asked)
+    ratings = read_study([Path(one) for one in tables], reading, [Path(one) for one in add])
+    if raters is None:
+        return studied_of(ratings, asked)
+    from empathy_eval.raters.study.attention import with_raters
+    from empathy_eval.raters.study.raters_table import read_raters
+
+    known = read_raters(Path(raters), ratings)
+    return with_raters(studied_of(ratings, asked), ratings, known)
 
 
 def add(verbs: Any) -> None:
@@ -72,6 +85,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--criterion", metavar="NAME", help="the criterion that counts, where the ratings are on several")
     verb.add_argument("--by", action="append", choices=("stratum", "valence"), help=BY)
     verb.add_argument("--add", type=Path, action="append", default=[], metavar="FILE", help=ADD)
+    verb.add_argument("--raters", type=Path, metavar="FILE", help=RATERS)
     verb.add_argument("--permutations", type=int, default=2000, metavar="N", help="exchanges of raters (default 2000; 0: none)")
     verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the exchanges (default 0)")
     verb.add_argument("--effect", type=float, default=0.3, metavar="W", help="the effect that should be seen, Cohen's w (default 0.3)")
@@ -92,6 +106,7 @@ def run(options: argparse.Namespace) -> int:
     found = study(
         options.ratings, options.baseline, labels=labels, criterion=options.criterion, by=options.by, add=options.add,
         permutations=options.permutations, seed=options.seed, effect=options.effect, alpha=options.alpha, power=options.power,
+        raters=options.raters,
     )  # fmt: skip
     if options.json:
         print(json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False))
