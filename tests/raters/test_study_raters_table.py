@@ -105,7 +105,11 @@ def test_study_tells_of_raters_in_lines_json_and_csv_and_names_none_of_them(caps
     balance = json.loads(said["--json"])["balance"]
     sex, band, seconds = balance["columns"]
     assert (sex["column"], sex["values"], sex["cells"]) == ("sex", ["female", "male"], [[6, 6]] * 3) and balance["untold"] == 0
-    assert band["cells"] == [] and seconds["kind"] == "numbers" and json.loads(said["--json"])["attention"]["without"] is None
+    assert (
+        (band["values"], band["cells"]) == (["30-49", "other values"], [[6, 6], [5, 7], [5, 7]])
+        and seconds["kind"] == "numbers"
+        and json.loads(said["--json"])["attention"]["without"] is None
+    )
     rows = list(csv.DictReader(said["--csv"].splitlines()))
     told = {(row["figure"], row["of"], row["group"], row["category"]): row["value"] for row in rows if row["part"] == "raters"}
     assert told["raters", "sex", "human", "female"] == "6" and float(told["median", "seconds", "human", ""]) == seconds["quartiles"][0][1]
