@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from empathy_eval.raters.study import results
 from empathy_eval.raters.study.attention import attention, without
-from empathy_eval.raters.study.balance import NO_NUMBERS, NO_VALUES, balance, quartile
+from empathy_eval.raters.study.balance import NO_NUMBERS, NO_VALUES, balance, quartile, tellings
 from empathy_eval.raters.study.few_people import BOTH, NOT_TOLD, OTHERS, Classes, Telling
 from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import RatersTable, read_raters
@@ -37,7 +37,7 @@ def study_of(sizes: Sequence[int], ratings: int = 1, seed: int = 3) -> Study:
     return Study(GROUPS[: len(sizes)], raters, tuple(map(str, range(ratings))), ("1", "2", "3"), group_of, None, rater, item, category)
 
 
-def table_of(study: Study, untold: int = 0, **columns: Sequence[str | None]) -> RatersTable:
+def table_of(study: Study, columns: Mapping[str, Sequence[str | None]], untold: int = 0) -> RatersTable:
     return RatersTable(study, columns, untold, 0)
 
 
@@ -48,7 +48,7 @@ def spread(*counts: Mapping[str | None, int]) -> list[str | None]:
 
 def column(values: Sequence[str | None], sizes: Sequence[int], untold: int = 0) -> Balanced:
     study = study_of(sizes)
-    (found,) = balance(table_of(study, untold, of=values), study, permutations=50).columns
+    (found,) = balance(table_of(study, {"of": values}, untold), study, permutations=50).columns
     return found
 
 
@@ -131,20 +131,38 @@ def test_two_columns_do_not_give_away_as_their_difference_what_neither_tells() -
     study = study_of((30, 30))
     country = spread({"UK": 12, "France": 10, "Peru": 8}, {"UK": 12, "France": 10, "Peru": 8})
     continent = ["Europe" if one != "Peru" else "America" for one in country]
-    first, second = balance(table_of(study, country=country, continent=continent), study, 0).columns
+    first, second = balance(table_of(study, {"country": country, "continent": continent}), study, 0).columns
     assert first.values == ("France", "Peru", "UK") and second.values == ("America", "Europe")
     # One of each group is of a rare country: Europe less the UK and France would be that rater.
     for place in (29, 59):
         country[place], continent[place] = "Malta", "Europe"
-    first, second = balance(table_of(study, country=country, continent=continent), study, 0).columns
+    first, second = balance(table_of(study, {"country": country, "continent": continent}), study, 0).columns
     assert first.values == ("France", "UK", OTHERS) and second.why == NO_VALUES
-    assert balance(table_of(study, continent=continent), study, 0).columns[0].cells == ((7, 23), (7, 23))
+    assert balance(table_of(study, {"continent": continent}), study, 0).columns[0].cells == ((7, 23), (7, 23))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_no_adding_and_subtracting_of_two_columns_gives_fewer_than_five_of_whom_they_tell(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kinds = int(rng.integers(3, 9))
+    # Raters of some kinds, of which each column is a function: what kinds are like is known to whoever adds and subtracts.
+    counts = rng.choice([1, 2, 3, 5, 6, 8, 9, 12], size=(2, kinds))
+    kind = np.concatenate([np.repeat(np.arange(kinds), row) for row in counts])
+    study = study_of(counts.sum(axis=1).tolist())
+    columns = {f"c{one}": [f"v{value}" for value in rng.integers(0, 4, kinds)[kind]] for one in range(2)}
+    told = [found[0] for found in tellings(table_of(study, columns), study).values() if found is not None]
+    first = [int(np.flatnonzero(kind == one)[0]) for one in range(kinds)]
+    known = np.array([np.ones(kinds), *(one.place[first] == at for one in told for at in range(len(one.names)))])
+    rank = np.linalg.matrix_rank(known)
+    for some in product((0, 1), repeat=kinds):
+        if 0 < sum(some) < kinds and (counts @ some).min() < FEWEST:
+            assert np.linalg.matrix_rank(np.vstack([known, some])) > rank, (counts, columns, some)
 
 
 def test_three_columns_do_not_give_away_what_no_two_of_them_do() -> None:
     study = study_of((40, 40))
     # The west of Europe is shown in one column, Poland in another, Europe in a third: two Czechs of each group would be what is left.
-    land = spread(*[{"France": 10, "Poland": 8, "Czechia": 2, "Peru": 10, "Cuba": 10}] * 2)
+    land = spread({"France": 10, "Poland": 8, "Czechia": 2, "Peru": 10, "Cuba": 10}) * 2
     part = ["West" if one == "France" else "East" if one in ("Poland", "Czechia") else "South" for one in land]
     some_land = ["Poland" if one == "Poland" else "elsewhere" for one in land]
     some_part = ["West" if one == "West" else "elsewhere" for one in part]
@@ -152,8 +170,8 @@ def test_three_columns_do_not_give_away_what_no_two_of_them_do() -> None:
     columns = {"land": some_land, "part": some_part, "continent": continent}
     for left_out in columns:
         two = {name: values for name, values in columns.items() if name != left_out}
-        assert all(one.cells for one in balance(table_of(study, **two), study, 0).columns)
-    assert [bool(one.cells) for one in balance(table_of(study, **columns), study, 0).columns] == [True, True, False]
+        assert all(one.cells for one in balance(table_of(study, two), study, 0).columns)
+    assert [bool(one.cells) for one in balance(table_of(study, columns), study, 0).columns] == [True, True, False]
 
 
 @pytest.mark.parametrize(
@@ -196,14 +214,14 @@ def test_p_values_of_columns_are_corrected_by_holm_over_those_that_have_one() ->
     study = study_of((40, 40))
     sex = spread({"f": 30, "m": 10}, {"f": 15, "m": 25})
     band = spread({"young": 20, "old": 20}, {"young": 18, "old": 22})
-    found = balance(table_of(study, sex=sex, band=band, name=[f"{n} x" for n in range(80)]), study, 0).columns
+    found = balance(table_of(study, {"sex": sex, "band": band, "name": [f"{n} x" for n in range(80)]}), study, 0).columns
     p = [one.test.p for one in found if one.test is not None]
     assert [one.family for one in found] == [2, 2, 0] and p[0] is not None and found[0].holm == pytest.approx(2 * p[0])
 
 
 def test_where_an_expected_count_is_small_the_p_of_drawn_tables_is_gone_by() -> None:
     study = study_of((10, 200))
-    found = balance(table_of(study, of=spread({"a": 5, "b": 5}, {"a": 5, "b": 195})), study, 500).columns[0]
+    found = balance(table_of(study, {"of": spread({"a": 5, "b": 5}, {"a": 5, "b": 195})}), study, 500).columns[0]
     assert found.test is not None and found.test.p_by == "permutation" and found.test.why and "expected count" in found.test.why
     exact = stats.fisher_exact([[5, 5], [5, 195]]).pvalue
     assert found.test.gone_by == found.test.permutation and found.test.permutation is not None
@@ -228,7 +246,7 @@ def test_no_cell_below_five_is_shown_or_is_the_difference_of_what_is_shown(cells
     untold = int(rng.integers(0, values.count(None) + 1))
     coarse = [None if one is None else str(int(one[1:]) // 2) for one in values]
     study = study_of(sizes)
-    told = json.loads(json.dumps(dataclasses.asdict(balance(table_of(study, untold, of=values, coarse=coarse), study, 20))))
+    told = json.loads(json.dumps(dataclasses.asdict(balance(table_of(study, {"of": values, "coarse": coarse}, untold), study, 20))))
     assert [size for _, size in told["groups"]] == sizes and told["untold"] == untold
     for one in told["columns"]:
         assert one["quartiles"] == [] and (one["cells"] == []) == (one["test"] is None) == (one["values"] == [])
@@ -287,7 +305,7 @@ def test_of_fewer_than_five_who_failed_most_no_figure_without_them_is_told_but_w
     assert found.without is None and found.holds is True and "fewer than 5" in found.notes[0]
     nobody = attention(checks_of(study, [0] * 60), study, omnibus(study, 100), (100, 0))
     assert nobody is not None and (nobody.values, nobody.cells, nobody.why) == ((), (), NO_VALUES)
-    assert attention(table_of(study, sex=["f"] * 60), study, NO_TEST, (0, 0)) is None
+    assert attention(table_of(study, {"sex": ["f"] * 60}), study, NO_TEST, (0, 0)) is None
 
 
 def test_without_its_raters_a_group_is_not_told_of() -> None:

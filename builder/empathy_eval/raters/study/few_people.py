@@ -67,8 +67,8 @@ class Telling:
         """These classes and what can be worked out of them and of those known before; None if that is one to four raters of a group."""
         found, seen = [place], set[bytes]()
         for known in (*self._known, place):
-            for one in range(int(known.max()) + 1):
-                seen.update(_either(known == one))
+            for value in range(int(known.max()) + 1):
+                seen.update(_either(known == value))
         for at, one in enumerate(found):
             for other in [*self._known, *found[:at]]:
                 for some in [*self._differences(one, other), *self._differences(other, one)]:
