@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from empathy_eval.raters.study.studied import Studied
     from empathy_eval.raters.study.told_of_raters import Attention, Balance, Balanced, Compared
 
-HEAD = ("test", "statistic", "df", "p", "p by rater", "V", "Holm")
+HEAD = ("test", "statistic", "df", "V", "p")
 NAMES = {"kruskal-wallis": "Kruskal-Wallis"}
 Lined = Callable[[Sequence[Sequence[str]], int], list[str]]
 
@@ -27,8 +27,13 @@ def raters_blocks(studied: Studied, lined: Lined) -> list[list[str]]:
 def _balance(balance: Balance, lined: Lined) -> Iterator[list[str]]:
     rows = [(one.column, *_test(one.test, one.holm)) for one in balance.columns if one.test is not None]
     whys = [f"  {one.column}: {why}" for one in balance.columns if (why := one.why or (one.test and one.test.why))]
-    tests = lined([("raters of the groups by", *HEAD), *rows], 2) if rows else []
-    yield [*tests, *whys, *(f"note: {note}" for note in balance.notes)]
+    tests = lined([("raters of the groups by", *HEAD, "p drawn", "Holm"), *rows], 2) if rows else []
+    drawn = (
+        ["  p drawn: of tables with the same sums, for chi-squared"]
+        if any(one.test and one.test.permutation for one in balance.columns)
+        else []
+    )
+    yield [*tests, *whys, *drawn, *(f"note: {note}" for note in balance.notes)]
     for one in balance.columns:
         if one.cells or any(median is not None for _, median, _ in one.quartiles):
             yield _column(one, balance.groups, lined)
@@ -50,7 +55,9 @@ def _attention(attention: Attention, lined: Lined) -> list[str]:
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(attention.groups, attention.cells, strict=True)]
         lines += lined([("raters by checks of attention failed", *attention.values), *rows], 1)
     if attention.without is not None:
-        lines += lined([("groups by all categories", *HEAD[:-1]), ("without who failed most", *_test(attention.without, None)[:-1])], 2)
+        lines += lined(
+            [("groups by all categories", *HEAD, "p by rater"), ("without who failed most", *_test(attention.without, None)[:-1])], 2
+        )
     return [*lines, *(f"note: {note}" for note in attention.notes)]
 
 
@@ -60,7 +67,7 @@ def _test(test: Compared, holm: float | None) -> tuple[str, ...]:
     df = "" if test.df is None else str(test.df)
     v = "" if test.v is None else f"{test.v:.3f}"
     statistic = "" if test.statistic is None else f"{test.statistic:.2f}"
-    return name, statistic, df, p_of(test.p), p_of(test.permutation) + star, v, p_of(holm)
+    return name, statistic, df, v, p_of(test.p), p_of(test.permutation) + star, p_of(holm)
 
 
 def _figure(value: float | None) -> str:
