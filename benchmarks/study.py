@@ -1,8 +1,8 @@
 """How long ``study`` takes for a million ratings, from the file to the figures, and how much memory.
 
-``python -m benchmarks.study`` writes a table of raters with a severity of their own (ten ratings each, five groups, three categories, blocks
-of one rater a group, 32 strata and two valences), and reads and reckons it in a process of its own. The first line is the memory of the
-imports alone.
+``python -m benchmarks.study`` writes a table of raters with a severity of their own (ten ratings each, five groups, three categories,
+blocks of one rater a group, 32 strata and two valences), and reads and reckons it in a process of its own. The first line is the memory of
+the imports alone.
 """
 
 from __future__ import annotations

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,9 +16,6 @@ from empathy_eval.base.schemas import schema, validator, violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.raters.agreement.table import Codes
-
-if TYPE_CHECKING:
-    from jsonschema import Draft202012Validator
 
 SCHEMA = "study_row"
 NEEDED = ("item", "group", "rater", "rating")
@@ -161,8 +158,8 @@ class Columns:
         properties = schema(SCHEMA)["properties"]
         broken = np.zeros(len(self._lines), dtype=bool)
         for name, values in self.values.items():
-            judge = validator(SCHEMA).evolve(schema=properties[name])
-            odd = np.array([_odd(value, name, judge) for value in values], dtype=bool)
+            valid = validator(SCHEMA).evolve(schema=properties[name]).is_valid
+            odd = np.array([_odd(value, name, valid) for value in values], dtype=np.bool_)
             if odd.any():
                 broken |= odd[self.codes(name)]
         known = {name: list(values) for name, values in self.values.items()}
@@ -175,11 +172,11 @@ class Columns:
         return np.flatnonzero(~broken)
 
 
-def _odd(value: Any, name: str, judge: Draft202012Validator) -> bool:
+def _odd(value: Any, name: str, valid: Callable[[Any], bool]) -> bool:
     """Whether a value breaks the schema of its column; most are texts, which need no validator."""
     if value is None:
         return name in NEEDED
-    return not (isinstance(value, str) and value.strip()) and not judge.is_valid(value)
+    return not (isinstance(value, str) and value.strip()) and not valid(value)
 
 
 def _plain(value: object) -> object:

@@ -10,11 +10,11 @@ import numpy as np
 
 from empathy_eval.base.errors import Problem
 from empathy_eval.raters.agreement.read import NUMBER
-from empathy_eval.raters.agreement.table import MISSING, Codes
+from empathy_eval.raters.agreement.table import MISSING, Codes, Floats
 from empathy_eval.raters.study.columns import SHOWN, Columns
 
 Named = tuple[tuple[str, ...], Codes]
-MOST_CATEGORIES, MOST_GROUPS, MOST_STRATA = 11, 50, 200
+MOST_CATEGORIES, MOST_GROUPS, MOST_STRATA = 11, 30, 200
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Rows:
         steps, place = np.unique(numbers[codes], return_inverse=True)
         return self._numbered(steps, place, labels)
 
-    def _numbered(self, steps: np.ndarray[tuple[int], np.dtype[np.float64]], place: Codes, labels: Sequence[str]) -> Named:
+    def _numbered(self, steps: Floats, place: Codes, labels: Sequence[str]) -> Named:
         faults, told = self.columns.faults, ", ".join(f"{one:g}" for one in steps[: MOST_CATEGORIES + 1])
         if len(steps) > MOST_CATEGORIES:
             faults.of_file(0, f"has {len(steps):,} different ratings, at most {MOST_CATEGORIES} are categories", "round them to the scale")
@@ -130,5 +130,5 @@ def odd_labels(labels: Sequence[str]) -> list[Problem]:
     if any(not one.strip() for one in labels):
         found.append(Problem("labels", f'"{",".join(labels)[:80]}" has an empty name', fix))
     if labels and not 2 <= len(labels) <= MOST_CATEGORIES:
-        found.append(Problem("labels", f"{len(labels)} names; a study has 2 to {MOST_CATEGORIES} categories", fix))
+        found.append(Problem("labels", f"{len(labels)} given; a study has 2 to {MOST_CATEGORIES} categories", fix))
     return found

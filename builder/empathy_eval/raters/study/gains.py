@@ -6,9 +6,9 @@ import numpy as np
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.raters.agreement.bootstrap import CONFIDENCE
-from empathy_eval.raters.agreement.table import Codes
+from empathy_eval.raters.agreement.table import Codes, Floats
 from empathy_eval.raters.study.chi_square import Counted, figure, tested
-from empathy_eval.raters.study.clusters import gain_interval
+from empathy_eval.raters.study.clusters import by_block, gain_interval
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Gain
 
@@ -21,7 +21,7 @@ def gain(study: Study, group: int, category: int, permutation: float | None, set
     counts = study.counts()[[0, group]]
     names, label = (study.groups[0], study.groups[group]), study.labels[category]
     table = Counted.of_category(names, label, category, counts)
-    unit = "block" if study.block_of is not None else "rater"
+    unit = "block" if by_block(study) else "rater"
     signature = signature_line(gain="percent-of-baseline-share", interval="log-ratio,linearised,t", level=CONFIDENCE, unit=unit)
     shares = shares_of(counts)[:, category].tolist()
     why = _why(counts, names, label, category)
@@ -33,15 +33,16 @@ def gain(study: Study, group: int, category: int, permutation: float | None, set
             why = found
         else:
             low, high = found
-    told = [None if np.isnan(one) else figure(one) for one in shares]
+    before, share = (None if np.isnan(one) else figure(one) for one in shares)
     test = tested(table, permutation, settings, yates=True)
-    return Gain(names[1], label, *told, value, low, high, test, None, None, 1, why, signature)
+    return Gain(names[1], label, before, share, value, low, high, test, None, None, 1, why, signature)
 
 
-def shares_of(counts: Codes) -> np.ndarray[tuple[int, int], np.dtype[np.float64]]:
+def shares_of(counts: Codes) -> Floats:
     """The share of each category in each row; NaN in a row without ratings."""
     totals = counts.sum(axis=1, keepdims=True)
-    return np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
+    found: Floats = np.divide(counts, totals, out=np.full(counts.shape, np.nan), where=totals > 0)
+    return found
 
 
 def _why(counts: Codes, names: tuple[str, str], label: str, category: int) -> str | None:

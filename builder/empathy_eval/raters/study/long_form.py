@@ -33,12 +33,12 @@ def of_part(column: str, part: Part, names: tuple[Sequence[Group], Sequence[str]
         yield from _of_test("gain", gain.test, (gain.holm, gain.benjamini_hochberg), **about)
 
 
-def _of_test(of: str, test: Test, corrected: tuple[float | None, float | None], **about: Any) -> Iterator[dict[str, Any]]:
+def _of_test(name: str, test: Test, corrected: tuple[float | None, float | None], **about: Any) -> Iterator[dict[str, Any]]:
     told = {**about, "n": test.n, "why": test.why, "signature": test.signature}
     p = {"df": test.df, "p": test.p, "permutation": test.permutation, "holm": corrected[0], "benjamini_hochberg": corrected[1]}
-    yield record(f"{of}: chi-squared", **told, **p, value=test.statistic)
-    yield record(f"{of}: Cramér's V", **told, value=test.v)
-    yield record(f"{of}: least expected count", **told, value=test.least_expected)
+    yield record(f"{name}: chi-squared", **told, **p, value=test.statistic)
+    yield record(f"{name}: Cramér's V", **told, value=test.v)
+    yield record(f"{name}: least expected count", **told, value=test.least_expected)
 
 
 def of_spread(spread: Spread) -> Iterator[dict[str, Any]]:

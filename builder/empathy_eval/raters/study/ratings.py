@@ -189,7 +189,7 @@ def _study(rows: Rows, group: Named, category: Named, added: tuple[str, ...]) ->
 def _no_blocks(group_of: Codes, block_of: Codes, groups: Sequence[str]) -> str | None:
     """Why raters cannot be exchanged within blocks, if they cannot: each group must share some with the baseline."""
     if outside := int((block_of == MISSING).sum()):
-        return f"{outside:,} raters have no block: {WITHOUT}"
+        return f"{'1 rater has' if outside == 1 else f'{outside:,} raters have'} no block: {WITHOUT}"
     shared = np.isin(block_of, block_of[group_of == 0])
     alone = [name for place, name in enumerate(groups) if not shared[group_of == place].any()]
     return f"no block has raters of {groups[0]} and of {', '.join(alone)}: {WITHOUT}" if alone else None

@@ -99,8 +99,8 @@ def _within(ratings: Study) -> str:
 def _groups(ratings: Study) -> tuple[Group, ...]:
     group = ratings.group_of[ratings.rater]
     pairs = np.unique(group * len(ratings.items) + ratings.item) // len(ratings.items)
-    counted = [np.bincount(one, minlength=len(ratings.groups)).tolist() for one in (ratings.group_of, group, pairs)]
-    return tuple(Group(name, *numbers, name in ratings.added) for name, *numbers in zip(ratings.groups, *counted, strict=True))
+    raters, given, items = (np.bincount(one, minlength=len(ratings.groups)).tolist() for one in (ratings.group_of, group, pairs))
+    return tuple(Group(name, raters[place], given[place], items[place], name in ratings.added) for place, name in enumerate(ratings.groups))
 
 
 def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered:
@@ -112,8 +112,9 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
     groups, categories = counts.shape
     df = (groups - 1) * (categories - 1)
     weights = np.outer(1 - counts.sum(axis=1) / counts.sum(), 1 - counts.sum(axis=0) / counts.sum()).ravel()
-    known = np.array([one.design_effect is not None for one in spreads])
-    effects = np.array([one.design_effect or 0.0 for one in spreads])
+    # The only rating of a rater is as good as an independent one.
+    found = [1.0 if one.ratings_a_rater == 1 else one.design_effect for one in spreads]
+    known, effects = np.array([one is not None for one in found]), np.array([one or 0.0 for one in found])
     mean = max(1.0, float((weights * effects)[known].sum() / weights[known].sum())) if known.any() else None
     worth = None if mean is None else len(ratings.rater) / mean
     signature = signature_line(
