@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.raters.study.long_form import COLUMNS, NUMBERS, WHOLE, of_part, of_power, of_spread, record
-from empathy_eval.raters.study.results import Attention, Balance, Group, Part, Powered, Spread
+from empathy_eval.raters.study.results import Group, Part, Powered, Spread
+from empathy_eval.raters.study.told_of_raters import Attention, Balance
 
 if TYPE_CHECKING:
     import pandas as pd
