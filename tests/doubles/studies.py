@@ -13,7 +13,9 @@ WARMTH = {"human": 0.0, "alpha": 0.9, "beta": 0.25, "gamma": 0.6}
 STRATA = (("joy", "positive"), ("trust", "positive"), ("fear", "negative"), ("grief", "negative"))
 
 
-def study_rows(groups: Sequence[str] = GROUPS, *, blocks: int = 12, items: int = 6, strata: Sequence[tuple[str, str]] = STRATA) -> list[str]:
+def study_rows(
+    groups: Sequence[str] = GROUPS, *, blocks: int = 12, items: int = 6, strata: Sequence[tuple[str, str]] = STRATA
+) -> list[str]:
     """Lines of a table, a rater of each group a block, all of whom see the block's items and call them 1 (bad), 2 or 3 (good).
 
     Raters differ in severity. The last group has no rating of 1, and the last stratum only the ratings of the first three blocks' first

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from statistics import median
 
 from empathy_eval.raters.study.results import Gain
 
 STEPS = (1, 2, 2.5, 5, 10)
 MOST_TICKS = 5
-# An interval may reach so many times as far as the largest gain; beyond, it is cut off, with an arrow.
-REACH = 2.5
+# An interval may reach so many times as far as the largest gain, and as the middle one; beyond both it is cut off, with an arrow.
+BEYOND_LARGEST, BEYOND_MIDDLE = 1.25, 3.5
 LEAST = 10.0
 
 
@@ -23,14 +24,15 @@ class Axis:
     ticks: tuple[float, ...]
 
 
-def axis_of(gains: Iterable[Gain]) -> Axis:
+def axis_of(gains: Iterable[Gain], most_ticks: int = MOST_TICKS) -> Axis:
     """The axis for gains and their intervals, 0 among them; equal gains have equal axes."""
     known = [one for one in gains if one.gain is not None]
-    far = max([LEAST, *(abs(one.gain) for one in known if one.gain is not None)]) * REACH
+    sizes = [abs(one.gain) for one in known if one.gain is not None] or [0.0]
+    far = max(BEYOND_LARGEST * max(sizes), BEYOND_MIDDLE * median(sizes), LEAST)
     ends = [0.0, -LEAST, LEAST]
     ends += [end for one in known for end in (one.gain, one.low, one.high) if end is not None]
     low, high = max(min(ends), -far, -100.0), min(max(ends), far)
-    step = _step((high - low) / MOST_TICKS)
+    step = _step((high - low) / most_ticks)
     ticks = [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
     return Axis((low, high), tuple(round(one, 9) + 0.0 for one in ticks))
 
