@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.shortcuts import shortcuts
     from empathy_eval.commands.show import show, show_rejected
     from empathy_eval.commands.study import study
+    from empathy_eval.commands.study_plan import study_plan
     from empathy_eval.commands.train import train
     from empathy_eval.commands.verify import verify
     from empathy_eval.completions.models.own import TextModel
@@ -53,6 +54,7 @@ _PLACES = {
     "commands.shortcuts": ("shortcuts",),
     "commands.show": ("show", "show_rejected"),
     "commands.study": ("study",),
+    "commands.study_plan": ("study_plan",),
     "commands.train": ("train",),
     "commands.verify": ("verify",),
     "completions.models.own": ("TextModel",),
@@ -68,7 +70,7 @@ __all__ = [
     "__version__", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Metric", "Model",
     "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "explore", "ledger_import", "ledger_merge", "ledger_show",
     "load", "load_recipe", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show",
-    "show_rejected", "study", "train", "verify",
+    "show_rejected", "study", "study_plan", "train", "verify",
 ]  # fmt: skip
 
 

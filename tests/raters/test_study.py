@@ -162,18 +162,22 @@ def test_the_parts_of_a_column_are_the_studies_of_their_ratings_alone(found: Stu
 
 
 def test_p_values_are_corrected_over_pairs_over_parts_and_over_the_gains_of_a_category(found: Studied) -> None:
-    def corrected(tests: Sequence[results.Test]) -> list[tuple[float, float]]:
-        values = [one.gone_by for one in tests if one.gone_by is not None]
-        assert len(values) == len(tests)
-        return list(zip(holm(values), benjamini_hochberg(values), strict=True))
+    def corrected(values: Sequence[float | None]) -> list[tuple[float, float]]:
+        known = [one for one in values if one is not None]
+        assert len(known) == len(values)
+        return list(zip(holm(known), benjamini_hochberg(known), strict=True))
 
     for parts in ((found.whole,), found.parts["valence"], found.parts["stratum"]):
         families: list[list[tuple[results.Test, results.Part | results.Pairwise | results.Gain]]]
         families = [[(one.omnibus, one) for one in parts], [(pair.test, pair) for one in parts for pair in one.pairwise]]
         families += [[(one.test, one) for part in parts for one in part.gains if one.category == label] for label in found.labels]
         for family in families:
-            expected = corrected([test for test, _ in family])
+            expected = corrected([test.gone_by for test, _ in family])
+            by_rater = corrected([test.permutation for test, _ in family])
             assert [(one.holm, one.benjamini_hochberg) for _, one in family] == [pytest.approx(pair, rel=CLOSE) for pair in expected]
+            assert [(one.holm_by_rater, one.benjamini_hochberg_by_rater) for _, one in family] == [
+                pytest.approx(pair, rel=CLOSE) for pair in by_rater
+            ]
             assert {one.family for _, one in family} == {len(family)}
     sizes = {name: len(parts) for name, parts in found.parts.items()}
     assert sizes == {"valence": 2, "stratum": 4} and found.parts["stratum"][0].gains[0].family == 8
@@ -231,6 +235,14 @@ def test_the_long_form_has_each_figure_once_with_its_settings(found: Studied) ->
     (row,) = frame[(frame.part == "stratum") & (frame.of == "s1") & (frame.figure == "omnibus: chi-squared")].to_dict("records")
     part = found.parts["stratum"][1]
     assert (row["value"], row["p"], row["holm"]) == (part.omnibus.statistic, part.omnibus.p, part.holm)
+
+
+def test_too_few_exchanges_for_a_correction_are_noted(tmp_path: Path) -> None:
+    ratings = taken(tmp_path, simulated(), WIDE)
+    # Over 4 strata are 12 pairs, and 8 gains in a category.
+    assert study(ratings, Asked(permutations=240)).notes == ()
+    said = "200 exchanges give no p by rater below 0.005, so that Holm over 12 tests never falls below 0.05: take 240 or more"
+    assert study(ratings, Asked(permutations=200)).notes == (said,) and study(ratings, Asked(("valence",), 200)).notes == ()
 
 
 def test_odd_options_are_told_at_once(tmp_path: Path) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.power import design_effect, gain_of_nothing, needed, plan, reached, smallest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+
+from tests.doubles.made_studies import severities, study_of
 
 
 def test_a_published_study_needed_253_ratings_of_five_groups_and_207_of_two_categories() -> None:
@@ -56,10 +60,26 @@ def test_a_plan_makes_whole_and_equal_groups_of_enough_raters() -> None:
     assert (found.raters_a_group, found.raters, found.ratings, found.items) == (10, 50, 500, 100)
     assert found.note and "40 raters a group" in found.note and "effect:0.3|" in found.signature
     reach = stats.t.ppf(0.975, 18) * math.sqrt(2 * 1.9 / 100)
-    assert (found.low, found.high) == (pytest.approx(100 * math.expm1(-reach)), pytest.approx(100 * math.expm1(reach)))
+    assert found.low == pytest.approx(100 * math.expm1(-reach)) and found.high == pytest.approx(100 * math.expm1(reach))
     assert found.to_json()["share"] == 0.5 and plan(0.3, 5, 3).low is None
     large = plan(0.05, 2, 2, per_rater=5, icc=0)
     assert (large.note, large.clustered) == (None, large.independent) and plan(0.9, 2, 2).raters_a_group == 2
+
+
+def test_simulated_studies_as_planned_find_the_effect_about_as_often_as_planned_and_as_if_independent_far_less() -> None:
+    rng, planned = np.random.default_rng(2), plan(0.2, 2, 2, power=0.8, icc=0.2)
+
+    def found(raters: int) -> float:
+        """In how many of 300 studies the p by rater of shares 0.4 and 0.6, which are an effect of 0.2, is small."""
+        hits = 0
+        for seed in range(300):
+            good = rng.binomial(10, np.concatenate([severities(rng, share, 0.2, (raters,)) for share in (0.4, 0.6)]))
+            study = study_of(np.stack([10 - good, good], axis=1), np.repeat([0, 1], raters))
+            hits += permuted(study, [Wanted()], 199, seed)[0] <= 0.05
+        return hits / 300
+
+    assert found(planned.raters_a_group) == pytest.approx(0.8, abs=0.07)
+    assert found(math.ceil(planned.independent / 20)) < 0.6
 
 
 def test_a_rating_is_never_worth_more_than_an_independent_one() -> None:

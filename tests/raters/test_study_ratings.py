@@ -151,6 +151,12 @@ def test_an_added_group_takes_its_strata_and_blocks_from_the_study_and_must_be_n
     ]
 
 
+def test_two_added_tables_do_not_bring_one_group(tmp_path: Path) -> None:
+    header = "item,group,rater,rating\n"
+    more = [f"{header}a,new,s1,1\nb,new,s1,1\n", f"{header}a,new,s2,1\n"]
+    assert refusal(tmp_path, GOOD, add=more) == ['add-1.csv: line 2: the group "new" is there already']
+
+
 def test_a_thousand_faults_are_counted_and_a_hundred_shown(tmp_path: Path) -> None:
     said = refusal(tmp_path, GOOD + "a,human,,1\n" * 1000)
     assert len(said) == 101 and said[-1] == "ratings.csv: 900 more problems"

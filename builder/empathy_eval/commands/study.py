@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.commands.score_tables import score_csv
 from empathy_eval.commands.study_page import command_of, page_place, write_page
+from empathy_eval.commands.study_plan import add_plan, not_of_ratings, run_plan
 from empathy_eval.commands.study_tables import study_table
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ examples:
   empathy-eval study reviews.study.csv --baseline apathetic --criterion empathy --json
   empathy-eval study ratings.csv --baseline human --add new-model.csv --csv
   empathy-eval study ratings.csv --baseline human --page study.html
+  empathy-eval study --plan --groups 5 --categories 3 --effect 0.3 --per-rater 10 --icc 0.1
 
 RATINGS is a CSV, TSV or JSONL table with the columns item, group, rater, rating, a row a rating. Optional columns: stratum and valence
 (of an item), block (of a rater: raters of one block saw the same items), criterion. A rater is of one group alone, and rates an item once;
@@ -89,11 +91,15 @@ def add(verbs: Any) -> None:
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print everything as JSON")
     form.add_argument("--csv", action="store_true", help="print all figures as CSV, a line a figure")
+    add_plan(verb)
     verb.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
+    if options.plan:
+        return run_plan(options)
+    not_of_ratings(options)
     if not options.ratings or options.baseline is None:
         what = "no ratings are named" if not options.ratings else "no baseline is named"
         raise input_error("study", what, "empathy-eval study RATINGS.csv --baseline GROUP")

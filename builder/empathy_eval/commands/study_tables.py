@@ -6,18 +6,18 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.study.results import Gain, Part, Test
+    from empathy_eval.raters.study.results import Gain, Pairwise, Part, Test
     from empathy_eval.raters.study.studied import Studied
 
-TEST = ("chi-squared", "df", "p", "p by rater", "V")
-CORRECTED = ("Holm", "BH")
+TEST = ("chi-squared", "df", "V", "p", "p by rater")
+CORRECTED = ("p", "Holm", "BH", "p by rater", "Holm", "BH")
 # Of more parts in a column only the omnibus test is shown; JSON and CSV have the rest.
 PARTS_SHOWN = 4
 EXPLAINED = """\
 p: chi-squared's, which takes all ratings for independent
 p by rater: of exchanging whole raters{within}, {permutations:,} times; the one to go by where ratings of a rater resemble each other
-*: an expected count is below 5, so the p by rater is gone by, in Holm and BH too
-Holm, BH: p corrected (Benjamini-Hochberg: BH) for all pairs, and for all gains in a category; of a column of strata over all its values"""
+Holm, BH: the p before them corrected (BH: Benjamini-Hochberg) over all pairs, or all gains in a category; of strata over all their values
+*: an expected count is below 5, so the p by rater is gone by, and is what the first Holm and BH correct"""
 
 
 def study_table(studied: Studied) -> str:
@@ -63,13 +63,13 @@ def _tests(studied: Studied, part: Part, title: str) -> list[str]:
 
 def _pairs(part: Part) -> list[str]:
     named = [(f"{one.group} - {one.other}", one) for one in part.pairwise]
-    rows = [(name, *_test(one.test), p_of(one.holm), p_of(one.benjamini_hochberg)) for name, one in named]
-    return [*_lined([("pairs of groups", *TEST, *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
+    rows = [(name, *_test(one.test)[:3], *_corrected(one.test, one)) for name, one in named]
+    return [*_lined([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
 
 
 def _gains(studied: Studied, part: Part) -> list[str]:
     title = f"gain over {studied.groups[0].name}" + (f", {part.name}" if part.name is not None else "")
-    head = (title, "percent", "95 % interval", "Yates", "p", "p by rater", *CORRECTED)
+    head = (title, "percent", "95 % interval", "Yates", *CORRECTED)
     rows = [(f"{one.category}, {one.group}", *_gain(one)) for one in part.gains]
     return [*_lined([head, *rows]), *_told((f"{one.category}, {one.group}", one.why) for one in part.gains)]
 
@@ -77,19 +77,29 @@ def _gains(studied: Studied, part: Part) -> list[str]:
 def _gain(one: Gain) -> tuple[str, ...]:
     value = "" if one.gain is None else f"{one.gain:+.1f}"
     bounds = "" if one.low is None or one.high is None else f"[{one.low:+.1f}, {one.high:+.1f}]"
-    statistic, _, p, by_rater, _ = _test(one.test)
-    return value, bounds, statistic, p, by_rater, p_of(one.holm), p_of(one.benjamini_hochberg)
+    return value, bounds, _test(one.test)[0], *_corrected(one.test, one)
 
 
 def _parts(column: str, parts: Sequence[Part]) -> list[str]:
-    rows = [(one.name or "", f"{one.omnibus.n:,}", *_test(one.omnibus), p_of(one.holm), p_of(one.benjamini_hochberg)) for one in parts]
-    return [*_lined([(f"by {column}", "ratings", *TEST, *CORRECTED), *rows]), *_told((one.name or "", one.omnibus.why) for one in parts)]
+    rows = [(one.name or "", f"{one.omnibus.n:,}", *_test(one.omnibus)[:3], *_corrected(one.omnibus, one)) for one in parts]
+    return [
+        *_lined([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
+        *_told((one.name or "", one.omnibus.why) for one in parts),
+    ]
 
 
 def _test(one: Test) -> tuple[str, ...]:
-    star = "*" if one.p_by == "permutation" else ""
     statistic, v = ("" if value is None else f"{value:.{places}f}" for value, places in ((one.statistic, 2), (one.v, 3)))
-    return statistic, "" if one.df is None else str(one.df), p_of(one.p), p_of(one.permutation) + star, v
+    star = "*" if one.p_by == "permutation" else ""
+    return statistic, "" if one.df is None else str(one.df), v, p_of(one.p), p_of(one.permutation) + star
+
+
+def _corrected(test: Test, one: Part | Pairwise | Gain) -> tuple[str, ...]:
+    """Both p of a test, each with its corrections."""
+    *_, p, by_rater = _test(test)
+    ends = one.holm, one.benjamini_hochberg, one.holm_by_rater, one.benjamini_hochberg_by_rater
+    holm, hochberg, *both = map(p_of, ends)
+    return p, holm, hochberg, by_rater, *both
 
 
 def p_of(value: float | None) -> str:
@@ -123,8 +133,8 @@ def _power(studied: Studied) -> Iterator[str]:
         worth = f"these {power.ratings:,} are worth {power.effective_ratings:,.0f} (design effect {power.design_effect:.2f})"
         yield f"{worth}: power {power.reached:.3f}, smallest effect w = {power.smallest_w:.3f}"
     if studied.null_point is not None and studied.null_point_if_independent is not None:
-        told = f"without any effect {power.alpha:.0%} of omnibus statistics lie above {studied.null_point:.1f} by exchanged raters"
-        yield f"{told}, and above {studied.null_point_if_independent:.1f} if ratings were independent"
+        told = f"when raters are exchanged, {power.alpha:.0%} of omnibus statistics lie above {studied.null_point:.1f}"
+        yield f"{told}; if ratings were independent and groups alike, above {studied.null_point_if_independent:.1f}"
 
 
 def _notes(studied: Studied) -> Iterator[str]:

@@ -35,7 +35,7 @@ def gain_interval(study: Study, group: int, category: int, where: Mask | None = 
             return f'no interval: {"one rater" if number else "no rater"} of "{name}" has ratings here'
         if not given[side == one].any():
             return f'no interval: "{name}" was never given "{study.labels[category]}" here'
-    if blocks is not None and len(np.intersect1d(blocks[side == -1], blocks[side == 1])) < 2:
+    if blocks is not None and np.logical_and(*(np.bincount(blocks[side == one], minlength=blocks.max() + 1) for one in (-1, 1))).sum() < 2:
         return f'no interval: fewer than two blocks have ratings of "{study.groups[group]}" and of "{study.groups[0]}" here'
     value, error, freedom = (float(one) for one in log_ratio(given, ratings, side, blocks))
     # Shares that are whole have no error but that of rounding.
@@ -63,23 +63,29 @@ def log_ratio(given: Codes, ratings: Codes, side: Codes, blocks: Codes | None) -
     does not make intervals too narrow where clusters are few or of unequal size. Degrees of freedom are those of Welch (1947, "The
     generalization of Student's problem", *Biometrika* 34). Blocks are clusters of both sides: a block adds the difference of its sides.
     """
-    found, places = (None, None) if blocks is None else np.unique(blocks, return_inverse=True)
+    number, places = _numbered(np.arange(len(side)) if blocks is None else blocks)
     logs, parts = [], []
     for one in (-1, 1):
-        n, y = ratings[side == one], np.asarray(given)[..., side == one]
-        if found is not None and places is not None:
-            n, y = (_summed(values, places[side == one], len(found)) for values in (n, y))
+        n, y = (np.asarray(values, np.float64)[..., side == one] for values in (ratings, given))
+        if blocks is not None:
+            n, y = (_summed(values, places[side == one], number) for values in (n, y))
         share = y.sum(-1, keepdims=True) / n.sum()
         logs.append(np.log(share[..., 0]))
         parts.append((y - share * n) / (n.sum() * share) / (1 - n / n.sum()))
-    if found is not None:
+    if blocks is not None:
         error = np.sqrt(_jackknifed(parts[1] - parts[0]))
-        return logs[1] - logs[0], error, np.full(error.shape, len(found) - 1.0)
+        return logs[1] - logs[0], error, np.full(error.shape, number - 1.0)
     spreads = [_jackknifed(one) for one in parts]
     whole = spreads[0] + spreads[1]
     below = sum(spread**2 / (one.shape[-1] - 1) for spread, one in zip(spreads, parts, strict=True))
     freedom = np.divide(whole**2, below, out=np.ones_like(whole), where=below > 0)
     return logs[1] - logs[0], np.sqrt(whole), freedom
+
+
+def _numbered(blocks: Codes) -> tuple[int, Codes]:
+    """How many blocks there are, and their numbers without gaps."""
+    there = np.bincount(blocks) > 0
+    return int(there.sum()), (np.cumsum(there) - 1)[blocks]
 
 
 def _jackknifed(parts: Floats) -> Floats:
@@ -89,13 +95,11 @@ def _jackknifed(parts: Floats) -> Floats:
     return variance
 
 
-def _summed(values: Codes, places: Codes, number: int) -> Codes:
+def _summed(values: Floats, places: Codes, number: int) -> Floats:
     """Sums of the last axis by place."""
-    order = np.argsort(places, kind="stable")
-    present, starts = np.unique(places[order], return_index=True)
-    sums = np.zeros((*values.shape[:-1], number), values.dtype)
-    sums[..., present] = np.add.reduceat(values[..., order], starts, axis=-1)
-    return sums
+    rows = np.arange(values.size // len(places))[:, None] * number
+    sums = np.bincount((rows + places).ravel(), values.ravel(), len(rows) * number)
+    return sums.reshape(*values.shape[:-1], number).astype(np.float64, copy=False)
 
 
 def spread(study: Study, group: int, category: int) -> Spread:

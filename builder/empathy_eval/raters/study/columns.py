@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.schemas import schema, validator, violations
@@ -80,14 +81,14 @@ class Columns:
         return np.frombuffer(self._codes[name], dtype=np.int32).astype(np.int64)
 
     @property
-    def line(self) -> Codes:
+    def line(self) -> NDArray[np.int32]:
         """The line of each row."""
-        return np.frombuffer(self._lines, dtype=np.int32).astype(np.int64)
+        return np.frombuffer(self._lines, dtype=np.int32)
 
     @property
-    def file(self) -> Codes:
+    def file(self) -> NDArray[np.int32]:
         """The place of each row's file."""
-        return np.frombuffer(self._file, dtype=np.int32).astype(np.int64)
+        return np.frombuffer(self._file, dtype=np.int32)
 
     def read(self, path: Path) -> None:
         """Adds the rows of a CSV, TSV or JSONL file, by its suffix; other columns are passed over.

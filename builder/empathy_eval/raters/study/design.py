@@ -100,7 +100,8 @@ class Rows:
             known = (
                 f"write numbers, or one of {', '.join(labels)}" if labels else "write numbers, or say their order: --labels Bad,Okay,Good"
             )
-            for place in odd:
+            self.columns.faults.unsaid += len(odd[SHOWN:])
+            for place in odd[:SHOWN]:
                 self.fault(int(first[place]), f'the rating "{texts[place][:80]}" is {"no label" if labels else "no number"}', known)
             return tuple(labels), codes * 0
         steps, place = np.unique(numbers[codes], return_inverse=True)

@@ -10,7 +10,7 @@ from empathy_eval.raters.agreement.table import Codes, Floats
 from empathy_eval.raters.study.chi_square import Counted, figure, tested
 from empathy_eval.raters.study.clusters import by_block, gain_interval
 from empathy_eval.raters.study.ratings import Study
-from empathy_eval.raters.study.results import Gain
+from empathy_eval.raters.study.results import NOT_YET, Gain
 
 
 def gain(study: Study, group: int, category: int, permutation: float | None, settings: str) -> Gain:
@@ -35,7 +35,7 @@ def gain(study: Study, group: int, category: int, permutation: float | None, set
             low, high = found
     before, share = (None if np.isnan(one) else figure(one) for one in shares)
     test = tested(table, permutation, settings, yates=True)
-    return Gain(names[1], label, before, share, value, low, high, test, None, None, 1, why, signature)
+    return Gain(names[1], label, before, share, value, low, high, test, *NOT_YET, why, signature)
 
 
 def shares_of(counts: Codes) -> Floats:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from empathy_eval.raters.study.results import Group, Part, Powered, Spread, Test
+from empathy_eval.raters.study.results import Gain, Group, Pairwise, Part, Powered, Spread, Test
 
-NUMBERS = ("value", "low", "high", "df", "p", "permutation", "holm", "benjamini_hochberg", "n")
+CORRECTED = ("holm", "benjamini_hochberg", "holm_by_rater", "benjamini_hochberg_by_rater")
+NUMBERS = ("value", "low", "high", "df", "p", "permutation", *CORRECTED, "family", "n")
 COLUMNS = ("part", "of", "figure", "group", "other", "category", *NUMBERS, "why", "signature")
 # The part that is of all ratings.
 WHOLE = "whole"
@@ -21,21 +22,22 @@ def of_part(column: str, part: Part, names: tuple[Sequence[Group], Sequence[str]
             about = {**where, "group": group.name, "category": label, "n": sum(counts), "signature": signature}
             yield record("count", **about, value=count)
             yield record("share", **about, value=share)
-    yield from _of_test("omnibus", part.omnibus, (part.holm, part.benjamini_hochberg), **where)
+    yield from _of_test("omnibus", part.omnibus, part, **where)
     for label, test in zip(labels, part.by_category, strict=True):
-        yield from _of_test("category", test, (None, None), **where, category=label)
+        yield from _of_test("category", test, None, **where, category=label)
     for pair in part.pairwise:
-        yield from _of_test("pair", pair.test, (pair.holm, pair.benjamini_hochberg), **where, group=pair.group, other=pair.other)
+        yield from _of_test("pair", pair.test, pair, **where, group=pair.group, other=pair.other)
     for gain in part.gains:
         about = {**where, "group": gain.group, "other": groups[0].name, "category": gain.category}
         told = {"n": gain.test.n, "why": gain.why, "signature": gain.signature}
         yield record("gain", **about, **told, value=gain.gain, low=gain.low, high=gain.high)
-        yield from _of_test("gain", gain.test, (gain.holm, gain.benjamini_hochberg), **about)
+        yield from _of_test("gain", gain.test, gain, **about)
 
 
-def _of_test(name: str, test: Test, corrected: tuple[float | None, float | None], **about: Any) -> Iterator[dict[str, Any]]:
+def _of_test(name: str, test: Test, corrected: Part | Pairwise | Gain | None, **about: Any) -> Iterator[dict[str, Any]]:
     told = {**about, "n": test.n, "why": test.why, "signature": test.signature}
-    p = {"df": test.df, "p": test.p, "permutation": test.permutation, "holm": corrected[0], "benjamini_hochberg": corrected[1]}
+    p = {"df": test.df, "p": test.p, "permutation": test.permutation}
+    p |= {one: getattr(corrected, one) for one in (*CORRECTED, "family")} if corrected else {}
     yield record(f"{name}: chi-squared", **told, **p, value=test.statistic)
     yield record(f"{name}: Cramér's V", **told, value=test.v)
     yield record(f"{name}: least expected count", **told, value=test.least_expected)

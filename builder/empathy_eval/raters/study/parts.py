@@ -13,7 +13,7 @@ from empathy_eval.raters.study.chi_square import Counted, figure, tested
 from empathy_eval.raters.study.gains import gain, shares_of
 from empathy_eval.raters.study.permutation import Wanted
 from empathy_eval.raters.study.ratings import Mask, Study
-from empathy_eval.raters.study.results import Gain, Pairwise, Part, Test
+from empathy_eval.raters.study.results import NOT_YET, Gain, Pairwise, Part, Test
 
 
 @dataclass(frozen=True)
@@ -64,13 +64,13 @@ def part(piece: Piece, by_raters: Iterator[float], settings: str) -> Part:
     )
     shares = [[None if math.isnan(one) else figure(one) for one in row] for row in shares_of(counts).tolist()]
     of_counts, of_shares = tuple(map(tuple, counts.tolist())), tuple(map(tuple, shares))
-    return Part(piece.name, of_counts, of_shares, omnibus, None, None, 1, by_category, pairwise, gains)
+    return Part(piece.name, of_counts, of_shares, omnibus, *NOT_YET, by_category, pairwise, gains)
 
 
 def _pairwise(study: Study, pair: tuple[int, int], permutation: float | None, settings: str) -> Pairwise:
     names = study.groups[pair[0]], study.groups[pair[1]]
     table = Counted(names, tuple(f'"{label}"' for label in study.labels), study.counts()[list(pair)])
-    return Pairwise(*names, tested(table, permutation, settings), None, None, 1)
+    return Pairwise(*names, tested(table, permutation, settings), *NOT_YET)
 
 
 def corrected(parts: Sequence[Part]) -> tuple[Part, ...]:
@@ -91,9 +91,12 @@ def corrected(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 
 def _family(tests: Sequence[Test]) -> list[dict[str, Any]]:
-    """By test its p corrected, and over how many; of each test that p counts which the tool goes by."""
-    known = [one.gone_by for one in tests if one.gone_by is not None]
-    both = zip(holm(known), benjamini_hochberg(known), strict=True)
-    size = {"family": len(known)}
-    none = {"holm": None, "benjamini_hochberg": None}
-    return [size | (none if one.gone_by is None else dict(zip(none, map(figure, next(both)), strict=True))) for one in tests]
+    """By test its p corrected, that which is gone by and that by rater, and over how many."""
+    found: list[dict[str, Any]] = [{"family": sum(one.gone_by is not None for one in tests)} for _ in tests]
+    for values, end in (([one.gone_by for one in tests], ""), ([one.permutation for one in tests], "_by_rater")):
+        known = [one for one in values if one is not None]
+        for name, corrected_by in (("holm", holm), ("benjamini_hochberg", benjamini_hochberg)):
+            some = iter(corrected_by(known))
+            for one, value in zip(found, values, strict=True):
+                one[name + end] = None if value is None else figure(next(some))
+    return found

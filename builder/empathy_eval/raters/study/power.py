@@ -158,8 +158,8 @@ def _problems(
     if not _between(effect, 1e-6, math.inf) or effect == math.inf:
         yield Problem("effect", f'"{effect}" is no effect w', "use one above 0; Cohen calls 0.1 small, 0.3 medium, 0.5 large")
     elif _between(groups, 2, 1000) and _between(categories, 2, MOST_CATEGORIES) and effect > math.sqrt(min(groups, categories) - 1):
-        most = f"more than {groups} groups and {categories} categories can have, {math.sqrt(min(groups, categories) - 1):.3f}"
-        yield Problem("effect", f'"{effect}" is {most}', "use a smaller one; Cohen calls 0.5 large")
+        reason = f"more than {groups} groups and {categories} categories can have, {math.sqrt(min(groups, categories) - 1):.3f}"
+        yield Problem("effect", f'"{effect}" is {reason}', "use a smaller one; Cohen calls 0.5 large")
 
 
 def _between(value: object, least: float, most: float) -> bool:

@@ -32,11 +32,16 @@ class Test:
         return self.permutation if self.p_by == "permutation" else self.p
 
 
+# The corrected p-values of a test that stands alone so far, and the number of its family.
+NOT_YET = (None, None, None, None, 1)
+
+
 @dataclass(frozen=True)
 class Gain:
     """How much larger (percent) a group's share of a category is than the baseline's; the interval is by rater.
 
-    ``test`` is Yates' chi-squared of the two groups; ``holm`` and ``benjamini_hochberg`` correct its p over ``family`` of them.
+    ``test`` is Yates' chi-squared of the two groups; ``holm`` and ``benjamini_hochberg`` correct the p that is gone by over ``family`` such
+    tests, and those by rater the p of exchanged raters.
     """
 
     group: str
@@ -49,6 +54,8 @@ class Gain:
     test: Test
     holm: float | None
     benjamini_hochberg: float | None
+    holm_by_rater: float | None
+    benjamini_hochberg_by_rater: float | None
     family: int
     why: str | None
     signature: str
@@ -56,13 +63,15 @@ class Gain:
 
 @dataclass(frozen=True)
 class Pairwise:
-    """Two groups by all categories; p is corrected over ``family`` such pairs."""
+    """Two groups by all categories; p is corrected over ``family`` such pairs, as that of a gain."""
 
     group: str
     other: str
     test: Test
     holm: float | None
     benjamini_hochberg: float | None
+    holm_by_rater: float | None
+    benjamini_hochberg_by_rater: float | None
     family: int
 
 
@@ -83,7 +92,7 @@ class Spread:
 class Part:
     """All tests of some of the ratings: of all (``name`` None), or of those of one stratum. ``counts`` and ``shares``: groups, categories.
 
-    ``holm`` and ``benjamini_hochberg`` correct the omnibus p over ``family`` parts of one column.
+    The omnibus p is corrected over ``family`` parts of one column, as that of a gain.
     """
 
     name: str | None
@@ -92,6 +101,8 @@ class Part:
     omnibus: Test
     holm: float | None
     benjamini_hochberg: float | None
+    holm_by_rater: float | None
+    benjamini_hochberg_by_rater: float | None
     family: int
     by_category: tuple[Test, ...]
     pairwise: tuple[Pairwise, ...]

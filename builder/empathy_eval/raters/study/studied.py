@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 class Studied:
     """A study between subjects: the whole, its parts by column, how alike a rater's ratings are, and what could have been seen.
 
-    ``null_point`` is the point above which ``alpha`` of the omnibus statistics lie when raters are exchanged: where raters differ in
-    severity it is above chi-squared's own (``null_point_if_independent``), whose p is then too small. ``notes`` is what to mind.
+    ``null_point`` is the point above which ``alpha`` of the omnibus statistics lie when raters are exchanged. Where raters differ, in
+    severity or because their groups do, it is above chi-squared's own (``null_point_if_independent``). ``notes`` is what to mind.
     """
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS

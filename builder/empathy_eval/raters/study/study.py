@@ -16,7 +16,7 @@ from empathy_eval.raters.study.parts import Piece, corrected, part
 from empathy_eval.raters.study.permutation import null_point, permuted
 from empathy_eval.raters.study.power import needed, reached, smallest
 from empathy_eval.raters.study.ratings import Study
-from empathy_eval.raters.study.results import Group, Powered, Spread
+from empathy_eval.raters.study.results import Group, Part, Powered, Spread
 from empathy_eval.raters.study.studied import Studied
 
 MOST_PERMUTATIONS = 100_000
@@ -67,10 +67,11 @@ def study(ratings: Study, asked: Asked) -> Studied:
     line = signature_line(study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none")
     groups = _groups(ratings)
     power = _powered(ratings, spreads, asked)
+    few = _too_few([whole, *(one for some in parts.values() for one in some)], asked)
     return Studied(
         {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings)}, groups, ratings.labels, whole,
         {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
-        tuple(_notes(ratings, groups)), f"{line}|{settings}",
+        tuple(_notes(ratings, groups) + few), f"{line}|{settings}",
     )  # fmt: skip
 
 
@@ -127,6 +128,17 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
         None if worth is None else figure(smallest(worth, df, asked.alpha, asked.power)),
         None if mean is None else figure(mean), signature,
     )  # fmt: skip
+
+
+def _too_few(parts: Sequence[Part], asked: Asked) -> list[str]:
+    """Whether more exchanges are needed, for p by rater to be found after their correction."""
+    family = max(one.family for part in parts for one in (part, *part.pairwise, *part.gains))
+    if not asked.permutations or family <= asked.alpha * (asked.permutations + 1):
+        return []
+    least = f"{asked.permutations:,} exchanges give no p by rater below {1 / (asked.permutations + 1):.2g}"
+    return [
+        f"{least}, so that Holm over {family} tests never falls below {asked.alpha:g}: take {math.ceil(family / asked.alpha):,} or more"
+    ]
 
 
 def _notes(ratings: Study, groups: Sequence[Group]) -> list[str]:

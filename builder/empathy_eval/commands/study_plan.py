@@ -1,0 +1,105 @@
+"""``study --plan``: how many raters and items it takes to see an effect."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from empathy_eval.base.errors import InputError, Problem
+
+if TYPE_CHECKING:
+    from empathy_eval.raters.study.power import Plan
+
+# What a plan takes that ratings do not, and what ratings take that a plan does not, as their parser names them.
+OF_PLANS = ("groups", "categories", "per_rater", "icc", "share")
+OF_RATINGS = ("ratings", "baseline", "labels", "criterion", "by", "add", "csv")
+NEEDED = ("groups", "categories")
+EXAMPLE = "empathy-eval study --plan --groups 5 --categories 3 --effect 0.3"
+
+
+def study_plan(
+    effect: float = 0.3, *, groups: int, categories: int, alpha: float = 0.05, power: float = 0.95, per_rater: int = 10, icc: float = 0.1,
+    share: float | None = None,
+) -> Plan:  # fmt: skip
+    """How many raters and items a study takes to see an effect (Cohen's w) among so many groups and categories.
+
+    Each rater gives ``per_rater`` ratings, whose intraclass correlation is ``icc`` (the ratings of a rater resemble each other); with the
+    ``share`` that the baseline has of a category it is said how far the interval of a gain would reach.
+
+    Raises:
+        InputError: for numbers that no study has, all at once.
+    """
+    from empathy_eval.raters.study.power import plan
+
+    return plan(effect, groups, categories, alpha=alpha, power=power, per_rater=per_rater, icc=icc, share=share)
+
+
+def add_plan(verb: argparse.ArgumentParser) -> None:
+    """Adds the options of a plan to the verb."""
+    group = verb.add_argument_group("a study that is yet to be made", "with --effect, --alpha, --power and --json as above")
+    group.add_argument("--plan", action="store_true", help="say how many raters and items such a study takes, without ratings")
+    group.add_argument("--groups", type=int, metavar="N", help="how many groups, the baseline among them")
+    group.add_argument("--categories", type=int, metavar="N", help="how many categories a rating can be of")
+    group.add_argument("--per-rater", type=int, metavar="N", help="ratings that a rater gives (default 10)")
+    group.add_argument("--icc", type=float, metavar="R", help="how alike a rater's ratings are, 0 to 1 (default 0.1); `study` tells yours")
+    group.add_argument("--share", type=float, metavar="P", help="the baseline's share of a category, for the interval of a gain")
+
+
+def not_of_ratings(options: argparse.Namespace) -> None:
+    """Tells of options that ratings do not take.
+
+    Raises:
+        InputError: if there are such.
+    """
+    if stray := [name for name in OF_PLANS if getattr(options, name) is not None]:
+        raise InputError(Problem(_option(name), "is of plans", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
+
+
+def run_plan(options: argparse.Namespace) -> int:
+    """Prints a plan; returns the exit status.
+
+    Raises:
+        InputError: for options of ratings, and what is missing or odd.
+    """
+    problems = [
+        Problem(_option(one), "is of ratings, which a plan has none of", f"leave it out: {EXAMPLE}") for one in _of_ratings(options)
+    ]
+    problems += [Problem(_option(one), "is missing", f"name it: {EXAMPLE}") for one in NEEDED if getattr(options, one) is None]
+    if problems:
+        raise InputError(problems)
+    given = {name: value for name in OF_PLANS if (value := getattr(options, name)) is not None}
+    found = study_plan(options.effect, alpha=options.alpha, power=options.power, **given)
+    print(json.dumps(found.to_json(), indent=2, allow_nan=False) if options.json else "\n".join(plan_lines(found)))
+    return 0
+
+
+def _of_ratings(options: argparse.Namespace) -> Iterator[str]:
+    return (name for name in OF_RATINGS if getattr(options, name, None))
+
+
+def _option(name: str) -> str:
+    return "RATINGS" if name == "ratings" else f"--{name.replace('_', '-')}"
+
+
+def plan_lines(plan: Plan) -> Iterator[str]:
+    """A plan for a terminal."""
+    yield f"{plan.groups} groups by {plan.categories} categories; an effect of w = {plan.effect:g} is to be seen with a probability"
+    yield f"of {plan.power:g} at the level {plan.alpha:g} (chi-squared with {plan.df} degrees of freedom)"
+    yield ""
+    alike = f"1 + ({plan.per_rater} - 1) x {plan.icc:g}, as raters give {plan.per_rater:,} with an intraclass correlation of {plan.icc:g}"
+    rows = [
+        ("ratings, if all were independent", f"{plan.independent:,}", ""),
+        ("design effect", f"{plan.design_effect:.3g}", alike),
+        ("ratings, as they are", f"{plan.clustered:,}", "the product, rounded up"),
+        ("raters a group", f"{plan.raters_a_group:,}", f"{plan.raters:,} in all, who give {plan.ratings:,} ratings"),
+        ("items", f"{plan.items:,}", "each rated once in every group"),
+    ]
+    names, numbers = (max(len(row[place]) for row in rows) for place in (0, 1))
+    yield from (f"{name:<{names}}  {number:>{numbers}}  {told}".rstrip() for name, number, told in rows)
+    if plan.low is not None and plan.high is not None:
+        yield f"a gain of 0 % over a share of {plan.share:g} would have the interval [{plan.low:+.1f}, {plan.high:+.1f}] %"
+    if plan.note:
+        yield f"note: {plan.note}"
+    yield plan.signature
