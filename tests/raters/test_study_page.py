@@ -201,7 +201,7 @@ def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(stud
 
 def test_what_is_not_defined_says_why_in_place(studied: Studied) -> None:
     rows = cells_of(page(studied))
-    whys = [one.why for one in (*studied.whole.gains, *studied.spreads) if one.why]
+    whys = [one.why for one in studied.whole.gains if one.why] + [one.why for one in studied.spreads if one.why]
     assert len(whys) >= 2
     for why in whys:
         assert [why] in rows

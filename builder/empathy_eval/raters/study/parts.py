@@ -70,7 +70,7 @@ def part(piece: Piece, by_raters: Iterator[float], settings: str) -> Part:
 def _pairwise(study: Study, pair: tuple[int, int], permutation: float | None, settings: str) -> Pairwise:
     names = study.groups[pair[0]], study.groups[pair[1]]
     table = Counted(names, tuple(f'"{label}"' for label in study.labels), study.counts()[list(pair)])
-    return Pairwise(*names, tested(table, permutation, settings), *NOT_YET)
+    return Pairwise(names[0], names[1], tested(table, permutation, settings), *NOT_YET)
 
 
 def corrected(parts: Sequence[Part]) -> tuple[Part, ...]:

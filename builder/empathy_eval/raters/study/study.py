@@ -132,7 +132,7 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
 
 def _too_few(parts: Sequence[Part], asked: Asked) -> list[str]:
     """Whether more exchanges are needed, for p by rater to be found after their correction."""
-    family = max(one.family for part in parts for one in (part, *part.pairwise, *part.gains))
+    family = max(max(one.family for one in some) for part in parts for some in ([part], part.pairwise, part.gains))
     if not asked.permutations or family <= asked.alpha * (asked.permutations + 1):
         return []
     least = f"{asked.permutations:,} exchanges give no p by rater below {1 / (asked.permutations + 1):.2g}"
