@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.raters.study.balance import DIGITS, NO_VALUES, rounded, sizes, tellings
+from empathy_eval.raters.study.balance import DIGITS, NO_VALUES, balance, rounded, sizes, tellings
 from empathy_eval.raters.study.chi_square import Counted, tested
 from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import RatersTable
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Test
+from empathy_eval.raters.study.studied import Studied
 from empathy_eval.raters.study.told_of_raters import FEWEST, Attention, Compared
 
 FEW_FAILED = f"fewer than {FEWEST} raters failed more than half: the test without them would tell of them"
@@ -78,3 +79,10 @@ def without(study: Study, left_out: NDArray[np.bool_]) -> Study:
         fewer, raters=tuple(np.array(study.raters, dtype=object)[kept]), group_of=study.group_of[kept], rater=place[fewer.rater],
         block_of=None if study.block_of is None else study.block_of[kept],
     )  # fmt: skip
+
+
+def with_raters(studied: Studied, study: Study, table: RatersTable) -> Studied:
+    """What a study says, and what is told of its raters."""
+    chance = (studied.settings["permutations"], studied.settings["seed"])
+    found = attention(table, study, studied.whole.omnibus, chance, studied.settings["alpha"])
+    return replace(studied, balance=balance(table, study, *chance), attention=found)

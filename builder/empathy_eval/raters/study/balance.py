@@ -70,14 +70,14 @@ def attentive(table: RatersTable) -> Iterator[Classes]:
     """How much of their checks raters failed, from as fine as may be: raters of whom nothing is told are a class of their own, if any."""
     share = table.failed
     silent = np.isnan(share)
-    untold = ("not told",) if silent.any() else ()
-    parts = (int(silent.sum()) - table.untold,) if silent.any() else ()
+    blank = int(silent.sum()) - table.untold
+    untold = ["not told"] * bool(silent.any())
     level = np.where(silent, 3, np.where(share > 0, np.where(share > 0.5, 2, 1), 0))
-    yield Classes(("none", "up to half", "more than half", *untold), level, parts)
-    yield Classes(("none", "some", *untold), np.array([0, 1, 1, 2])[level], parts)
+    yield Classes(("none", "up to half", "more than half", *untold), level, (blank,))
+    yield Classes(("none", "some", *untold), np.array([0, 1, 1, 2])[level], (blank,))
     if silent.any():
         some = int((~silent & (share > 0)).sum())
-        yield Classes(("none", "some, or not told"), np.minimum(level, 1), (some, some + parts[0]))
+        yield Classes(("none", "some, or not told"), np.minimum(level, 1), (some, some + blank))
 
 
 def sizes(study: Study) -> tuple[tuple[str, int], ...]:
