@@ -141,6 +141,21 @@ def test_two_columns_do_not_give_away_as_their_difference_what_neither_tells() -
     assert balance(table_of(study, continent=continent), study, 0).columns[0].cells == ((7, 23), (7, 23))
 
 
+def test_three_columns_do_not_give_away_what_no_two_of_them_do() -> None:
+    study = study_of((40, 40))
+    # The west of Europe is shown in one column, Poland in another, Europe in a third: two Czechs of each group would be what is left.
+    land = spread(*[{"France": 10, "Poland": 8, "Czechia": 2, "Peru": 10, "Cuba": 10}] * 2)
+    part = ["West" if one == "France" else "East" if one in ("Poland", "Czechia") else "South" for one in land]
+    some_land = ["Poland" if one == "Poland" else "elsewhere" for one in land]
+    some_part = ["West" if one == "West" else "elsewhere" for one in part]
+    continent = ["Europe" if one in ("East", "West") else "America" for one in part]
+    columns = {"land": some_land, "part": some_part, "continent": continent}
+    for left_out in columns:
+        two = {name: values for name, values in columns.items() if name != left_out}
+        assert all(one.cells for one in balance(table_of(study, **two), study, 0).columns)
+    assert [bool(one.cells) for one in balance(table_of(study, **columns), study, 0).columns] == [True, True, False]
+
+
 @pytest.mark.parametrize(
     ("pairs", "few"),
     [
@@ -155,6 +170,12 @@ def test_two_columns_do_not_give_away_as_their_difference_what_neither_tells() -
             {("north", "Oceania"): 9, ("south", "Oceania"): 9, ("south", "B"): 1, ("x", "B"): 9, ("x", "C"): 9, ("y", "B"): 9,
              ("y", "C"): 9},
             1,
+        ),
+        # As before, and no class lies in one of the other column.
+        (
+            {("north", "A"): 9, ("south", "A"): 9, ("south", "B"): 2, ("north", "B"): 2, ("x", "B"): 9, ("x", "C"): 9, ("y", "B"): 9,
+             ("y", "C"): 9},
+            4,
         ),
         ({("UK", "Europe"): 9, ("rest", "Europe"): 6, ("Peru", "America"): 9}, 6),
         ({("UK", "Europe"): 9, ("rest", "America"): 9}, 0),

@@ -18,6 +18,8 @@ from empathy_eval.raters.study.raters_table import Values
 from empathy_eval.raters.study.told_of_raters import FEWEST
 
 OTHERS, NOT_TOLD, BOTH = "other values", "not told", "other values, or not told"
+# What can be worked out of very many columns is not followed further: no more of them are told.
+MOST_WORKED_OUT = 200
 Counts = NDArray[np.int64]
 
 
@@ -38,7 +40,8 @@ class Telling:
 
     def __init__(self, group_of: Codes, groups: int) -> None:
         self._group_of, self._groups = group_of, groups
-        self._told = list[Classes]()
+        # Classes that were told, and those that can be worked out of them, as the place of each rater.
+        self._known = list[Codes]()
 
     def counts(self, classes: Classes) -> Counts:
         """How many raters of each group are in each class, shape (groups, classes)."""
@@ -47,8 +50,8 @@ class Telling:
     def first(self, candidates: Iterable[Classes]) -> Classes | None:
         """The first candidate that may be told, which is kept as told; None where none may."""
         for one in candidates:
-            if self._few_in_none(one) and not any(self._gives_away(one, other) for other in self._told):
-                self._told.append(one)
+            if self._few_in_none(one) and (known := self._worked_out(one.place)) is not None:
+                self._known += known
                 return one
         return None
 
@@ -60,29 +63,35 @@ class Telling:
         """Whether there are two classes or more, each with five raters of every group, and no part has one to four."""
         return len(one.names) > 1 and bool((self.counts(one) >= FEWEST).all()) and all(part == 0 or part >= FEWEST for part in one.parts)
 
-    def _gives_away(self, one: Classes, other: Classes) -> bool:
-        """Whether two partitions of raters give away fewer than five: where a class lies within others, the rest is a difference."""
-        number = len(other.names)
-        cells = self._cells(one.place * number + other.place, len(one.names) * number).reshape(self._groups, len(one.names), number)
-        return _within(cells) or _within(cells.transpose(0, 2, 1))
+    def _worked_out(self, place: Codes) -> list[Codes] | None:
+        """These classes and what can be worked out of them and of those known before; None if that is one to four raters of a group."""
+        found, seen = [place], set[bytes]()
+        for known in (*self._known, place):
+            for one in range(int(known.max()) + 1):
+                seen.update(_either(known == one))
+        for at, one in enumerate(found):
+            for other in [*self._known, *found[:at]]:
+                for some in [*self._differences(one, other), *self._differences(other, one)]:
+                    if seen.issuperset(_either(some == 1)):
+                        continue
+                    if self._cells(some, 2)[:, 1].min() < FEWEST or len(found) > MOST_WORKED_OUT:
+                        return None
+                    seen.update(_either(some == 1))
+                    found.append(some)
+        return found
+
+    def _differences(self, one: Codes, other: Codes) -> Iterator[Codes]:
+        """Of each class of one the classes of the other that it lies in, less it: their raters as 1, all others as 0."""
+        width = int(other.max()) + 1
+        met = np.bincount(one * width + other, minlength=(int(one.max()) + 1) * width).reshape(-1, width) > 0
+        for row, columns in enumerate(met):
+            if not columns.all() and (some := (one != row) & columns[other]).any():
+                yield some.astype(np.int64)
 
 
-def _within(cells: Counts) -> bool:
-    """Whether the columns that lie wholly in a row, or that it lies in, leave a difference that is small; shape (groups, rows, columns)."""
-    totals = cells.sum(axis=0)
-    for row in range(len(totals)):
-        met = totals[row] > 0
-        inside = met & (totals[row] == totals.sum(axis=0))
-        # The row without the columns inside it, and what of the columns that it meets is outside of it.
-        rest, beyond = cells[:, row, ~inside].sum(axis=1), cells[:, :, met].sum(axis=(1, 2)) - cells[:, row].sum(axis=1)
-        if (inside.any() and _few(rest)) or (not met.all() and _few(beyond)):
-            return True
-    return False
-
-
-def _few(counts: Counts) -> bool:
-    """Whether some group has fewer than five; nobody in any group says nothing that is not known."""
-    return bool(counts.any() and counts.min() < FEWEST)
+def _either(some: NDArray[np.bool_]) -> tuple[bytes, bytes]:
+    """Raters who are marked, and all others, in a short form."""
+    return np.packbits(some).tobytes(), np.packbits(~some).tobytes()
 
 
 def poolings(values: Values, group_of: Codes, groups: int) -> Iterator[Classes]:
