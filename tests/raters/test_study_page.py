@@ -135,6 +135,10 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
     def gone_by(test: dict[str, Any]) -> str:
         return f" gone by: expected {test['least_expected']:.2g}" if test["p_by"] == "permutation" else ""
 
+    def both(test: dict[str, Any], one: dict[str, Any]) -> list[str]:
+        by_rater = [p(one["holm_by_rater"]), p(one["benjamini_hochberg_by_rater"])]
+        return [p(test["p"]), p(one["holm"]), p(one["benjamini_hochberg"]), p(test["permutation"]) + gone_by(test), *by_rater]
+
     parts = [("", figures["whole"]), *((f"{one['name']}, ", one) for some in figures["parts"].values() for one in some)]
     gains = [(name, one) for name, part in parts for one in part["gains"]]
     pairs = [(name, one) for name, part in parts for one in part["pairwise"]]
@@ -144,12 +148,12 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
         bounds = "no interval" if one["low"] is None else f"[{percents(one['low'])}, {percents(one['high'])}]"
         shares = [f"{100 * one[share]:.1f} %" for share in ("share", "of_baseline_share")]
         row = [name + one["group"], one["category"], *shares, f"{percents(one['gain'])} %{bounds}", number(test["statistic"], 2)]
-        row += [p(test["p"]), p(test["permutation"]) + gone_by(test), p(one["holm"]), p(one["benjamini_hochberg"])]
+        row += both(test, one)
         assert row in rows, row
     for name, one in drawn.sample(pairs, 15):
         test = one["test"]
         row = [f"{name}{one['group']} and {one['other']}", f"{test['n']:,}", number(test["statistic"], 2), str(test["df"] or "–")]
-        row += [p(test["p"]), p(test["permutation"]) + gone_by(test), number(test["v"], 3), p(one["holm"]), p(one["benjamini_hochberg"])]
+        row += [number(test["v"], 3), *both(test, one)]
         assert row in rows, row
     for one in drawn.sample(figures["spreads"], 6):
         row = [one["group"], one["category"], number(one["icc"], 3), number(one["design_effect"], 2), number(one["ratings_a_rater"], 1)]
@@ -180,7 +184,8 @@ def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(stud
     said = Page(html := page(studied)).said
     assert f"In this study the design effect is {studied.power.design_effect:.2f}" in said
     assert (
-        f"lie above {studied.null_point:.1f}; of independent ratings they would lie above {studied.null_point_if_independent:.1f}" in said
+        f"lie above {studied.null_point:.1f}; if ratings were independent and groups alike, they would lie above {studied.null_point_if_independent:.1f}"
+        in said
     )
     parting = [
         (one.group, one.category, one.test)
@@ -206,7 +211,7 @@ def test_what_is_not_defined_says_why_in_place(studied: Studied) -> None:
     for why in whys:
         assert [why] in rows
     small = [one for one in studied.parts["stratum"] if one.omnibus.p_by == "permutation"]
-    assert small and any(row[0] == small[0].name and "gone by: expected" in row[5] for row in rows if len(row) == 9)
+    assert small and any(row[0] == small[0].name and "gone by: expected" in row[8] for row in rows if len(row) == 11)
 
 
 def test_a_study_without_strata_blocks_or_exchanges_says_so(tmp_path: Path) -> None:
@@ -293,7 +298,12 @@ def test_an_axis_holds_0_and_most_of_what_is_drawn_and_its_numbers_are_round(stu
     axis = axis_of([replace(some, gain=31.3, low=23.0, high=39.8), replace(some, gain=9.6, low=-1.0, high=18.7)])
     assert axis.span == (-10.0, 39.8) and axis.ticks == (-10.0, 0.0, 10.0, 20.0, 30.0)
     wide = axis_of([replace(some, gain=100.0, low=-99.0, high=126945.0)])
-    assert wide.span == (-99.0, 350.0) and kept(126945.0, wide) == 350.0 and kept(3.0, wide) == 3.0
+    assert wide.span == (-99.0, 350.0) and kept(126945.0, wide) == 350.0
+    assert (
+        axis_of([replace(one, gain=gain, low=gain, high=gain) for one in [some] for gain in (-50.0, 80.0, 90.0)], 1.0, 3).ticks
+        == (-50.0, 0.0, 50.0)
+        and kept(3.0, wide) == 3.0
+    )
     assert axis_of([]).span == (-10.0, 10.0) and axis_of([replace(some, gain=None, low=None, high=None)]).ticks[0] == -10.0
     assert [percents(one) for one in (31.34, -0.04, 1234.5, -99.96)] == ["+31.3", "0.0", "+1,234", "−100.0"]
 

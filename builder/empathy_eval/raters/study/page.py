@@ -17,8 +17,8 @@ from empathy_eval.raters.study.studied import Studied
 
 # A table of more rows is left to the JSON beside the page: a page is to be read.
 MOST_ROWS = 2000
-# Numbers along an axis that is no wider than a cell.
-IN_A_CELL = 3
+# An axis that is no wider than a cell: how far it goes beyond the largest gain, and how many numbers are along it.
+IN_A_CELL = 1.25, 3
 
 
 def page(studied: Studied, command: str | None = None) -> str:
@@ -33,7 +33,7 @@ def page(studied: Studied, command: str | None = None) -> str:
     return templates.get_template("study/page.html.j2").render(
         of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, best=best(studied.whole, label), command=command,
         torn=torn(studied.whole, studied.power.alpha), torn_parts=_torn_parts(studied), most_rows=MOST_ROWS,
-        axis=axis_of(studied.whole.gains), axes={name: axis_of(_gains(parts, label), IN_A_CELL) for name, parts in studied.parts.items()},
+        axis=axis_of(studied.whole.gains), axes={name: axis_of(_gains(parts, label), *IN_A_CELL) for name, parts in studied.parts.items()},
         style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "study")),
     ) + "\n"  # fmt: skip
 

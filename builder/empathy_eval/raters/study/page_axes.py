@@ -12,7 +12,7 @@ from empathy_eval.raters.study.results import Gain
 STEPS = (1, 2, 2.5, 5, 10)
 MOST_TICKS = 5
 # An interval may reach so many times as far as the largest gain, and as the middle one; beyond both it is cut off, with an arrow.
-BEYOND_LARGEST, BEYOND_MIDDLE = 1.25, 3.5
+BEYOND_LARGEST, BEYOND_MIDDLE = 3, 3.5
 LEAST = 10.0
 
 
@@ -24,11 +24,11 @@ class Axis:
     ticks: tuple[float, ...]
 
 
-def axis_of(gains: Iterable[Gain], most_ticks: int = MOST_TICKS) -> Axis:
+def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: int = MOST_TICKS) -> Axis:
     """The axis for gains and their intervals, 0 among them; equal gains have equal axes."""
     known = [one for one in gains if one.gain is not None]
     sizes = [abs(one.gain) for one in known if one.gain is not None] or [0.0]
-    far = max(BEYOND_LARGEST * max(sizes), BEYOND_MIDDLE * median(sizes), LEAST)
+    far = max(beyond * max(sizes), BEYOND_MIDDLE * median(sizes), LEAST)
     ends = [0.0, -LEAST, LEAST]
     ends += [end for one in known for end in (one.gain, one.low, one.high) if end is not None]
     low, high = max(min(ends), -far, -100.0), min(max(ends), far)
