@@ -169,6 +169,11 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studie
     said = Page(page(studied)).said
     gain = max((one for one in studied.whole.gains if one.category == "Good" and (one.low or 0) > 0), key=lambda one: one.gain or 0)
     assert f"{gain.group} was rated “Good” {gain.gain:.1f} % more often than human (95 % interval {percents(gain.low or 0)}" in said
+    assert gain.holm_by_rater is not None and ("it may be chance" in said) == (gain.holm_by_rater >= 0.05)
+    for p, told in ((0.05, True), (0.04, False)):
+        chance = replace(studied.whole, gains=tuple(replace(one, holm_by_rater=p) for one in studied.whole.gains))
+        said = Page(page(replace(studied, whole=chance))).said
+        assert ("; corrected for 3 groups it may be chance (p = 0.0500)" in said) == told
     unsure = replace(studied.whole, gains=tuple(replace(one, low=-50.0, high=90.0) for one in studied.whole.gains))
     said = Page(page(replace(studied, whole=unsure))).said
     assert "No group was rated “Good” more or less often than human by more than its interval" in said
