@@ -188,10 +188,8 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studie
 def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(studied: Studied) -> None:
     said = Page(html := page(studied)).said
     assert f"In this study the design effect is {studied.power.design_effect:.2f}" in said
-    assert (
-        f"lie above {studied.null_point:.1f}; if ratings were independent and groups alike, they would lie above {studied.null_point_if_independent:.1f}"
-        in said
-    )
+    assert f"5 % of the statistics lie above {studied.null_point:.1f}; if ratings were independent" in said
+    assert f"and groups alike, they would lie above {studied.null_point_if_independent:.1f}" in said
     parting = [
         (one.group, one.category, one.test)
         for one in studied.whole.gains
