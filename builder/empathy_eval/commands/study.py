@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.commands.score_tables import score_csv
+from empathy_eval.commands.study_page import command_of, page_place, write_page
 from empathy_eval.commands.study_plan import add_plan, not_of_ratings, run_plan
 from empathy_eval.commands.study_tables import study_table
 
@@ -22,6 +23,8 @@ examples:
   empathy-eval study ratings.csv --baseline human --labels Bad,Okay,Good --by valence
   empathy-eval study reviews.study.csv --baseline apathetic --criterion empathy --json
   empathy-eval study ratings.csv --baseline human --add new-model.csv --csv
+  empathy-eval study ratings.csv --baseline human --raters raters.csv
+  empathy-eval study ratings.csv --baseline human --page study.html
   empathy-eval study --plan --groups 5 --categories 3 --effect 0.3 --per-rater 10 --icc 0.1
 
 RATINGS is a CSV, TSV or JSONL table with the columns item, group, rater, rating, a row a rating. Optional columns: stratum and valence
@@ -29,6 +32,10 @@ RATINGS is a CSV, TSV or JSONL table with the columns item, group, rater, rating
 ratings are numbers or, with --labels, names of categories, of which there may be 11.
 Gains are of shares, in percent of the baseline's, with intervals by rater. docs/studies.md says what each figure means.
 """
+RATERS = (
+    "a table of the raters, a row a rater: rater, and any of group, seconds, checks and checks_failed (of attention), sex, age ...; the "
+    "groups are compared in it, and nobody is told from fewer than five"
+)
 BY = "test the ratings of each stratum or valence apart, too; repeatable (default: by both columns, as far as they are there)"
 ADD = (
     "a table of a group that came later; repeatable. Its raters are not those of the study, and where there are blocks it has the same ones"
@@ -38,24 +45,39 @@ ADD = (
 def study(
     table: str | Path | Sequence[str | Path], baseline: str, *, labels: Sequence[str] = (), criterion: str | None = None,
     by: Sequence[str] | None = None, add: Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0, effect: float = 0.3,
-    alpha: float = 0.05, power: float = 0.95,
+    alpha: float = 0.05, power: float = 0.95, raters: str | Path | None = None, page: str | Path | None = None,
 ) -> Studied:  # fmt: skip
     """What raters of different groups say of the groups: counts, tests, gains over the baseline, and what could have been seen.
 
     ``labels`` name the categories, lowest rating first; ``by`` are columns of strata (all there are), ``add`` tables of groups that came
-    later. ``effect`` (Cohen's w), ``alpha`` and ``power`` are of the study that was wanted.
+    later. ``effect`` (Cohen's w), ``alpha`` and ``power`` are of the study that was wanted. ``raters`` is a table of the raters, by which
+    groups are compared in who rated them; ``page`` is where a page of all that is written, with its figures beside it (``.json``).
 
     Raises:
         InputError: if a table cannot be read or is none of a study between subjects, or an option is odd.
+        JobError: if the page cannot be written.
     """
     from empathy_eval.raters.study.ratings import Reading, read_study
     from empathy_eval.raters.study.study import Asked
     from empathy_eval.raters.study.study import study as studied_of
 
-    tables = [table] if isinstance(table, str | Path) else table
+    tables, later = [Path(one) for one in ([table] if isinstance(table, str | Path) else table)], [Path(one) for one in add]
     asked = Asked(None if by is None else tuple(by), permutations, seed, effect, alpha, power)
     reading = Reading(baseline, tuple(labels), criterion)
-    return studied_of(read_study([Path(one) for one in tables], reading, [Path(one) for one in add]), asked)
+    people = [] if raters is None else [Path(raters)]
+    out = None if page is None else page_place(page, [*tables, *later, *people])
+    ratings = read_study(tables, reading, later)
+    if raters is None:
+        found = studied_of(ratings, asked)
+    else:
+        from empathy_eval.raters.study.attention import with_raters
+        from empathy_eval.raters.study.raters_table import read_raters
+
+        known = read_raters(Path(raters), ratings)
+        found = with_raters(studied_of(ratings, asked), ratings, known)
+    if out:
+        write_page(found, out, command_of(tables, reading, asked, {"add": later, "raters": people, "page": [out]}))
+    return found
 
 
 def add(verbs: Any) -> None:
@@ -74,11 +96,13 @@ def add(verbs: Any) -> None:
     verb.add_argument("--criterion", metavar="NAME", help="the criterion that counts, where the ratings are on several")
     verb.add_argument("--by", action="append", choices=("stratum", "valence"), help=BY)
     verb.add_argument("--add", type=Path, action="append", default=[], metavar="FILE", help=ADD)
+    verb.add_argument("--raters", type=Path, metavar="FILE", help=RATERS)
     verb.add_argument("--permutations", type=int, default=2000, metavar="N", help="exchanges of raters (default 2000; 0: none)")
     verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the exchanges (default 0)")
     verb.add_argument("--effect", type=float, default=0.3, metavar="W", help="the effect that should be seen, Cohen's w (default 0.3)")
     verb.add_argument("--alpha", type=float, default=0.05, metavar="P", help="the level of the test (default 0.05)")
     verb.add_argument("--power", type=float, default=0.95, metavar="P", help="how surely it should be seen (default 0.95)")
+    verb.add_argument("--page", type=Path, metavar="OUT.html", help="write a page of all that, and its figures as OUT.json beside it")
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print everything as JSON")
     form.add_argument("--csv", action="store_true", help="print all figures as CSV, a line a figure")
@@ -98,9 +122,12 @@ def run(options: argparse.Namespace) -> int:
     found = study(
         options.ratings, options.baseline, labels=labels, criterion=options.criterion, by=options.by, add=options.add,
         permutations=options.permutations, seed=options.seed, effect=options.effect, alpha=options.alpha, power=options.power,
+        raters=options.raters, page=options.page,
     )  # fmt: skip
     if options.json:
         print(json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False))
     else:
         print(score_csv(found) if options.csv else plain(study_table(found)))
+        if options.page and not options.csv:
+            print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
     return 0

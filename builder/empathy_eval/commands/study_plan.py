@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # What a plan takes that ratings do not, and what ratings take that a plan does not, as their parser names them.
 OF_PLANS = ("groups", "categories", "per_rater", "icc", "share")
-OF_RATINGS = ("ratings", "baseline", "labels", "criterion", "by", "add", "csv")
+OF_RATINGS = ("ratings", "baseline", "labels", "criterion", "by", "add", "raters", "page", "csv")
 NEEDED = ("groups", "categories")
 EXAMPLE = "empathy-eval study --plan --groups 5 --categories 3 --effect 0.3"
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from empathy_eval.commands.study_raters import p_of, raters_blocks
+
 if TYPE_CHECKING:
     from empathy_eval.raters.study.results import Gain, Pairwise, Part, Test
     from empathy_eval.raters.study.studied import Studied
@@ -29,7 +31,7 @@ def study_table(studied: Studied) -> str:
             blocks += [_gains(studied, one) for one in parts]
         else:
             blocks.append([f"pairs and gains of each {column} are in --json and --csv"])
-    blocks += [_spreads(studied), list(_power(studied)), list(_notes(studied))]
+    blocks += [_spreads(studied), list(_power(studied)), *raters_blocks(studied, _lined), list(_notes(studied))]
     return "\n\n".join("\n".join(one) for one in blocks if one)
 
 
@@ -100,11 +102,6 @@ def _corrected(test: Test, one: Part | Pairwise | Gain) -> tuple[str, ...]:
     ends = one.holm, one.benjamini_hochberg, one.holm_by_rater, one.benjamini_hochberg_by_rater
     holm, hochberg, *both = map(p_of, ends)
     return p, holm, hochberg, by_rater, *both
-
-
-def p_of(value: float | None) -> str:
-    """A p-value to four places."""
-    return "" if value is None else f"{value:.4f}" if value >= 0.0001 else "<0.0001"
 
 
 def _told(named: Iterable[tuple[str, str | None]]) -> list[str]:

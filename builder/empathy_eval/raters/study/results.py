@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -139,34 +138,3 @@ class Group:
     ratings: int
     items: int
     added: bool
-
-
-@dataclass(frozen=True)
-class Balanced:
-    """One column of the raters' table by group; a cell of fewer than five raters is None."""
-
-    column: str
-    values: tuple[str, ...]
-    cells: tuple[tuple[float | None, ...], ...]
-    test: Test
-    why: str | None
-
-
-@dataclass(frozen=True)
-class Balance:
-    """How alike the groups are in what the raters' table says of raters."""
-
-    columns: tuple[Balanced, ...]
-    raters: int
-    untold: int
-    notes: tuple[str, ...]
-    signature: str
-
-
-@dataclass(frozen=True)
-class Attention:
-    """What the checks of attention in the raters' table say, over all raters."""
-
-    figures: Mapping[str, float | None]
-    notes: tuple[str, ...]
-    signature: str

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.raters.study.long_form import COLUMNS, NUMBERS, WHOLE, of_part, of_power, of_spread, record
-from empathy_eval.raters.study.results import Attention, Balance, Group, Part, Powered, Spread
+from empathy_eval.raters.study.raters_long_form import of_attention, of_balance
+from empathy_eval.raters.study.results import Group, Part, Powered, Spread
+from empathy_eval.raters.study.told_of_raters import Attention, Balance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +44,7 @@ class Studied:
         return asdict(self)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The long form, a record a figure or note with the columns ``columns``; what the raters' table says is in JSON alone."""
+        """The long form, a record a figure or note with the columns ``columns``."""
         for column, parts in {WHOLE: (self.whole,), **self.parts}.items():
             for one in parts:
                 yield from of_part(column, one, (self.groups, self.labels), self.signature)
@@ -51,6 +53,10 @@ class Studied:
         for name in ("null_point", "null_point_if_independent"):
             yield record(f"omnibus: {name.replace('_', ' ')}", value=getattr(self, name), signature=self.signature)
         yield from of_power(self.power)
+        if self.balance is not None:
+            yield from of_balance(self.balance)
+        if self.attention is not None:
+            yield from of_attention(self.attention)
         yield from (record("note", why=note, signature=self.signature) for note in self.notes)
 
     def to_pandas(self) -> pd.DataFrame:

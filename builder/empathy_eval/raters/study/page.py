@@ -1,0 +1,122 @@
+"""The page of a study: one self-contained file without a script, made from the templates in ``release/study/``."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from empathy_eval.base.errors import plain
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.templates import environment
+from empathy_eval.evaluation.page import MINUS, number, place, signed
+from empathy_eval.evaluation.wording import counted, listed, percent
+from empathy_eval.raters.study.page_axes import axis_of, kept
+from empathy_eval.raters.study.results import Gain, Part, Test
+from empathy_eval.raters.study.studied import Studied
+
+# A table of more rows is left to the JSON beside the page: a page is to be read.
+MOST_ROWS = 2000
+# An axis that is no wider than a cell: how far it goes beyond the largest gain, and how many numbers are along it.
+IN_A_CELL = 1.25, 3
+
+
+def page(studied: Studied, command: str | None = None) -> str:
+    """The page as HTML; equal figures give equal pages. ``command`` is how it was made, where that is known.
+
+    Names are strangers' texts and stay texts: all is escaped but our own style.
+    """
+    folder = data_folder("release")
+    templates = environment(folder)
+    templates.filters |= FILTERS
+    label = studied.labels[-1]
+    return templates.get_template("study/page.html.j2").render(
+        of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, best=best(studied.whole, label), command=command,
+        torn=torn(studied.whole, studied.power.alpha), torn_parts=_torn_parts(studied), most_rows=MOST_ROWS,
+        axis=axis_of(studied.whole.gains), axes={name: axis_of(_gains(parts, label), *IN_A_CELL) for name, parts in studied.parts.items()},
+        style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "study")),
+    ) + "\n"  # fmt: skip
+
+
+def best(part: Part, label: str) -> dict[str, Any]:
+    """The gain in a category that stands out, and how many are above, below, at and without an interval.
+
+    The largest (as a multiple, or as the part of one that is left) of those whose interval does not hold 0; else of all with an interval.
+    """
+    gains = _gains((part,), label)
+    sides = {name: [one for one in gains if side(one) == name] for name in ("above", "below", "at", "none")}
+    some = sides["above"] + sides["below"] or sides["at"]
+    return {
+        "gain": max(some, key=lambda one: abs(_logged(one.gain or 0.0)), default=None),
+        "sure": bool(sides["above"] or sides["below"]),
+        "of": len(gains),
+        **{name: len(some) for name, some in sides.items()},
+    }
+
+
+def side(gain: Gain) -> str:
+    """Whether the whole interval of a gain is above 0, below it, or holds it ("at"); "none" without an interval."""
+    if gain.low is None or gain.high is None:
+        return "none"
+    return "above" if gain.low > 0 else "below" if gain.high < 0 else "at"
+
+
+def torn(part: Part, alpha: float) -> list[dict[str, Any]]:
+    """The tests of which chi-squared and exchanged raters say different things at a level; ``names`` are of what, ``of`` its kind."""
+    return [
+        {"of": of, "names": names, "test": test}
+        for of, names, test in _tests(part)
+        if test.p is not None and test.permutation is not None and (test.p < alpha) != (test.permutation < alpha)
+    ]
+
+
+def _tests(part: Part) -> Iterator[tuple[str, tuple[str, ...], Test]]:
+    yield "omnibus", (), part.omnibus
+    labels = tuple(dict.fromkeys(one.category for one in part.gains))
+    yield from (("category", (label,), test) for label, test in zip(labels, part.by_category, strict=True))
+    yield from (("pair", (one.group, one.other), one.test) for one in part.pairwise)
+    yield from (("gain", (one.group, one.category), one.test) for one in part.gains)
+
+
+def _torn_parts(studied: Studied) -> dict[str, dict[str, int]]:
+    """By column of how many tests of its parts the two p say different things, and of how many both say something."""
+    alpha = studied.power.alpha
+    return {
+        name: {
+            "torn": sum(len(torn(one, alpha)) for one in parts),
+            "of": sum(test.p is not None and test.permutation is not None for one in parts for _, _, test in _tests(one)),
+        }
+        for name, parts in studied.parts.items()
+    }
+
+
+def _gains(parts: Sequence[Part], label: str) -> list[Gain]:
+    """The gains in one category."""
+    return [one for part in parts for one in part.gains if one.category == label]
+
+
+def _logged(gain: float) -> float:
+    """A gain as far from none as its inverse is: doubled is as far as halved."""
+    ratio = 1 + gain / 100
+    return ratio if ratio >= 1 else 1 / ratio if ratio else float("inf")
+
+
+def percents(value: float) -> str:
+    """A gain in percent with its sign, to a tenth; whole where it is large."""
+    return f"{value:+,.0f}".replace("-", MINUS) if abs(value) >= 999.95 else signed(value, 1)
+
+
+def p_value(value: float | None) -> str:
+    """A p-value to four places."""
+    return "–" if value is None else f"{value:.4f}" if value >= 0.0001 else "<0.0001"
+
+
+def without_controls(text: str) -> str:
+    """A name with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
+    return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
+
+
+FILTERS: dict[str, Any] = {
+    "number": number, "signed": signed, "percent": percent, "counted": counted, "place": place, "listed": listed, "p_value": p_value,
+    "plain": without_controls, "side": side, "gain": percents, "kept": kept,
+}  # fmt: skip

@@ -1,0 +1,190 @@
+"""The table of a study's raters: who they are, how long they took and how they did on checks of attention."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.schemas import violations
+from empathy_eval.base.tabular import csv_rows, json_rows
+from empathy_eval.evaluation.score_file import DELIMITERS
+from empathy_eval.raters.agreement.read import NUMBER
+from empathy_eval.raters.agreement.table import MISSING, Codes, Floats
+from empathy_eval.raters.study.columns import Faults
+from empathy_eval.raters.study.ratings import Study
+
+SCHEMA = "raters_row"
+RATER, GROUP, CHECKS, FAILED = "rater", "group", "checks", "checks_failed"
+HEADER = "the first line names the columns: rater and, where there are such, group,seconds,checks,checks_failed and others"
+MOST_COLUMNS = 50
+# A column of no more different numbers is one of values: such numbers say how often each of them is there.
+FEW_NUMBERS = 10
+
+
+@dataclass(frozen=True)
+class Values:
+    """What a column says of raters: its values in order, and the place of each rater among them, ``MISSING`` where nothing is told.
+
+    ``absent`` of the raters are not in the table.
+    """
+
+    names: tuple[str, ...]
+    place: Codes
+    absent: int
+
+
+@dataclass(frozen=True)
+class RatersTable:
+    """What is known of the raters of a study: ``cells`` by column have a place a rater, None where nothing is told.
+
+    ``untold`` raters of the study are not in the table; ``unknown`` ones of the table gave no rating, and are left out.
+    """
+
+    study: Study
+    cells: Mapping[str, Sequence[str | None]]
+    untold: int
+    unknown: int
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns by which groups are compared: all but the rater, its group and its checks."""
+        return [name for name in self.cells if name not in (GROUP, CHECKS, FAILED)]
+
+    def numbers(self, column: str) -> Floats | None:
+        """The numbers of a column, NaN where nothing is told; None where a cell is no number, or no more than ten differ."""
+        cells = self.cells[column]
+        found = np.array([math.nan if one is None else _number(one) for one in cells])
+        words = any(one is not None and math.isnan(number) for one, number in zip(cells, found.tolist(), strict=True))
+        return None if words or len(np.unique(found[~np.isnan(found)])) <= FEW_NUMBERS else found
+
+    def values(self, column: str) -> Values:
+        """The values of a column, numbers by their size."""
+        cells = self.cells[column]
+        known = {one: _number(one) for one in cells if one is not None}
+        if not any(map(math.isnan, known.values())):
+            # 1 and 1.0 are one value.
+            known_as = {one: f"{number:.12g}" for one, number in known.items()}
+            names = sorted(set(known_as.values()), key=float)
+        else:
+            known_as = {one: one for one in known}
+            names = sorted(known_as)
+        places = {one: place for place, one in enumerate(names)}
+        place = np.array([MISSING if one is None else places[known_as[one]] for one in cells], dtype=np.int64)
+        return Values(tuple(names), place, self.untold)
+
+    @cached_property
+    def failed(self) -> Floats:
+        """The share of their checks of attention that raters failed; NaN where nothing is told, or no check was shown."""
+        shown, failed = (np.array([math.nan if one is None else float(one) for one in self.cells[name]]) for name in (CHECKS, FAILED))
+        share: Floats = np.divide(failed, shown, out=np.full(len(shown), math.nan), where=shown > 0)
+        return share
+
+    @property
+    def has_checks(self) -> bool:
+        """Whether the table says of checks of attention."""
+        return FAILED in self.cells
+
+
+def read_raters(path: Path, study: Study) -> RatersTable:
+    """The raters of a study in a CSV, TSV or JSONL file, by its suffix.
+
+    It has the column ``rater`` and, where there are such, ``group``, ``seconds``, ``checks`` and ``checks_failed`` (checks of attention
+    that were shown and failed); any other column is taken as it comes. An empty cell says nothing.
+
+    Raises:
+        InputError: if it cannot be read or is not of its form, has a rater twice, a group that the ratings contradict, more checks failed
+            than shown, odd numbers, or no rater of the study: all at once, with lines.
+    """
+    faults = Faults()
+    rows = list(_rows(path, faults))
+    columns = list(dict.fromkeys(name for _, row in rows for name in row if name != RATER))
+    if len(columns) > MOST_COLUMNS:
+        faults.of_file(0, f"has {len(columns):,} columns, at most {MOST_COLUMNS} are taken", "leave those out that say nothing of groups")
+    place = {name: number for number, name in enumerate(study.raters)}
+    lines, kept = dict[str, int](), list[tuple[int, dict[str, str]]]()
+    for line, row in rows:
+        for what, fix in _odd(row, lines, study, place):
+            faults.add(0, line, what, fix)
+        lines.setdefault(row[RATER], line)
+        if row[RATER] in place:
+            kept.append((place[row[RATER]], row))
+    if not kept and not faults.found:
+        what = "has no rater of the study" if rows else "has no rater"
+        faults.of_file(0, what, "give raters the names that they have in the ratings")
+    faults.refuse([str(path)], [])
+    cells: dict[str, list[str | None]] = {name: [None] * len(study.raters) for name in columns}
+    for rater, row in kept:
+        for name, value in row.items():
+            if name != RATER:
+                cells[name][rater] = value
+    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept))
+
+
+def _odd(row: Mapping[str, str], lines: Mapping[str, int], study: Study, place: Mapping[str, int]) -> Iterator[tuple[str, str]]:
+    """What is wrong with a row, beside its form."""
+    name = row[RATER]
+    if name in lines:
+        yield f'"{name[:80]}" is there already, at line {lines[name]}', "keep one row a rater"
+    if name in place and GROUP in row and row[GROUP] != (own := study.groups[study.group_of[place[name]]]):
+        yield f'"{name[:80]}" is of the group "{row[GROUP][:80]}", its ratings of "{own}"', "write the group that the rater rated"
+    if FAILED in row and CHECKS not in row:
+        yield f"{row[FAILED]} checks failed, and not how many were shown", 'write them in the column "checks"'
+    elif FAILED in row and float(row[FAILED]) > float(row[CHECKS]):
+        yield f"{row[FAILED]} checks failed, and {row[CHECKS]} shown", "nobody fails more checks than were shown"
+
+
+def _rows(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, str]]]:
+    """(line, what its cells say) of rows that fit the schema; cells that say nothing are left out, faults of others are noted."""
+    for line, row in _objects(path, faults) if path.suffix.lower() == ".jsonl" else _lines(path, faults):
+        told = {name: value for name, value in row.items() if not (value is None or (isinstance(value, str) and not value.strip()))}
+        if broken := list(violations(told, SCHEMA)):
+            for where, what, fix in broken:
+                faults.add(0, line, f"{where} {what}".strip(), fix)
+        else:
+            yield line, {name: _text(value) for name, value in told.items()}
+
+
+def _objects(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
+    for line, row in json_rows(path):
+        if isinstance(row, Problem):
+            faults.add(0, line, row.what, row.fix)
+        else:
+            yield line, row
+
+
+def _lines(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
+    rows = csv_rows(path, DELIMITERS.get(path.suffix.lower(), ","))
+    _, header = next(rows, (0, []))
+    names = [name.strip() for name in header]
+    _check_header(path, names)
+    for line, row in rows:
+        if len(row) == len(names):
+            yield line, dict(zip(names, row, strict=True))
+        elif any(cell.strip() for cell in row):
+            faults.add(0, line, f"has {len(row)} cells, the header {len(names)}", "quote cells that hold commas")
+
+
+def _check_header(path: Path, names: Sequence[str]) -> None:
+    shown = ",".join(names)[:80]
+    wrong = [f'has {names.count(name)} "{name}"' for name in dict.fromkeys(names) if names.count(name) > 1 and name]
+    wrong += [f'has no "{RATER}"'] if RATER not in names else []
+    wrong += ["has a column without a name"] if "" in names and len(names) > 1 else []
+    wrong += [f'has "{FAILED}" and no "{CHECKS}"'] if FAILED in names and CHECKS not in names else []
+    if wrong:
+        raise InputError([Problem(f"{path}: line 1", f'the header "{shown}" {one}', HEADER) for one in wrong])
+
+
+def _text(value: object) -> str:
+    return value.strip() if isinstance(value, str) else json.dumps(value)
+
+
+def _number(text: str) -> float:
+    return float(text) if NUMBER.fullmatch(text) and math.isfinite(float(text)) else math.nan
