@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import csv
+import json
 import re
+import shutil
+from pathlib import Path
 
 import empathy_eval as ee
 
@@ -12,8 +15,16 @@ from tests.journeys.test_docs import ROOT, blocks, commands, ran
 PAGE = (ROOT / "docs" / "studies.md").read_text()
 
 
-def test_the_commands_of_studies_run_as_written_and_print_what_is_shown() -> None:
-    said = ran(commands("studies.md"), ROOT)
+def test_the_commands_of_studies_run_as_written_and_print_what_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for name in ("study.csv", "study_raters.csv"):
+        shutil.copy(ROOT / "docs" / name, tmp_path / "docs")
+    said = ran(commands("studies.md"), tmp_path)
+    assert json.loads((tmp_path / "study.json").read_text())["labels"] == ["Bad", "Okay", "Good"] and (tmp_path / "study.html").is_file()
+    with (ROOT / "docs" / "study.csv").open() as stream:
+        raters = {row["rater"] for row in csv.DictReader(stream)}
+    for text in (said, *((tmp_path / f"study.{end}").read_text() for end in ("json", "html"))):
+        assert not any(name in text for name in raters)
     shown = blocks("studies.md", "text")
     assert len(shown) == 2 and all(block in said for block in shown)
     assert "40 in all, who give 400 ratings" in said and "these 180 are worth 103" in said
