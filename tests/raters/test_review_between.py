@@ -215,7 +215,8 @@ def test_ratings_by_raters_who_saw_one_variant_alone_are_in_no_mean_beside_the_p
 
 def test_raters_are_told_that_they_decide_only_where_they_do(light: Path, tmp_path: Path) -> None:
     export_review(light, tmp_path / "within", Design(pairs=4, dialogues=0, raters=6))
-    export_review(light, tmp_path / "between", DESIGN)
+    export_review(light, tmp_path / "between", replace(DESIGN, pack=True))
+    assert "\nempathy-eval study ../reviews.study.csv --baseline apathetic " in (tmp_path / "between" / "CHECKLIST.md").read_text()
     replies = written(tmp_path / "replies.csv", rows_for(light))
     export_review(light, tmp_path / "replies", Design(pairs=4, dialogues=0, raters=9), replies_file=replies)
     for folder, deciding in (("within", True), ("between", False), ("replies", False)):
