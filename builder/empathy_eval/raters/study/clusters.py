@@ -73,9 +73,9 @@ def log_ratio(given: Codes, ratings: Codes, side: Codes, blocks: Codes | None) -
         logs.append(np.log(share[..., 0]))
         parts.append((y - share * n) / (n.sum() * share) / (1 - n / n.sum()))
     if blocks is not None:
-        error = np.sqrt(_jackknifed(parts[1] - parts[0]))
+        error = np.sqrt(jackknifed(parts[1] - parts[0]))
         return logs[1] - logs[0], error, np.full(error.shape, number - 1.0)
-    spreads = [_jackknifed(one) for one in parts]
+    spreads = [jackknifed(one) for one in parts]
     whole = spreads[0] + spreads[1]
     below = sum(spread**2 / (one.shape[-1] - 1) for spread, one in zip(spreads, parts, strict=True))
     freedom = np.divide(whole**2, below, out=np.ones_like(whole), where=below > 0)
@@ -88,7 +88,7 @@ def _numbered(blocks: Codes) -> tuple[int, Codes]:
     return int(there.sum()), (np.cumsum(there) - 1)[blocks]
 
 
-def _jackknifed(parts: Floats) -> Floats:
+def jackknifed(parts: Floats) -> Floats:
     """A variance from what each cluster moves."""
     number = parts.shape[-1]
     variance: Floats = (number - 1) / number * (parts**2).sum(-1)
