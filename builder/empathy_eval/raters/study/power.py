@@ -130,7 +130,9 @@ def plan(
 def _notes(raters: int, expected: float | None) -> list[str]:
     """What to mind of a plan with so many raters a group, and so many ratings of the share in each, counted as independent ones."""
     few = f"intervals and design effects are tested with {FEW_RATERS} raters a group or more; with {raters} they are rough"
-    none = f"no interval of a gain: a group would have ratings of that share that are worth {expected or 0:.2g}, fewer than {LEAST_EXPECTED}"
+    none = (
+        f"no interval of a gain: a group would have ratings of that share that are worth {expected or 0:.2g}, fewer than {LEAST_EXPECTED}"
+    )
     return [few] * (raters < FEW_RATERS) + [none] * (expected is not None and expected < LEAST_EXPECTED)
 
 

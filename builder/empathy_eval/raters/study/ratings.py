@@ -40,14 +40,19 @@ class Table:
     added: bool
 
 
+def table_of(path: Path, *, added: bool = False) -> Table:
+    """What is told of a file."""
+    return Table(path.name, digest_file(path) if path.is_file() else None, added)
+
+
 @dataclass(frozen=True)
 class Study:
     """The ratings of a study, a place a rating in ``rater``, ``item`` and ``category``; names are sorted, the baseline before other groups.
 
     ``labels`` are the categories, lowest first. ``group_of`` and ``block_of`` have a place a rater, in ``groups`` and ``blocks``; there
     may be no blocks. ``strata`` has by column ("stratum", "valence") its names and the place of each rating among them; ``added`` are the
-    groups that came later, ``notes`` what is to be said of how the ratings were taken up, ``criterion`` what they are on where that is told, and ``tables``
-    the files that they came from.
+    groups that came later, ``notes`` what is to be said of how the ratings were taken up, ``criterion`` what they are on where that is
+    told, and ``tables`` the files that they came from.
     """
 
     groups: tuple[str, ...]
@@ -124,7 +129,7 @@ def read_study(paths: Sequence[Path], reading: Reading, add: Sequence[Path] = ()
         said += _odd_groups(group[0], reading.baseline)
     if chosen is None or len(group[0]) > MOST_GROUPS:
         columns.faults.refuse(columns.files, said)
-    rows = _each_file_gives(rows, chosen)
+    rows = _each_file_gives(rows, chosen or "")
     if len(rows.row):
         group = rows.named("group")
         scale = scale_of(rows, reading.labels)
@@ -133,13 +138,7 @@ def read_study(paths: Sequence[Path], reading: Reading, add: Sequence[Path] = ()
             what = f'has one category alone: every rating is "{scale.labels[given[0]]}"'
             columns.faults.of_file(0, what, "a study needs ratings in two categories")
     columns.faults.refuse(columns.files, said)
-    return replace(made, criterion=chosen or None, tables=_tables(paths, add))
-
-
-def _tables(paths: Sequence[Path], add: Sequence[Path]) -> tuple[Table, ...]:
-    return tuple(
-        Table(one.name, digest_file(one) if one.is_file() else None, place >= len(paths)) for place, one in enumerate((*paths, *add))
-    )
+    return replace(made, criterion=chosen or None, tables=(*map(table_of, paths), *(table_of(one, added=True) for one in add)))
 
 
 def _criterion(rows: Rows, criterion: str | None, said: list[Problem]) -> str | None:
@@ -166,7 +165,7 @@ def _each_file_gives(rows: Rows, criterion: str) -> Rows:
         if not read[number] and not columns.faults.of(number):
             columns.faults.of_file(number, "holds no rating", "give it a row for every rating, or leave the file out")
         elif criterion and without[number]:
-            what = f"holds {without[number]:,} ratings without a criterion, where others are on \"{criterion[:80]}\""
+            what = f'holds {without[number]:,} ratings without a criterion, where others are on "{criterion[:80]}"'
             columns.faults.of_file(number, what, 'give it a column "criterion"')
         elif not chosen[number] and not columns.faults.of(number):
             columns.faults.of_file(number, f'holds no rating on "{criterion[:80]}"', "leave the file out, or choose another criterion")

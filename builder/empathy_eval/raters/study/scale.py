@@ -55,8 +55,9 @@ def scale_of(rows: Rows, labels: Sequence[str]) -> Scale:
         for place, what in faults[:SHOWN]:
             rows.fault(int(first[place]), f'the rating "{texts[place][:80]}" is {what}', _mending(labels))
         return Scale(tuple(labels), codes * 0)
-    steps, place = np.unique(np.array([one if isinstance(one, float) else math.nan for one in keys])[codes], return_inverse=True)
-    return _numbered(rows, steps.tolist(), place, labels)
+    numbers = np.array([one if isinstance(one, float) else math.nan for one in keys])[codes]
+    steps, of = np.unique(numbers, return_inverse=True)
+    return _numbered(rows, steps.tolist(), of, labels)
 
 
 def _no_categories(

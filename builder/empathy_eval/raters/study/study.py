@@ -72,7 +72,8 @@ def study(ratings: Study, asked: Asked) -> Studied:
     power = _powered(ratings, spreads, asked)
     few = _too_few([whole, *(one for some in parts.values() for one in some)], asked)
     return Studied(
-        {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings), **_named(ratings)}, groups, ratings.labels, whole,
+        {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings), **_named(ratings)},
+        groups, ratings.labels, whole,
         {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
         tuple(_notes(ratings, groups) + few), f"{line}|{settings}",
     )  # fmt: skip
