@@ -172,16 +172,16 @@ def _problems(
 
 def odd_aim(effect: float, alpha: float, power: float, table: tuple[int, int] | None) -> Iterator[Problem]:
     """What is wrong with an effect that is to be seen, its level and its power; ``table`` are the numbers of groups and categories."""
-    levels = list(_no_probability("alpha", alpha)) + list(_no_probability("power", power))
-    yield from levels
-    # A power that is alpha but for rounding is an effect of nothing.
-    if not levels and power < alpha + LEAST:
-        yield Problem("power", f'"{power}" is not above alpha ("{alpha}"), which chance alone reaches', "use more power, such as 0.95")
     if not _between(effect, LEAST, math.inf) or effect == math.inf:
         yield Problem("effect", f'"{effect}" is no effect w', f"use one from {LEAST:.6f}; Cohen calls 0.1 small, 0.3 medium, 0.5 large")
     elif table is not None and effect > (most := math.sqrt(min(table) - 1)):
         reason = f"more than {table[0]} groups and {table[1]} categories can have, {most:.3f}"
         yield Problem("effect", f'"{effect}" is {reason}', "use a smaller one; Cohen calls 0.5 large")
+    levels = list(_no_probability("alpha", alpha)) + list(_no_probability("power", power))
+    yield from levels
+    # A power that is alpha but for rounding is an effect of nothing.
+    if not levels and power < alpha + LEAST:
+        yield Problem("power", f'"{power}" is not above alpha ("{alpha}"), which chance alone reaches', "use more power, such as 0.95")
 
 
 def _no_probability(name: str, value: object) -> Iterator[Problem]:
