@@ -104,7 +104,7 @@ def _named(ratings: Study) -> dict[str, Any]:
 def _source(ratings: Study) -> dict[str, str]:
     """The same for a signature: the tables by a digest of what they hold, in their order."""
     held = digest([[one.sha256, one.added] for one in ratings.tables])
-    return {"criterion": "none" if ratings.criterion is None else ratings.criterion, "tables": held[:16] if ratings.tables else "none"}
+    return {"criterion": "none" if ratings.criterion is None else ratings.criterion, "tables": held[:19] if ratings.tables else "none"}
 
 
 def _within(ratings: Study) -> str:
