@@ -6,7 +6,9 @@ import csv
 import hashlib
 import io
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 
 import empathy_eval as ee
@@ -100,6 +102,16 @@ def test_settings_and_signature_tell_the_criterion_and_the_tables(table: Path, t
     moved.parent.mkdir()
     moved.write_bytes(paths["emp"].read_bytes())
     assert ee.study(moved, "human", permutations=0).signature == found["emp"].signature
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes by name")
+def test_a_pipe_is_read_once_and_has_no_hash(table: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(table.read_bytes()), daemon=True)
+    writer.start()
+    found = ee.study(pipe, "human", permutations=0)
+    assert found.settings["tables"][0]["sha256"] is None and "|tables:unknown|" in found.signature
 
 
 def test_a_single_text_in_a_call_is_one_option_and_not_its_letters(tmp_path: Path) -> None:

@@ -103,8 +103,9 @@ def _named(ratings: Study) -> dict[str, Any]:
 
 def _source(ratings: Study) -> dict[str, str]:
     """The same for a signature: the tables by a digest of what they hold, in their order."""
-    held = digest([[one.sha256, one.added] for one in ratings.tables])
-    return {"criterion": "none" if ratings.criterion is None else ratings.criterion, "tables": held[:19] if ratings.tables else "none"}
+    known = bool(ratings.tables) and all(one.sha256 for one in ratings.tables)
+    held = digest([[one.sha256, one.added] for one in ratings.tables])[:19] if known else "unknown"
+    return {"criterion": "none" if ratings.criterion is None else ratings.criterion, "tables": held}
 
 
 def _within(ratings: Study) -> str:
