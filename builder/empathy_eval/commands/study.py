@@ -67,8 +67,8 @@ def study(
 
     taken = Taken()
     files = taken.files(table, add, raters, page)
-    names = taken.texts("labels", labels, commas=True) if isinstance(labels, str) or labels else ()
-    reading = Reading(taken.text("baseline", baseline), names, None if criterion is None else taken.text("criterion", criterion))
+    names, chosen = taken.texts("labels", labels or (), commas=True), None if criterion is None else taken.text("criterion", criterion)
+    reading = Reading(taken.text("baseline", baseline), names, chosen)
     asked = Asked(None if by is None else taken.texts("by", by), permutations, seed, effect, alpha, power)
     taken.refuse()
     out = None if files.page is None else page_place(files.page, files.read)
@@ -82,8 +82,7 @@ def study(
         known = read_raters(files.raters, ratings)
         found = with_raters(studied_of(ratings, asked), ratings, known)
     if out:
-        more: dict[str, Sequence[Path]] = {"add": files.later, "raters": [] if files.raters is None else [files.raters], "page": [out]}
-        write_page(found, out, command_of(files.tables, reading, asked, more))
+        write_page(found, out, command_of(files.tables, reading, asked, files.by_option))
     return found
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,6 +22,11 @@ class Files:
     def read(self) -> list[Path]:
         """All that are read."""
         return [*self.tables, *self.later, *([] if self.raters is None else [self.raters])]
+
+    @property
+    def by_option(self) -> dict[str, Sequence[Path]]:
+        """Those that options name."""
+        return {"add": self.later, **{name: [one] for name, one in (("raters", self.raters), ("page", self.page)) if one is not None}}
 
 
 class Taken:
