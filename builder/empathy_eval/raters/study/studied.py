@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
-from empathy_eval.raters.study.long_form import COLUMNS, NUMBERS, WHOLE, of_part, of_power, of_spread, record
+from empathy_eval.raters.study.long_form import COLUMNS, NUMBERS, WHOLE, of_group, of_part, of_power, of_spread, record
 from empathy_eval.raters.study.raters_long_form import of_attention, of_balance
 from empathy_eval.raters.study.results import Group, Part, Powered, Spread
 from empathy_eval.raters.study.told_of_raters import Attention, Balance
@@ -45,6 +45,8 @@ class Studied:
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The long form, a record a figure or note with the columns ``columns``."""
+        for group in self.groups:
+            yield from of_group(group, self.signature)
         for column, parts in {WHOLE: (self.whole,), **self.parts}.items():
             for one in parts:
                 yield from of_part(column, one, (self.groups, self.labels), self.signature)

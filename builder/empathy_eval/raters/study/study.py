@@ -5,16 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.raters.study.chi_square import figure
 from empathy_eval.raters.study.clusters import spread
 from empathy_eval.raters.study.parts import Piece, corrected, part
 from empathy_eval.raters.study.permutation import null_point, permuted
-from empathy_eval.raters.study.power import needed, reached, smallest
+from empathy_eval.raters.study.power import needed, odd_aim, reached, smallest
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Group, Part, Powered, Spread
 from empathy_eval.raters.study.studied import Studied
@@ -33,19 +34,21 @@ class Asked:
     alpha: float = 0.05
     power: float = 0.95
 
-    def problems(self, columns: Sequence[str]) -> list[Problem]:
-        """What is wrong with it, for a table with these columns of strata."""
+    def problems(self, ratings: Study) -> list[Problem]:
+        """What is wrong with it, for these ratings."""
+        columns = tuple(ratings.strata)
         known = f"use one of {', '.join(columns)}" if columns else "give the ratings a column stratum or valence"
         found = [Problem("by", f'the ratings have no column "{one}"', known) for one in self.by or () if one not in columns]
-        if not 0 <= self.permutations <= MOST_PERMUTATIONS:
+        if not _whole(self.permutations) or not 0 <= self.permutations <= MOST_PERMUTATIONS:
             fix = f"use 0 (no p by rater) to {MOST_PERMUTATIONS:,}"
             found.append(Problem("permutations", f'"{self.permutations}" is out of range', fix))
-        for name in ("effect", "alpha", "power"):
-            if not 0 < getattr(self, name) < (math.inf if name == "effect" else 1):
-                found.append(Problem(name, f'"{getattr(self, name)}" is out of range', f"use such as {getattr(Asked, name)}"))
-        if self.power <= self.alpha:
-            found.append(Problem("power", f'"{self.power}" is no more than alpha has without any effect', "use such as 0.95"))
-        return found
+        if not _whole(self.seed):
+            found.append(Problem("seed", f'"{self.seed}" is no whole number', "use such as 0"))
+        return [*found, *odd_aim(self.effect, self.alpha, self.power, (len(ratings.groups), len(ratings.labels)))]
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def study(ratings: Study, asked: Asked) -> Studied:
@@ -54,7 +57,7 @@ def study(ratings: Study, asked: Asked) -> Studied:
     Raises:
         InputError: for columns that are not there, and numbers out of range.
     """
-    if problems := asked.problems(tuple(ratings.strata)):
+    if problems := asked.problems(ratings):
         raise InputError(problems)
     by = tuple(ratings.strata) if asked.by is None else tuple(dict.fromkeys(asked.by))
     pieces = {None: [Piece(None, None, ratings)]} | {name: Piece.of(ratings, name) for name in by}
@@ -64,12 +67,13 @@ def study(ratings: Study, asked: Asked) -> Studied:
     parts = {name: corrected([part(one, by_raters, settings) for one in some]) for name, some in pieces.items()}
     (whole,) = parts.pop(None)
     spreads = tuple(spread(ratings, group, category) for group in range(len(ratings.groups)) for category in range(len(ratings.labels)))
-    line = signature_line(study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none")
+    line = signature_line(study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none", **_source(ratings))
     groups = _groups(ratings)
     power = _powered(ratings, spreads, asked)
     few = _too_few([whole, *(one for some in parts.values() for one in some)], asked)
     return Studied(
-        {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings)}, groups, ratings.labels, whole,
+        {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings), **_named(ratings)},
+        groups, ratings.labels, whole,
         {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
         tuple(_notes(ratings, groups) + few), f"{line}|{settings}",
     )  # fmt: skip
@@ -90,6 +94,18 @@ def _settings(ratings: Study, asked: Asked) -> str:
         permutations=asked.permutations, unit="rater", within=_within(ratings), seed=asked.seed,
         numpy=np.__version__,
     )  # fmt: skip
+
+
+def _named(ratings: Study) -> dict[str, Any]:
+    """Which criterion of which tables."""
+    return {"criterion": ratings.criterion, "tables": [asdict(one) for one in ratings.tables]}
+
+
+def _source(ratings: Study) -> dict[str, str]:
+    """The same for a signature: the tables by a digest of what they hold, in their order."""
+    known = bool(ratings.tables) and all(one.sha256 for one in ratings.tables)
+    held = digest([[one.sha256, one.added] for one in ratings.tables])[:19] if known else "unknown"
+    return {"criterion": "none" if ratings.criterion is None else ratings.criterion, "tables": held}
 
 
 def _within(ratings: Study) -> str:
