@@ -45,7 +45,9 @@ class Studied:
         """Why there is no point above which the statistics of exchanged raters lie."""
         if self.null_point is not None:
             return None
-        return "no raters were exchanged" if not self.settings["permutations"] else "no two groups can exchange raters"
+        if not self.settings["permutations"]:
+            return "no raters were exchanged"
+        return self.whole.omnibus.why if self.whole.omnibus.statistic is None else "no two groups can exchange raters"
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values; what is not defined is null, with its reason in ``why``, or beside the figure in ``no_null_point``."""
