@@ -130,7 +130,7 @@ def _power(studied: Studied) -> Iterator[str]:
         worth = f"these {power.ratings:,} are worth {power.effective_ratings:,.0f} (design effect {power.design_effect:.2f})"
         yield f"{worth}: power {power.reached:.3f}, smallest effect w = {power.smallest_w:.3f}"
     if studied.null_point is not None and studied.null_point_if_independent is not None:
-        told = f"when raters are exchanged, {power.alpha:.0%} of omnibus statistics lie above {studied.null_point:.1f}"
+        told = f"when raters are exchanged, {100 * power.alpha:.3g}% of omnibus statistics lie above {studied.null_point:.1f}"
         yield f"{told}; if ratings were independent and groups alike, above {studied.null_point_if_independent:.1f}"
 
 

@@ -61,7 +61,8 @@ def of_power(power: Powered) -> Iterator[dict[str, Any]]:
     """What could have been seen."""
     for name in ("needed", "design_effect", "effective_ratings", "reached", "smallest_w"):
         value = getattr(power, name)
-        yield record(f"power: {name.replace('_', ' ')}", value=value, n=power.ratings, df=power.df, signature=power.signature)
+        why = power.why if value is None else None
+        yield record(f"power: {name.replace('_', ' ')}", value=value, n=power.ratings, df=power.df, why=why, signature=power.signature)
 
 
 def record(figure: str, **values: Any) -> dict[str, Any]:

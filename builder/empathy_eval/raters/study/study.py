@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -13,6 +13,7 @@ from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.raters.study.chi_square import figure
 from empathy_eval.raters.study.clusters import spread
+from empathy_eval.raters.study.exchange import Exchange
 from empathy_eval.raters.study.parts import Piece, corrected, part
 from empathy_eval.raters.study.permutation import null_point, permuted
 from empathy_eval.raters.study.power import needed, odd_aim, reached, smallest
@@ -75,7 +76,7 @@ def study(ratings: Study, asked: Asked) -> Studied:
         {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings), **_named(ratings)},
         groups, ratings.labels, whole,
         {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
-        tuple(_notes(ratings, groups) + few), f"{line}|{settings}",
+        tuple(_notes(ratings, groups) + few + (list(exchanges(ratings, asked.alpha)) if asked.permutations else [])), f"{line}|{settings}",
     )  # fmt: skip
 
 
@@ -126,8 +127,8 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
     It weighs by one minus the group's share of the ratings, and one minus that of the category.
     """
     counts = ratings.counts()
-    groups, categories = counts.shape
-    df = (groups - 1) * (categories - 1)
+    # As the test has it: what nobody gave, and who has no ratings, is left out.
+    df = max(((counts.sum(axis=1) > 0).sum().item() - 1) * ((counts.sum(axis=0) > 0).sum().item() - 1), 1)
     weights = np.outer(1 - counts.sum(axis=1) / counts.sum(), 1 - counts.sum(axis=0) / counts.sum()).ravel()
     # The only rating of a rater is as good as an independent one.
     found = [1.0 if one.ratings_a_rater == 1 else one.design_effect for one in spreads]
@@ -143,6 +144,7 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
         None if worth is None else figure(reached(worth, asked.effect, df, asked.alpha)),
         None if worth is None else figure(smallest(worth, df, asked.alpha, asked.power)),
         None if mean is None else figure(mean), signature,
+        None if mean is not None else "no design effect is known: " + (next((one.why for one in spreads if one.why), None) or "no ratings"),
     )  # fmt: skip
 
 
@@ -155,6 +157,22 @@ def _too_few(parts: Sequence[Part], asked: Asked) -> list[str]:
     return [
         f"{least}, so that Holm over {family} tests never falls below {asked.alpha:g}: take {math.ceil(family / asked.alpha):,} or more"
     ]
+
+
+def exchanges(ratings: Study, alpha: float) -> Iterator[str]:
+    """Where the p by rater of a group and the baseline rests on few raters or few arrangements, which no number of draws mends."""
+    for place, name in enumerate(ratings.groups[1:], 1):
+        both = f'"{name}" and "{ratings.groups[0]}"'
+        found = Exchange.of(ratings, (0, place))
+        if found is None:
+            yield f"{both} have no block in common: there is no p by rater for them"
+            continue
+        there, of = found.of_label(1), int((ratings.group_of == place).sum())
+        if there < of:
+            some = f'{there:,} of {of:,} raters of "{name}" are in blocks with "{ratings.groups[0]}"'
+            yield f"{some}: the p by rater of the two rests on those alone"
+        if (least := math.exp(-found.ways())) > alpha * (1 - 1e-9):
+            yield f"raters of {both} can be arranged in {1 / least:.0f} ways, so that no p by rater is below {least:.2g}"
 
 
 def _notes(ratings: Study, groups: Sequence[Group]) -> list[str]:
