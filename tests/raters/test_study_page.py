@@ -176,8 +176,13 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studie
     gain = max((one for one in studied.whole.gains if one.category == "Good" and (one.low or 0) > 0), key=lambda one: one.gain or 0)
     alone = f"(95 % interval, not corrected for 3 groups, {percents(gain.low or 0)} to {percents(gain.high or 0)} %"
     more = f"{gain.group} was rated “Good” {gain.gain:.1f} % more often than human {alone}"
-    unsure = f"That a group was rated “Good” more or less often than human is not shown: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
-    chosen = {0.05: f"{unsure} may be chance (p = 0.0500, by rater, corrected for them)", 0.04: f"{more}; p = 0.0400, by rater, corrected"}
+    not_shown = (
+        f"That a group was rated “Good” more or less often than human is not shown: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
+    )
+    chosen = {
+        0.05: f"{not_shown} may be chance (p = 0.0500, by rater, corrected for them)",
+        0.04: f"{more}; p = 0.0400, by rater, corrected",
+    }
     for p, told in chosen.items():
         drawn = [replace(one, holm_by_rater=p, test=replace(one.test, permutation=0.02)) for one in studied.whole.gains]
         assert told in Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(drawn))))).said
@@ -220,6 +225,16 @@ def test_the_unit_of_an_interval_is_named_where_it_stands(table: Path, studied: 
     alone = write_study(tmp_path / "bare.csv", bare)
     said = Page(page(ee.study(alone, "human", labels=LABELS, permutations=0))).said
     assert "interval by rater" in said and "by block" not in said
+
+
+def test_it_says_where_exchanges_are_too_few_for_as_many_tests_and_how_many_are_enough(studied: Studied) -> None:
+    pairs = sum(len(one.pairwise) for one in studied.parts["stratum"])
+    assert pairs >= 24
+    said = Page(page(studied)).said
+    assert f"of 99 exchanges no p by rater is below 0.05 when Holm corrects it over {pairs} tests" in said
+    assert f"--permutations {20 * pairs} are enough" in said
+    enough = replace(studied, settings={**studied.settings, "permutations": 20 * pairs})
+    assert "Too few exchanges" not in Page(page(enough)).said
 
 
 def test_a_p_that_could_not_be_smaller_is_a_bound_and_so_is_what_corrects_it() -> None:
@@ -328,6 +343,8 @@ def test_a_page_that_cannot_be_is_refused_before_anything_is_read(tmp_path: Path
     assert 'page.txt" is not called .html' in refused(tmp_path / "page.txt")
     assert f'"{tmp_path}" is a folder' in refused(tmp_path)
     assert 'folder.html" is a folder' in refused(tmp_path / "folder.html") and 'other.json" is a folder' in refused(tmp_path / "other.html")
+    with pytest.raises(ee.JobError, match="cannot be written: File name too long\n  Fix: name another place"):
+        ee.study(table, "human", page=tmp_path / ("n" * 300 + ".html"))
     assert "is a table that is read" in refused(tmp_path / "in.html", [tmp_path / "in.json"])
 
 

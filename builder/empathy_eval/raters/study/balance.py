@@ -19,9 +19,7 @@ from empathy_eval.raters.study.told_of_raters import FEWEST, Balance, Balanced, 
 
 NO_VALUES = f"not told: there are no two values, or sets of values, that {FEWEST} raters or more of each group have"
 NO_NUMBERS = f"not told: no two groups have {FEWEST} raters or more whose number is known, or all numbers are one"
-COPIED = (
-    "not told: it says nearly the same as a column before it, and from two medians of nearly the same one rater could be worked out"
-)
+COPIED = "not told: it says nearly the same as a column before it, and from two medians of nearly the same one rater could be worked out"
 # Of two columns of numbers that say nearly the same the ranks of raters correlate more, or more than half of the numbers are equal.
 NEARLY = 0.9
 RULE = (
