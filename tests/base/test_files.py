@@ -54,6 +54,19 @@ def test_a_folder_of_ours_is_replaced_and_one_of_something_else_is_not(tmp_path:
     assert (tmp_path / "photos" / "cat.jpg").exists()
 
 
+@pytest.mark.parametrize("place", ["/proc/x.html", "/proc/of/x.html", "n" * 300 + ".html"])
+def test_a_place_that_takes_no_such_file_is_a_clear_error(place: str, tmp_path: Path) -> None:
+    for write in (lambda: write_whole(tmp_path / place, ""), lambda: whole_folder(tmp_path / place, "a").__enter__()):
+        with pytest.raises(JobError, match=r"cannot be written: .*\n  Fix: name another place"):
+            write()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_missing_to_read_is_not_taken_for_a_place_to_write(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), whole_file(tmp_path / "out") as partial:
+        partial.write_text((tmp_path / "in").read_text())
+
+
 def test_a_full_disk_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.raises(JobError, match=r"cannot be written: No space left on device\n  Fix: make room"), room_for(tmp_path):
         raise OSError(errno.ENOSPC, "No space left on device")

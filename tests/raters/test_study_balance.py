@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from empathy_eval.raters.study import results
 from empathy_eval.raters.study.attention import attention, without
-from empathy_eval.raters.study.balance import NO_NUMBERS, NO_VALUES, balance, quartile, tellings
+from empathy_eval.raters.study.balance import COPIED, NO_NUMBERS, NO_VALUES, balance, quartile, tellings
 from empathy_eval.raters.study.few_people import BOTH, NOT_TOLD, OTHERS, Classes, Telling
 from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import RatersTable, read_raters
@@ -89,6 +89,36 @@ def test_a_median_is_the_mean_of_five_and_a_quartile_has_five_values_beyond_thes
     column_of_few = column([str(number) for number in range(18)], (14, 4))
     assert column_of_few.test is None and column_of_few.why == NO_NUMBERS
     assert column_of_few.quartiles == ((None, 6.5, None), (None, None, None))
+
+
+def numbers_of(columns: Mapping[str, Sequence[float | None]], sizes: Sequence[int]) -> list[Balanced]:
+    study = study_of(sizes)
+    told = {name: [None if one is None else f"{one:.4f}" for one in cells] for name, cells in columns.items()}
+    return list(balance(table_of(study, told), study, 0).columns)
+
+
+def test_a_column_of_numbers_that_is_nearly_another_gives_no_second_median_to_work_a_rater_out_of() -> None:
+    rng = np.random.default_rng(2)
+    seconds = rng.normal(600, 90, 36).round(2).tolist()
+    first = sorted(range(12), key=lambda one: seconds[one])
+    kept = [None if place == first[5] else one for place, one in enumerate(seconds)]
+    # The means of six and of five values around the middle: what is left is the number of one rater.
+    six, five = (quartile(np.sort([one for one in some[:12] if one is not None]), 0.5) for some in (seconds, kept))
+    assert six is not None and five is not None and 6 * six - 5 * five == pytest.approx(seconds[first[5]], abs=0.6)
+    alone = [None if place < 12 else one for place, one in enumerate(rng.permutation(seconds).tolist())]
+    columns = {
+        "all": seconds, "kept": kept, "minutes": [None if one is None else one / 60 for one in kept],
+        "left": [None if one is None else 900 - one for one in kept], "age": rng.normal(40, 9, 36).tolist(),
+        "ours": [one if place < 12 else rng.normal() for place, one in enumerate(seconds)], "else": alone,
+    }  # fmt: skip
+    found = numbers_of(columns, (12, 12, 12))
+    untold = [one.column for one in found if one.why == COPIED and not one.quartiles and one.test is None]
+    assert untold == ["kept", "minutes", "left", "ours"]
+    assert [one.column for one in found if one.test is not None and one.quartiles] == ["all", "age", "else"]
+    assert {one.family for one in found if one.test is not None} == {3}
+    # No order matters, nor do zeros in the place of cells that are empty, nor numbers that are mostly one.
+    zeros = [0 if place in first[:4] else one for place, one in enumerate(seconds)]
+    assert [one.why for one in numbers_of({"kept": kept, "all": seconds, "zeros": zeros}, (12, 12, 12))] == [None, COPIED, COPIED]
 
 
 def test_numbers_of_which_few_differ_are_values_in_the_order_of_their_size() -> None:

@@ -17,12 +17,14 @@ import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands import study_page
+from empathy_eval.commands.study_raters import p_of
 from empathy_eval.raters.study import page as of_pages
 from empathy_eval.raters.study.page import page, percents
 from empathy_eval.raters.study.page_axes import axis_of, kept
 from empathy_eval.raters.study.ratings import Reading, read_study
 from empathy_eval.raters.study.studied import Studied
 from empathy_eval.raters.study.told_of_raters import Attention, Balance, Balanced, Compared
+from empathy_eval.raters.study.told_p import told_p
 
 from tests.doubles.browser import serious_findings, watched
 from tests.doubles.studies import GROUPS, STRATA, study_rows, write_study
@@ -129,15 +131,19 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
     def number(value: float | None, places: int) -> str:
         return "–" if value is None else f"{value:.{places}f}".replace("-", "−")
 
-    def p(value: float | None) -> str:
-        return "–" if value is None else "<0.0001" if value < 0.0001 else f"{value:.4f}"
+    def p(value: float | None, of: float | None = None) -> str:
+        # The least p of 99 exchanges is only known to be no larger, and so is what corrects it.
+        bound = "≤" if of == pytest.approx(0.01) and value is not None and value < 1 else ""
+        return "–" if value is None else "<0.0001" if value < 0.0001 else f"{bound}{value:.4f}"
 
     def gone_by(test: dict[str, Any]) -> str:
         return f" gone by: expected {test['least_expected']:.2g}" if test["p_by"] == "permutation" else ""
 
     def both(test: dict[str, Any], one: dict[str, Any]) -> list[str]:
-        by_rater = [p(one["holm_by_rater"]), p(one["benjamini_hochberg_by_rater"])]
-        return [p(test["p"]), p(one["holm"]), p(one["benjamini_hochberg"]), p(test["permutation"]) + gone_by(test), *by_rater]
+        drawn = test["permutation"]
+        by_rater = [p(drawn, drawn) + gone_by(test), p(one["holm_by_rater"], drawn), p(one["benjamini_hochberg_by_rater"], drawn)]
+        mixed = drawn if test["p_by"] == "permutation" else None
+        return [*by_rater, p(test["p"]), p(one["holm"], mixed), p(one["benjamini_hochberg"], mixed)]
 
     parts = [("", figures["whole"]), *((f"{one['name']}, ", one) for some in figures["parts"].values() for one in some)]
     gains = [(name, one) for name, part in parts for one in part["gains"]]
@@ -147,13 +153,13 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
         test = one["test"]
         bounds = "no interval" if one["low"] is None else f"[{percents(one['low'])}, {percents(one['high'])}]"
         shares = [f"{100 * one[share]:.1f} %" for share in ("share", "of_baseline_share")]
-        row = [name + one["group"], one["category"], *shares, f"{percents(one['gain'])} %{bounds}", number(test["statistic"], 2)]
-        row += both(test, one)
+        row = [name + one["group"], one["category"], f"{percents(one['gain'])} %{bounds}", *both(test, one)]
+        row += [number(test["statistic"], 2), *shares]
         assert row in rows, row
     for name, one in drawn.sample(pairs, 15):
         test = one["test"]
-        row = [f"{name}{one['group']} and {one['other']}", f"{test['n']:,}", number(test["statistic"], 2), str(test["df"] or "–")]
-        row += [number(test["v"], 3), *both(test, one)]
+        row = [f"{name}{one['group']} and {one['other']}", *both(test, one), number(test["statistic"], 2), str(test["df"] or "–")]
+        row += [number(test["v"], 3), f"{test['n']:,}"]
         assert row in rows, row
     for one in drawn.sample(figures["spreads"], 6):
         row = [one["group"], one["category"], number(one["icc"], 3), number(one["design_effect"], 2), number(one["ratings_a_rater"], 1)]
@@ -168,12 +174,25 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
 def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studied) -> None:
     said = Page(page(studied)).said
     gain = max((one for one in studied.whole.gains if one.category == "Good" and (one.low or 0) > 0), key=lambda one: one.gain or 0)
-    assert f"{gain.group} was rated “Good” {gain.gain:.1f} % more often than human (95 % interval {percents(gain.low or 0)}" in said
-    assert gain.holm_by_rater is not None and ("it may be chance" in said) == (gain.holm_by_rater >= 0.05)
-    for p, told in ((0.05, True), (0.04, False)):
-        chance = replace(studied.whole, gains=tuple(replace(one, holm_by_rater=p) for one in studied.whole.gains))
-        said = Page(page(replace(studied, whole=chance))).said
-        assert ("; corrected for 3 groups it may be chance (p = 0.0500)" in said) == told
+    alone = f"(95 % interval, not corrected for 3 groups, {percents(gain.low or 0)} to {percents(gain.high or 0)} %"
+    more = f"{gain.group} was rated “Good” {gain.gain:.1f} % more often than human {alone}"
+    not_shown = (
+        f"That a group was rated “Good” more or less often than human is not shown: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
+    )
+    chosen = {
+        0.05: f"{not_shown} may be chance (p = 0.0500, by rater, corrected for them)",
+        0.04: f"{more}; p = 0.0400, by rater, corrected",
+    }
+    for p, told in chosen.items():
+        drawn = [replace(one, holm_by_rater=p, test=replace(one.test, permutation=0.02)) for one in studied.whole.gains]
+        assert told in Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(drawn))))).said
+    chosen = {0.06: "may be chance (p = 0.0600, by chi-squared alone, corrected", 0.04: f"{more}; p = 0.0400, by chi-squared alone"}
+    for p, told in chosen.items():
+        plain = [replace(one, holm=p, holm_by_rater=None, test=replace(one.test, permutation=None)) for one in studied.whole.gains]
+        assert told in Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(plain))))).said
+    few = [replace(one, holm_by_rater=0.06, test=replace(one.test, permutation=0.01)) for one in studied.whole.gains]
+    said = Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(few))))).said
+    assert "(p ≤ 0.0600, by rater, corrected for them; 99 exchanges are too few to say more)" in said
     unsure = replace(studied.whole, gains=tuple(replace(one, low=-50.0, high=90.0) for one in studied.whole.gains))
     said = Page(page(replace(studied, whole=unsure))).said
     assert "No group was rated “Good” more or less often than human by more than its interval" in said
@@ -181,14 +200,58 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studie
     none = replace(studied.whole, gains=tuple(replace(one, low=None, high=None, why="no why") for one in studied.whole.gains))
     said = Page(page(replace(studied, whole=none))).said
     assert "Whether a group was rated “Good” more often than human cannot be said" in said and "3 have none" in said
-    less = replace(studied.whole, gains=tuple(replace(one, gain=-40.0, low=-60.0, high=-10.0) for one in studied.whole.gains))
-    assert "was rated “Good” 40.0 % less often than human (95 % interval −60.0 to −10.0 %)" in Page(page(replace(studied, whole=less))).said
+    less = [replace(one, gain=-40.0, low=-60.0, high=-10.0, holm_by_rater=0.03) for one in studied.whole.gains]
+    said = Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(less))))).said
+    assert "was rated “Good” 40.0 % less often than human (95 % interval, not corrected for 3 groups, −60.0 to −10.0 %; p" in said
+
+
+def test_what_stands_out_is_shown_after_correction_before_what_is_larger(studied: Studied) -> None:
+    first, second, _ = (one for one in studied.whole.gains if one.category == "Good")
+    large = replace(first, gain=90.0, low=10.0, high=200.0, holm_by_rater=0.2)
+    shown = replace(second, gain=30.0, low=10.0, high=50.0, holm_by_rater=0.01)
+    found = of_pages.best(replace(studied.whole, gains=(large, shown)), "Good", 0.05)
+    assert found["gain"] == shown and found["shown"]
+    found = of_pages.best(replace(studied.whole, gains=(large,)), "Good", 0.05)
+    assert found["gain"] == large and found["sure"] and not found["shown"]
+
+
+def test_the_unit_of_an_interval_is_named_where_it_stands(table: Path, studied: Studied, tmp_path: Path) -> None:
+    said = Page(page(studied)).said
+    assert "interval by block" in said and "With 95 % intervals by block" in said and "with 95 % intervals by block" in said
+    assert "intervals by rater" not in said and "95 % interval by rater" not in said
+    rows = table.read_text().splitlines()
+    place = rows[0].split(",").index("block")
+    bare = [",".join(cell for at, cell in enumerate(row.split(",")) if at != place) for row in rows]
+    alone = write_study(tmp_path / "bare.csv", bare)
+    said = Page(page(ee.study(alone, "human", labels=LABELS, permutations=0))).said
+    assert "interval by rater" in said and "by block" not in said
+
+
+def test_it_says_where_exchanges_are_too_few_for_as_many_tests_and_how_many_are_enough(studied: Studied) -> None:
+    pairs = sum(len(one.pairwise) for one in studied.parts["stratum"])
+    assert pairs >= 24
+    said = Page(page(studied)).said
+    assert f"of 99 exchanges no p by rater is below 0.05 when Holm corrects it over {pairs} tests" in said
+    assert f"--permutations {20 * pairs} are enough" in said
+    enough = replace(studied, settings={**studied.settings, "permutations": 20 * pairs})
+    assert "Too few exchanges" not in Page(page(enough)).said
+
+
+def test_a_p_that_could_not_be_smaller_is_a_bound_and_so_is_what_corrects_it() -> None:
+    assert [told_p(1 / 2001, 2000), told_p(2 / 2001, 2000), told_p(1 / 2001)] == [("≤", "0.0005"), ("=", "0.0010"), ("=", "0.0005")]
+    # Rounded up, for it is a bound.
+    assert told_p(1 / 1401, 1400) == ("≤", "0.0008") and told_p(1 / 100, 99) == ("≤", "0.0100")
+    assert told_p(0.02, 99, 0.01) == ("≤", "0.0200") and told_p(0.02, 99, 0.02) == ("=", "0.0200") and told_p(1.0, 99, 0.01)[0] == "="
+    assert told_p(0.00002) == ("<", "0.0001") and told_p(1 / 100_001, 100_000) == ("≤", "0.0001")
+    assert (p_of(1 / 2001, 2000), p_of(0.2), p_of(None), p_of(0.00001)) == ("<=0.0005", "0.2000", "", "<0.0001")
 
 
 def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(studied: Studied) -> None:
     said = Page(html := page(studied)).said
     assert f"In this study the design effect is {studied.power.design_effect:.2f}" in said
-    assert f"5 % of the statistics lie above {studied.null_point:.1f}; if ratings were independent" in said
+    assert studied.null_point is not None and studied.null_point >= 10
+    assert f"lie above about {studied.null_point:.0f} (of 99 exchanges); if ratings were independent" in said
+    assert (of_pages.about(9.44), of_pages.about(29.94)) == ("9.4", "30")
     assert f"and groups alike, they would lie above {studied.null_point_if_independent:.1f}" in said
     parting = [
         (one.group, one.category, one.test)
@@ -197,7 +260,7 @@ def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(stud
     ]
     assert parting
     for group, category, test in parting:
-        assert [f"gain of {group} in “{category}”", f"{test.p:.4f}", f"{test.permutation:.4f}"] in cells_of(html)
+        assert [f"gain of {group} in “{category}”", f"{of_pages.p_value(test.permutation, 99)}", f"{test.p:.4f}"] in cells_of(html)
     alike = replace(studied, power=replace(studied.power, design_effect=1.0))
     assert "ratings of one rater are no more alike" in Page(page(alike)).said
     unknown = replace(studied, power=replace(studied.power, design_effect=None, effective_ratings=None, reached=None, smallest_w=None))
@@ -214,7 +277,7 @@ def test_what_is_not_defined_says_why_in_place(studied: Studied) -> None:
     for why in whys:
         assert [why] in rows
     small = [one for one in studied.parts["stratum"] if one.omnibus.p_by == "permutation"]
-    assert small and any(row[0] == small[0].name and "gone by: expected" in row[8] for row in rows if len(row) == 11)
+    assert small and any(row[0] == small[0].name and "gone by: expected" in row[1] for row in rows if len(row) == 11)
 
 
 def test_a_study_without_strata_blocks_or_exchanges_says_so(tmp_path: Path) -> None:
@@ -280,6 +343,8 @@ def test_a_page_that_cannot_be_is_refused_before_anything_is_read(tmp_path: Path
     assert 'page.txt" is not called .html' in refused(tmp_path / "page.txt")
     assert f'"{tmp_path}" is a folder' in refused(tmp_path)
     assert 'folder.html" is a folder' in refused(tmp_path / "folder.html") and 'other.json" is a folder' in refused(tmp_path / "other.html")
+    with pytest.raises(ee.JobError, match="cannot be written: File name too long\n  Fix: name another place"):
+        ee.study(table, "human", page=tmp_path / ("n" * 300 + ".html"))
     assert "is a table that is read" in refused(tmp_path / "in.html", [tmp_path / "in.json"])
 
 

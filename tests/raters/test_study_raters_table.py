@@ -63,6 +63,17 @@ def test_whatever_is_wrong_is_said_at_once_with_its_line(tmp_path: Path, study: 
     assert "1 checks failed, and not how many were shown" in said[6] and "has 2 cells, the header 5" in said[7]
 
 
+def test_odd_numbers_are_told_in_words_each_with_its_line(tmp_path: Path, study: Study) -> None:
+    rows = ["r1,nan,", "r2,-5,", "r3,1e400,", "r4,,1.5", "r5,inf,", "r6,7,-1"]
+    said = refusal(written(tmp_path / "raters.csv", "rater,seconds,checks\n" + "\n".join(rows)), study)
+    assert [one.split('" is no ')[0] for one in said] == [
+        'line 2: seconds "nan', 'line 3: seconds "-5', 'line 4: seconds "1e400', 'line 5: checks "1.5', 'line 6: seconds "inf',
+        'line 7: checks "-1',
+    ]  # fmt: skip
+    assert "time in seconds: a number from 0" in said[0] and "number of checks: whole, from 0" in said[3]
+    assert not any(sign in one for one in said for sign in "^\\[$")
+
+
 def test_a_group_that_the_ratings_contradict_is_refused(tmp_path: Path, study: Study) -> None:
     table = written(tmp_path / "raters.csv", "rater,group\nr1,gpt\nr2,human\n")
     assert refusal(table, study) == ['line 2: "r1" is of the group "gpt", its ratings of "human"']

@@ -12,6 +12,8 @@ from pathlib import Path
 from empathy_eval.base.errors import InputError, Problem, input_error, job_error
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO}
+# Places in which no file of that name can be, whatever room there is.
+NO_PLACE = {errno.ENAMETOOLONG, errno.ELOOP}
 
 
 def data_folder(name: str) -> Path:
@@ -38,11 +40,24 @@ def room_for(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in UNWRITABLE:
+        nowhere = error.errno in NO_PLACE or _takes_no_files(error, path)
+        if not nowhere and error.errno not in UNWRITABLE:
             raise
-        raise job_error(
-            path, f"cannot be written: {error.strerror or error}", "make room or give permission, then run the same command"
-        ) from error
+        fix = "name another place" if nowhere else "make room or give permission, then run the same command"
+        raise job_error(path, f"cannot be written: {error.strerror or error}", fix) from error
+
+
+def _takes_no_files(error: OSError, path: Path) -> bool:
+    """Whether ``path`` or a folder on the way to it could not be made where there is a folder, as in ``/proc``; a missing input is none."""
+    if error.errno != errno.ENOENT or error.filename is None:
+        return False
+    missing = Path(os.fsdecode(error.filename))
+    return missing in (path, _partial(path), *path.parents)
+
+
+def _partial(path: Path) -> Path:
+    # A fixed name: what a killed process left is overwritten by the next.
+    return path.with_name(f".{path.name}.partial")
 
 
 @contextlib.contextmanager
@@ -55,8 +70,7 @@ def whole_file(path: Path) -> Iterator[Path]:
     not_folders(path)
     with room_for(path):
         _make_folder(path.parent)
-        # A fixed name: what a killed process left is overwritten by the next.
-        partial = path.with_name(f".{path.name}.partial")
+        partial = _partial(path)
         try:
             yield partial
             partial.replace(path)
@@ -82,7 +96,7 @@ def write_whole(path: Path, text: str) -> None:
 
     Raises:
         InputError: if the folder is to lie in what is a file.
-        JobError: if the disk is full or the folder may not be written to.
+        JobError: if the disk is full, the folder may not be written to, or no file of that name can be there.
     """
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8", newline="\n")
@@ -96,13 +110,13 @@ def whole_folder(path: Path, made_by: str) -> Iterator[Path]:
 
     Raises:
         InputError: if ``path`` is a file, or a folder of something else.
-        JobError: if the disk is full.
+        JobError: if the disk is full, or no folder of that name can be there.
     """
-    if path.exists() and not (path.is_dir() and ((path / made_by).is_file() or not any(path.iterdir()))):
-        raise input_error(path, f'holds something else (no "{made_by}" in it)', "name another folder with --out")
     with room_for(path):
+        if path.exists() and not (path.is_dir() and ((path / made_by).is_file() or not any(path.iterdir()))):
+            raise input_error(path, f'holds something else (no "{made_by}" in it)', "name another folder with --out")
         _make_folder(path.parent)
-        partial, replaced = path.with_name(f".{path.name}.partial"), path.with_name(f".{path.name}.replaced")
+        partial, replaced = _partial(path), path.with_name(f".{path.name}.replaced")
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
         try:

@@ -192,7 +192,9 @@ def _what(error: ValidationError) -> str:
         case "enum" | "const":
             return f"{_quoted(error.instance)} is not known"
         case "pattern":
-            return f"{_quoted(error.instance)} does not match {rule}"
+            # What a text is to be, where a schema has words for it: a regular expression tells few people.
+            meant = error.schema.get("title") if isinstance(error.schema, dict) else None
+            return f"{_quoted(error.instance)} is no {meant}" if meant else f"{_quoted(error.instance)} does not match {rule}"
         case "type":
             return f"{_quoted(error.instance)} is not of type {rule if isinstance(rule, str) else ' or '.join(rule)}"
         case "minimum" | "exclusiveMinimum" | "maximum" | "exclusiveMaximum":

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.files import whole_file
+from empathy_eval.base.files import room_for, whole_file
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.ratings import Reading
@@ -25,13 +25,17 @@ def page_place(page: str | Path, tables: Sequence[Path]) -> Path:
 
     Raises:
         InputError: if it does not end in .html, or a folder or a table lies in the place of one of the two.
+        JobError: if no file can be called so.
     """
     path = Path(page)
-    if path.suffix.lower() != ".html":
-        raise InputError([Problem("page", f'"{path}" is {"a folder" if path.is_dir() else "not called .html"}', FIX)])
     both = (path, path.with_suffix(".json"))
+    # Of a name that is too long nothing can be asked.
+    with room_for(path):
+        folders = [one for one in both if one.is_dir()]
+    if path.suffix.lower() != ".html":
+        raise InputError([Problem("page", f'"{path}" is {"a folder" if path in folders else "not called .html"}', FIX)])
     read = {one.resolve() for one in tables}
-    found = [Problem("page", f'"{one}" is a folder', FIX) for one in both if one.is_dir()]
+    found = [Problem("page", f'"{one}" is a folder', FIX) for one in folders]
     found += [Problem("page", f'"{one}" is a table that is read, and would be lost', FIX) for one in both if one.resolve() in read]
     if found:
         raise InputError(found)

@@ -18,14 +18,14 @@ def raters_blocks(studied: Studied, lined: Lined) -> list[list[str]]:
     """How alike the groups are in their raters, and how these did on checks of attention; nothing without a table of raters."""
     blocks = list[list[str]]()
     if studied.balance is not None:
-        blocks += _balance(studied.balance, lined)
+        blocks += _balance(studied.balance, studied.settings["permutations"], lined)
     if studied.attention is not None:
-        blocks.append(_attention(studied.attention, lined))
+        blocks.append(_attention(studied.attention, studied.settings["permutations"], lined))
     return blocks
 
 
-def _balance(balance: Balance, lined: Lined) -> Iterator[list[str]]:
-    rows = [(one.column, *_test(one.test, one.holm)) for one in balance.columns if one.test is not None]
+def _balance(balance: Balance, draws: int, lined: Lined) -> Iterator[list[str]]:
+    rows = [(one.column, *_test(one.test, one.holm, draws)) for one in balance.columns if one.test is not None]
     whys = [f"  {one.column}: {why}" for one in balance.columns if (why := one.why or (one.test and one.test.why))]
     tests = lined([("raters of the groups by", *HEAD, "p drawn", "Holm"), *rows], 2) if rows else []
     drawn = (
@@ -49,31 +49,33 @@ def _column(one: Balanced, groups: Sequence[tuple[str, int]], lined: Lined) -> l
     return lined([head, *rows], 1)
 
 
-def _attention(attention: Attention, lined: Lined) -> list[str]:
+def _attention(attention: Attention, draws: int, lined: Lined) -> list[str]:
     lines = [f"checks of attention: {attention.why}"] if attention.why else []
     if attention.cells:
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(attention.groups, attention.cells, strict=True)]
         lines += lined([("raters by checks of attention failed", *attention.values), *rows], 1)
     if attention.without is not None:
         lines += lined(
-            [("groups by all categories", *HEAD, "p by rater"), ("without who failed most", *_test(attention.without, None)[:-1])], 2
+            [("groups by all categories", *HEAD, "p by rater"), ("without who failed most", *_test(attention.without, None, draws)[:-1])], 2
         )
     return [*lines, *(f"note: {note}" for note in attention.notes)]
 
 
-def _test(test: Compared, holm: float | None) -> tuple[str, ...]:
+def _test(test: Compared, holm: float | None, draws: int) -> tuple[str, ...]:
     star = "*" if test.p_by == "permutation" else ""
     name = NAMES.get(test.p_by, "chi-squared")
     df = "" if test.df is None else str(test.df)
     v = "" if test.v is None else f"{test.v:.3f}"
     statistic = "" if test.statistic is None else f"{test.statistic:.2f}"
-    return name, statistic, df, v, p_of(test.p), p_of(test.permutation) + star, p_of(holm)
+    return name, statistic, df, v, p_of(test.p), p_of(test.permutation, draws) + star, p_of(holm, draws if star else 0, test.permutation)
 
 
 def _figure(value: float | None) -> str:
     return "" if value is None else f"{value:g}"
 
 
-def p_of(value: float | None) -> str:
-    """A p-value to four places."""
-    return "" if value is None else f"{value:.4f}" if value >= 0.0001 else "<0.0001"
+def p_of(value: float | None, draws: int = 0, of: float | None = None) -> str:
+    """A p-value to four places; "<=" before one than which no smaller could be of so many draws, and what corrects it."""
+    from empathy_eval.raters.study.told_p import told_p
+
+    return "" if value is None else "".join(told_p(value, draws, of)).removeprefix("=").replace("≤", "<=")

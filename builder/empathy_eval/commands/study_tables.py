@@ -18,15 +18,17 @@ PARTS_SHOWN = 4
 EXPLAINED = """\
 p: chi-squared's, which takes all ratings for independent
 p by rater: of exchanging whole raters{within}, {permutations:,} times; the one to go by where ratings of a rater resemble each other
+<=: no smaller p could come of so many exchanges
 Holm, BH: the p before them corrected (BH: Benjamini-Hochberg) over all pairs, or all gains in a category; of strata over all their values
 *: an expected count is below 5, so the p by rater is gone by, and is what the first Holm and BH correct"""
 
 
 def study_table(studied: Studied) -> str:
     """Everything that fits on a terminal."""
-    blocks = [_groups(studied), _tests(studied, studied.whole, "all ratings"), _pairs(studied.whole), _gains(studied, studied.whole)]
+    draws = studied.settings["permutations"]
+    blocks = [_groups(studied), _tests(studied, studied.whole, "all ratings"), _pairs(studied.whole, draws), _gains(studied, studied.whole)]
     for column, parts in studied.parts.items():
-        blocks.append(_parts(column, parts))
+        blocks.append(_parts(column, parts, draws))
         if len(parts) <= PARTS_SHOWN:
             blocks += [_gains(studied, one) for one in parts]
         else:
@@ -56,52 +58,55 @@ def _groups(studied: Studied) -> list[str]:
 
 
 def _tests(studied: Studied, part: Part, title: str) -> list[str]:
+    draws = studied.settings["permutations"]
     named = [("all categories", part.omnibus), *((label, test) for label, test in zip(studied.labels, part.by_category, strict=True))]
     return [
-        *_lined([(f"{title}: groups by", *TEST), *((name, *_test(test)) for name, test in named)]),
+        *_lined([(f"{title}: groups by", *TEST), *((name, *_test(test, draws)) for name, test in named)]),
         *_told((name, test.why) for name, test in named),
     ]
 
 
-def _pairs(part: Part) -> list[str]:
+def _pairs(part: Part, draws: int) -> list[str]:
     named = [(f"{one.group} - {one.other}", one) for one in part.pairwise]
-    rows = [(name, *_test(one.test)[:3], *_corrected(one.test, one)) for name, one in named]
+    rows = [(name, *_test(one.test, draws)[:3], *_corrected(one.test, one, draws)) for name, one in named]
     return [*_lined([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
 
 
 def _gains(studied: Studied, part: Part) -> list[str]:
     title = f"gain over {studied.groups[0].name}" + (f", {part.name}" if part.name is not None else "")
     head = (title, "percent", "95 % interval", "Yates", *CORRECTED)
-    rows = [(f"{one.category}, {one.group}", *_gain(one)) for one in part.gains]
+    rows = [(f"{one.category}, {one.group}", *_gain(one, studied.settings["permutations"])) for one in part.gains]
     return [*_lined([head, *rows]), *_told((f"{one.category}, {one.group}", one.why) for one in part.gains)]
 
 
-def _gain(one: Gain) -> tuple[str, ...]:
+def _gain(one: Gain, draws: int) -> tuple[str, ...]:
     value = "" if one.gain is None else f"{one.gain:+.1f}"
     bounds = "" if one.low is None or one.high is None else f"[{one.low:+.1f}, {one.high:+.1f}]"
-    return value, bounds, _test(one.test)[0], *_corrected(one.test, one)
+    return value, bounds, _test(one.test, draws)[0], *_corrected(one.test, one, draws)
 
 
-def _parts(column: str, parts: Sequence[Part]) -> list[str]:
-    rows = [(one.name or "", f"{one.omnibus.n:,}", *_test(one.omnibus)[:3], *_corrected(one.omnibus, one)) for one in parts]
+def _parts(column: str, parts: Sequence[Part], draws: int) -> list[str]:
+    cells = ((*_test(one.omnibus, draws)[:3], *_corrected(one.omnibus, one, draws)) for one in parts)
+    rows = [(one.name or "", f"{one.omnibus.n:,}", *some) for one, some in zip(parts, cells, strict=True)]
     return [
         *_lined([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
         *_told((one.name or "", one.omnibus.why) for one in parts),
     ]
 
 
-def _test(one: Test) -> tuple[str, ...]:
+def _test(one: Test, draws: int) -> tuple[str, ...]:
     statistic, v = ("" if value is None else f"{value:.{places}f}" for value, places in ((one.statistic, 2), (one.v, 3)))
     star = "*" if one.p_by == "permutation" else ""
-    return statistic, "" if one.df is None else str(one.df), v, p_of(one.p), p_of(one.permutation) + star
+    return statistic, "" if one.df is None else str(one.df), v, p_of(one.p), p_of(one.permutation, draws) + star
 
 
-def _corrected(test: Test, one: Part | Pairwise | Gain) -> tuple[str, ...]:
+def _corrected(test: Test, one: Part | Pairwise | Gain, draws: int) -> tuple[str, ...]:
     """Both p of a test, each with its corrections."""
-    *_, p, by_rater = _test(test)
-    ends = one.holm, one.benjamini_hochberg, one.holm_by_rater, one.benjamini_hochberg_by_rater
-    holm, hochberg, *both = map(p_of, ends)
-    return p, holm, hochberg, by_rater, *both
+    *_, p, by_rater = _test(test, draws)
+    mixed = draws if test.p_by == "permutation" else 0
+    first = (p_of(value, mixed, test.permutation) for value in (one.holm, one.benjamini_hochberg))
+    second = (p_of(value, draws, test.permutation) for value in (one.holm_by_rater, one.benjamini_hochberg_by_rater))
+    return p, *first, by_rater, *second
 
 
 def _told(named: Iterable[tuple[str, str | None]]) -> list[str]:
@@ -130,8 +135,10 @@ def _power(studied: Studied) -> Iterator[str]:
         worth = f"these {power.ratings:,} are worth {power.effective_ratings:,.0f} (design effect {power.design_effect:.2f})"
         yield f"{worth}: power {power.reached:.3f}, smallest effect w = {power.smallest_w:.3f}"
     if studied.null_point is not None and studied.null_point_if_independent is not None:
-        told = f"when raters are exchanged, {100 * power.alpha:.3g}% of omnibus statistics lie above {studied.null_point:.1f}"
-        yield f"{told}; if ratings were independent and groups alike, above {studied.null_point_if_independent:.1f}"
+        point = f"{studied.null_point:.0f}" if studied.null_point >= 10 else f"{studied.null_point:.1f}"
+        told = f"when raters are exchanged, {100 * power.alpha:.3g}% of omnibus statistics lie above about {point}"
+        drawn = f"of {studied.settings['permutations']:,} exchanges"
+        yield f"{told} ({drawn}); if ratings were independent and groups alike, above {studied.null_point_if_independent:.1f}"
 
 
 def _notes(studied: Studied) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +19,9 @@ from empathy_eval.raters.study.told_of_raters import FEWEST, Balance, Balanced, 
 
 NO_VALUES = f"not told: there are no two values, or sets of values, that {FEWEST} raters or more of each group have"
 NO_NUMBERS = f"not told: no two groups have {FEWEST} raters or more whose number is known, or all numbers are one"
+COPIED = "not told: it says nearly the same as a column before it, and from two medians of nearly the same one rater could be worked out"
+# Of two columns of numbers that say nearly the same the ranks of raters correlate more, or more than half of the numbers are equal.
+NEARLY = 0.9
 RULE = (
     f"a cell of fewer than {FEWEST} raters is not shown, nor to be worked out: rare values are pooled, and all figures are of what is shown"
 )
@@ -35,10 +39,14 @@ ROUNDING = 1e-12
 def balance(table: RatersTable, study: Study, permutations: int = 2000, seed: int = 0) -> Balance:
     """Each column of the raters' table by group: chi-squared of pooled values, Kruskal and Wallis' test of numbers, corrected by Holm."""
     told = tellings(table, study)
+    numbers = {name: found for name in table.columns if (found := table.numbers(name)) is not None}
+    copies = copied(numbers, study)
     columns = [
-        _of_numbers(name, numbers, study)
-        if (numbers := table.numbers(name)) is not None
-        else _of_values(name, told[name], study, (permutations, seed))
+        _of_values(name, told[name], study, (permutations, seed))
+        if name not in numbers
+        else Balanced(name, "numbers", (), (), (), None, None, 0, COPIED)
+        if name in copies
+        else _of_numbers(name, numbers[name], study)
         for name in table.columns
     ]
     p = [one.test.gone_by for one in columns if one.test is not None and one.test.gone_by is not None]
@@ -134,6 +142,36 @@ def _of_numbers(name: str, numbers: Floats, study: Study) -> Balanced:
     return Balanced(name, "numbers", (), (), quartiles, test, None, 0, None)
 
 
+def copied(numbers: Mapping[str, Floats], study: Study) -> set[str]:
+    """The columns of numbers that say nearly the same of the raters of a group as one that is told, such as all seconds and those kept.
+
+    Their medians differ by single raters, who could be worked out; their units do not matter.
+    """
+    told = dict[str, Floats]()
+    for name, found in numbers.items():
+        if not any(_alike(found, other, study) for other in told.values()):
+            told[name] = found
+    return numbers.keys() - told.keys()
+
+
+def _alike(first: Floats, second: Floats, study: Study) -> bool:
+    known = ~np.isnan(first) & ~np.isnan(second)
+    for group in range(len(study.groups)):
+        ours = known & (study.group_of == group)
+        if ours.sum() >= FEWEST and ((first == second)[ours].mean() > 0.5 or abs(_ranked_alike(first[ours], second[ours])) > NEARLY):
+            return True
+    return False
+
+
+def _ranked_alike(first: Floats, second: Floats) -> float:
+    """Spearman's correlation; 0 where all numbers of one are one."""
+    from scipy.stats import rankdata
+
+    one, other = (rankdata(some) - (len(some) + 1) / 2 for some in (first, second))
+    spread = math.sqrt(float(one @ one) * float(other @ other))
+    return float(one @ other) / spread if spread else 0.0
+
+
 def quartile(ascending: Floats, part: float) -> float | None:
     """The mean of the five or six values around a quartile; None where they are not there, or too few are beyond them."""
     ranks = np.arange(len(ascending))
@@ -156,7 +194,7 @@ def _notes(table: RatersTable, columns: list[Balanced]) -> Iterator[str]:
         yield f"{table.unknown:,} raters of the table gave no rating, and are left out"
     if columns:
         yield RULE
-    if any(one.kind == "numbers" for one in columns):
+    if any(one.quartiles for one in columns):
         yield MEDIANS
     if any(one.test is not None and one.test.p_by == "permutation" for one in columns):
         yield f"where an expected count is below {LEAST_EXPECTED}, the p of drawn tables is gone by"

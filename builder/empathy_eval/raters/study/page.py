@@ -14,6 +14,7 @@ from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.study.page_axes import axis_of, kept
 from empathy_eval.raters.study.results import Gain, Part, Test
 from empathy_eval.raters.study.studied import Studied
+from empathy_eval.raters.study.told_p import told_p
 
 # A table of more rows is left to the JSON beside the page: a page is to be read.
 MOST_ROWS = 2000
@@ -29,29 +30,39 @@ def page(studied: Studied, command: str | None = None) -> str:
     folder = data_folder("release")
     templates = environment(folder)
     templates.filters |= FILTERS
-    label = studied.labels[-1]
+    label, alpha = studied.labels[-1], studied.power.alpha
     return templates.get_template("study/page.html.j2").render(
-        of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, best=best(studied.whole, label), command=command,
-        torn=torn(studied.whole, studied.power.alpha), torn_parts=_torn_parts(studied), most_rows=MOST_ROWS,
+        of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, best=best(studied.whole, label, alpha),
+        command=command, unit="block" if "|unit:block|" in f"|{studied.whole.gains[0].signature}|" else "rater",
+        torn=torn(studied.whole, alpha), torn_parts=_torn_parts(studied), most_rows=MOST_ROWS,
         axis=axis_of(studied.whole.gains), axes={name: axis_of(_gains(parts, label), *IN_A_CELL) for name, parts in studied.parts.items()},
         style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "study")),
     ) + "\n"  # fmt: skip
 
 
-def best(part: Part, label: str) -> dict[str, Any]:
+def best(part: Part, label: str, alpha: float) -> dict[str, Any]:
     """The gain in a category that stands out, and how many are above, below, at and without an interval.
 
-    The largest (as a multiple, or as the part of one that is left) of those whose interval does not hold 0; else of all with an interval.
+    The largest (as a multiple, or as the part of one that is left) of those whose interval does not hold 0, before others those whose p,
+    corrected for the number of groups, is below ``alpha`` ("shown"); else of all with an interval.
     """
     gains = _gains((part,), label)
     sides = {name: [one for one in gains if side(one) == name] for name in ("above", "below", "at", "none")}
-    some = sides["above"] + sides["below"] or sides["at"]
+    sure = sides["above"] + sides["below"]
+    shown = [one for one in sure if (p := corrected(one)) is not None and p < alpha]
+    some = shown or sure or sides["at"]
     return {
         "gain": max(some, key=lambda one: abs(_logged(one.gain or 0.0)), default=None),
-        "sure": bool(sides["above"] or sides["below"]),
+        "sure": bool(sure),
+        "shown": bool(shown),
         "of": len(gains),
         **{name: len(some) for name, some in sides.items()},
     }
+
+
+def corrected(gain: Gain) -> float | None:
+    """The p of a gain corrected for the number of groups: by rater, and chi-squared's where no raters were exchanged."""
+    return gain.holm if gain.test.permutation is None else gain.holm_by_rater
 
 
 def side(gain: Gain) -> str:
@@ -106,9 +117,19 @@ def percents(value: float) -> str:
     return f"{value:+,.0f}".replace("-", MINUS) if abs(value) >= 999.95 else signed(value, 1)
 
 
-def p_value(value: float | None) -> str:
-    """A p-value to four places."""
-    return "–" if value is None else f"{value:.4f}" if value >= 0.0001 else "<0.0001"
+def p_value(value: float | None, draws: int = 0, of: float | None = None) -> str:
+    """A p-value in a cell (:func:`told_p`)."""
+    return "–" if value is None else "".join(told_p(value, draws, of)).removeprefix("=")
+
+
+def p_said(value: float, draws: int = 0, of: float | None = None) -> str:
+    """A p-value in a sentence, after "p"."""
+    return "\u00a0".join(told_p(value, draws, of))
+
+
+def about(value: float) -> str:
+    """A point of a distribution that is known from draws: whole, to a tenth where it is small."""
+    return number(value, 0 if value >= 10 else 1)
 
 
 def without_controls(text: str) -> str:
@@ -118,5 +139,6 @@ def without_controls(text: str) -> str:
 
 FILTERS: dict[str, Any] = {
     "number": number, "signed": signed, "percent": percent, "counted": counted, "place": place, "listed": listed, "p_value": p_value,
+    "p_said": p_said, "about": about, "corrected": corrected,
     "plain": without_controls, "side": side, "gain": percents, "kept": kept,
 }  # fmt: skip

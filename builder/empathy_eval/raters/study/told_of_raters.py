@@ -37,7 +37,8 @@ class Balanced:
     """One column of the raters' table by group, groups in the order of the study.
 
     Of a column of ``values`` there are counts of raters, ``cells`` (groups, values): rare values are pooled, and no cell is below five.
-    Where that cannot be there are no values, no cells and no test, and ``why`` says so. Of a column of ``numbers`` there are ``quartiles``
+    Where that cannot be there are no values, no cells and no test, and ``why`` says so; as for numbers that say nearly the same as those of
+    a column before. Of a column of ``numbers`` there are ``quartiles``
     (groups; lower quartile, median, upper quartile), each the mean of the five or six values around it, None where too few are.
     ``holm`` corrects the p that is gone by over the ``family`` of columns that have one.
     """
