@@ -80,8 +80,10 @@ def whole_file(path: Path) -> Iterator[Path]:
 
 def not_folders(*paths: Path) -> None:
     """Raises an :class:`InputError` if folders lie where these files go."""
-    if found := [Problem(str(path), "is a folder, where a file is to be written", "move it away") for path in paths if path.is_dir()]:
-        raise InputError(found)
+    # os.path.isdir, since Path.is_dir raises for a name that is too long.
+    folders = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
+    if folders:
+        raise InputError([Problem(str(path), "is a folder, where a file is to be written", "move it away") for path in folders])
 
 
 def _make_folder(path: Path) -> None:
