@@ -70,9 +70,22 @@ def test_a_page_goes_over_nothing_that_is_read(tmp_path: Path) -> None:
         ee.agree(EXAMPLE, page=tmp_path / "page")
     record = tmp_path / "reviews.json"
     record.write_text("{}")
-    with pytest.raises(InputError, match="has its figures where a table is"):
+    with pytest.raises(InputError, match="is a file that is read"):
         ee.agree([EXAMPLE, record], page=tmp_path / "reviews.html")
+    # The record of reviews lies beside the tables that were written of it.
+    with pytest.raises(InputError, match="is there, and not as a page with its figures"):
+        ee.agree(EXAMPLE, page=tmp_path / "reviews.html")
     assert record.read_text() == "{}" and not list(tmp_path.glob("*.html"))
+    table = tmp_path / "table.html"
+    table.write_bytes(EXAMPLE.read_bytes())
+    with pytest.raises(InputError, match="is a file that is read"):
+        ee.agree(table, page=table)
+    with pytest.raises(InputError, match="is a file that is read"):
+        ee.agree(EXAMPLE, page=tmp_path / "rubric.html", rubrics=[tmp_path / "rubric.html"])
+    (tmp_path / "folder.json").mkdir()
+    with pytest.raises(InputError, match="is a folder"):
+        ee.agree(EXAMPLE, page=tmp_path / "folder.html")
+    assert table.read_bytes() == EXAMPLE.read_bytes() and not (tmp_path / "folder.html").exists()
 
 
 def test_tags_alone_have_no_page(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error, plain
-from empathy_eval.base.files import write_whole
+from empathy_eval.base.errors import InputError, Problem, plain
+from empathy_eval.commands.pages import page_place, write_page
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.against_median import AgainstMedian
@@ -70,13 +70,12 @@ def agree(
     from empathy_eval.raters.agreement import page as pages
     from empathy_eval.raters.judges.panels import Named, reliability_of
 
-    out = _page_at(Path(page), tables)
+    out = page_place(page, [*tables, *map(Path, rubrics)])
     found, figures = reliability_of(tables, Named(judges, crowd, crowd_as, rubrics), chance, level, of)
     options = {"judge": judges, "crowd": crowd, "crowd-as": [crowd_as], "rubric": rubrics, "release": [release] if release else [],
                "level": [level], "resamples": [resamples], "seed": [seed], "page": [page]}  # fmt: skip
     given = [str(part) for name, values in options.items() for value in values for part in (f"--{name}", value)]
-    write_whole(out, pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *given])))
-    write_whole(out.with_suffix(".json"), json.dumps(figures.to_json(), indent=2, ensure_ascii=False, allow_nan=False) + "\n")
+    write_page(pages.page(figures, shlex.join(["empathy-eval", "agree", *map(str, tables), *given])), figures.to_json(), out)
     return found
 
 
@@ -85,16 +84,6 @@ def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[s
     given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
     if odd := [name for name, there in given.items() if there]:
         raise InputError([Problem(name, "is for the page of reliability, and none is written", "add --page OUT.html") for name in odd])
-
-
-def _page_at(path: Path, tables: Sequence[Path]) -> Path:
-    """Where the page goes, which is nothing that is read."""
-    fix = "name a file OUT.html; its figures are written beside it, as OUT.json"
-    if path.suffix.lower() not in (".html", ".htm"):
-        raise input_error("page", f'"{path}" is not called .html', fix)
-    if path.with_suffix(".json").resolve() in {one.resolve() for one in tables}:
-        raise input_error("page", f'"{path}" has its figures where a table is, in {path.with_suffix(".json")}', fix)
-    return path
 
 
 def add(verbs: Any) -> None:

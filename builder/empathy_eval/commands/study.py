@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
+from empathy_eval.commands.pages import page_place, write_page
 from empathy_eval.commands.score_tables import score_csv
 from empathy_eval.commands.study_options import Taken
-from empathy_eval.commands.study_page import command_of, page_place, write_page
+from empathy_eval.commands.study_page import command_of
 from empathy_eval.commands.study_plan import add_plan, not_of_ratings, run_plan
 from empathy_eval.commands.study_tables import study_table
 
@@ -82,7 +83,9 @@ def study(
         known = read_raters(files.raters, ratings)
         found = with_raters(studied_of(ratings, asked), ratings, known)
     if out:
-        write_page(found, out, command_of(files.tables, reading, asked, files.by_option))
+        from empathy_eval.raters.study.page import page as html
+
+        write_page(html(found, command_of(files.tables, reading, asked, files.by_option)), found.to_json(), out)
     return found
 
 

@@ -32,7 +32,10 @@ class InFramework:
 
 @dataclass(frozen=True)
 class Reliability:
-    """All figures of a page: ``weights`` are those of every kappa, ``level`` is that of every alpha of a group."""
+    """All figures of a page: ``weights`` are those of every kappa, ``level`` is that of every alpha of a group.
+
+    ``crowd_alone`` are the criteria that nobody but the crowd rated: there is nobody to hold it against, and they are in no framework.
+    """
 
     level: str
     weights: str
@@ -43,6 +46,7 @@ class Reliability:
     styles: Styles | None
     contradictions: tuple[Contradiction, ...]
     signature: str
+    crowd_alone: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values; what is not defined is null, with its reason in ``why``."""
@@ -70,7 +74,8 @@ def reliability(table: Table, panel: Panel, frameworks: tuple[Framework, ...], a
     contradicting = tuple(found for one in frameworks for found in contradictions(table, panel, one))
     marked = tuple(replace(one, rows=tuple(_marked(row, together.benchmark) for row in one.rows)) for one in rows)
     return Reliability(
-        agreement.level, weights, panel, marked, together, tuple(stable), styles(panel.first, kappas), contradicting, line
+        agreement.level, weights, panel, marked, together, tuple(stable), styles(panel.first, kappas), contradicting, line,
+        tuple(name for name in table.criteria if name not in judged.criteria),
     )  # fmt: skip
 
 

@@ -211,4 +211,4 @@ def _check_steps(table: Table, where: str) -> None:
         steps = len(np.unique(table.rating[table.criterion == place]))
         if steps > STEPS:
             what = f'{steps} different ratings on "{criterion}"; a scale has at most {STEPS}'
-            raise input_error(where, what, "round the ratings to the steps of their scale")
+            raise input_error(where, what, "round the ratings to the steps of their scale, those of a crowd that are means too")

@@ -156,8 +156,11 @@ def _judges(raters: Sequence[str], found: _Read) -> tuple[tuple[Judge, ...], lis
         of, number = (part[1], int(part[2])) if part and part[1] in raters else (name, 1)
         model, style = (said[column].get(name, said[column].get(of)) for column in ("model", "style"))
         one = found.judges.get(name) or Judge(name, of, model, style, int(said["sample"].get(name, number)))
-        if name in said["sample"] and model and of == name:
+        if name in said["sample"] and (model or style) and of == name:
             one = replace(one, judge=first.setdefault((model, style), one).judge)
+        elif name in said["sample"] and one.sample > 1 and of == name:
+            what = f"is sample {one.sample}, and it is not said of which judge"
+            problems.append(Problem(f'rater "{name}"', what, "give the samples of a judge one model or style, or call them NAME#2"))
         judges.append(one)
     taken = dict[tuple[str, int], str]()
     for one in judges:

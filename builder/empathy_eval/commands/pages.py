@@ -1,0 +1,51 @@
+"""Where a page and its figures are written: ``study --page`` and ``agree --page``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.files import room_for, whole_file
+
+FIX = "name a file OUT.html; its figures are written beside it, as OUT.json"
+
+
+def page_place(page: str | Path, read: Sequence[Path]) -> Path:
+    """Where a page goes, its figures beside it (``.json``); neither may be what is ``read``, or a file that no page wrote.
+
+    Raises:
+        InputError: if it does not end in .html, a folder or what is read lies in the place of one of the two, or one of them is there
+            without the other: then it is no page's, such as the record of reviews beside its tables.
+        JobError: if no file can be called so.
+    """
+    path = Path(page)
+    both = (path, path.with_suffix(".json"))
+    # Of a name that is too long nothing can be asked.
+    with room_for(path):
+        folders = [one for one in both if one.is_dir()]
+        there = [one for one in both if one.exists()]
+    if path.suffix.lower() != ".html":
+        raise InputError([Problem("page", f'"{path}" is {"a folder" if path in folders else "not called .html"}', FIX)])
+    real = {one.resolve() for one in read}
+    found = [Problem("page", f'"{one}" is a folder', FIX) for one in folders]
+    found += [Problem("page", f'"{one}" is a file that is read, and would be lost', FIX) for one in both if one.resolve() in real]
+    if not found and len(there) == 1:
+        found = [Problem("page", f'"{there[0]}" is there, and not as a page with its figures: it would be lost', "name another OUT.html")]
+    if found:
+        raise InputError(found)
+    return path
+
+
+def write_page(html: str, figures: Any, path: Path) -> None:
+    """Writes a page and its figures (as JSON values), both or neither.
+
+    Raises:
+        JobError: if they cannot be written.
+    """
+    texts = html, json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    with whole_file(path) as one, whole_file(path.with_suffix(".json")) as other:
+        for text, partial in zip(texts, (one, other), strict=True):
+            partial.write_text(text, encoding="utf-8", newline="\n")
