@@ -240,6 +240,35 @@ def test_a_crowd_that_rated_other_items_is_told_to_be_apart(whole: Reliability) 
     assert found.tables["F1 on Listening"][5] == ["crowd", "not defined: the crowd rated no item of these"]
 
 
+def test_the_best_judges_are_named_first_and_none_is_left_out(whole: Reliability) -> None:
+    found = whole.overall.judges["m1-plain"]
+    names = [f"judge-{place}" for place in range(8)]
+    reached = [replace(found.at_benchmark, so=("warmth",) * (place // 4)) for place in range(8)]
+    lacking = replace(found.where_experts_are, not_so=("warmth",))
+    judges = {name: replace(found, at_benchmark=one, where_experts_are=lacking) for name, one in zip(names, reached, strict=True)}
+    row = whole.frameworks[0].rows[0]
+    placed = dict.fromkeys(names, row.judges["m1-plain"])
+    rows = tuple(
+        replace(
+            one, judges=placed, crowd_with_judge=dict.fromkeys(names, row.crowd_with_judge["m1-plain"]),
+            f1=one.f1 | dict.fromkeys(names, one.f1["m1-plain"]), inflation=one.inflation | dict.fromkeys(names, one.inflation["m1-plain"]),
+            histogram=one.histogram | dict.fromkeys(names, one.histogram["m1-plain"]),
+        )
+        for one in whole.frameworks[0].rows
+    )  # fmt: skip
+    overall = replace(whole.overall, judges=judges, frameworks=())
+    said = Tables(page(replace(whole, frameworks=(replace(whole.frameworks[0], rows=rows),), overall=overall))).said
+    assert "at the benchmark or above: judge-4 on 1 of" in said
+    assert all(f"Where experts reach the benchmark and {name} does not: warmth." in said for name in names)
+
+
+def test_nothing_is_said_of_a_benchmark_or_of_judges_that_are_not_there() -> None:
+    alone = Tables(page(small.figures(Panel(small.EXPERTS[:1]), resamples=0))).said
+    assert "–: the benchmark is the median" not in alone
+    experts = Tables(page(small.figures(Panel(small.EXPERTS), resamples=0))).said
+    assert "–: the benchmark is the median" in experts and "held against the median expert." not in experts
+
+
 def test_many_judges_and_experts_are_summed_up_and_folded() -> None:
     judges = tuple(Judge(name, name) for name in small.CROWD)
     figures = small.figures(Panel((*small.EXPERTS, "m1-plain", "m1-examples"), judges), resamples=20)

@@ -34,10 +34,15 @@ def page(of: Reliability, command: str | None = None) -> str:
     crowd = any(row.crowd for one in of.frameworks for row in one.rows)
     drawn, axis = _planes(of, judges, crowd=crowd)
     return templates.get_template("agreement/page.html.j2").render(
-        of=of, overall=of.overall, judges=judges, crowd=crowd, command=command, sure=_sure(of, judges),
+        of=of, overall=of.overall, judges=judges, best=_best(of, judges), crowd=crowd, command=command, sure=_sure(of, judges),
         charts=_charts(of, judges, crowd=crowd), planes=drawn, axis=axis, signatures=_signatures(of),
         style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "agreement")),
     ) + "\n"  # fmt: skip
+
+
+def _best(of: Reliability, judges: Sequence[str]) -> list[str]:
+    """The judges by how many criteria they have at the benchmark, most first; equal ones stay in their order."""
+    return sorted(judges, key=lambda name: -len(of.overall.judges[name].at_benchmark.so))
 
 
 def _charts(of: Reliability, judges: Sequence[str], *, crowd: bool) -> dict[str, Chart | None]:
