@@ -28,12 +28,12 @@ def page_place(page: str | Path, tables: Sequence[Path]) -> Path:
         JobError: if no file can be called so.
     """
     path = Path(page)
-    both = (path, path.with_suffix(".json"))
     # Of a name that is too long nothing can be asked.
     with room_for(path):
+        if path.suffix.lower() != ".html":
+            raise InputError([Problem("page", f'"{path}" is {"a folder" if path.is_dir() else "not called .html"}', FIX)])
+        both = (path, path.with_suffix(".json"))
         folders = [one for one in both if one.is_dir()]
-    if path.suffix.lower() != ".html":
-        raise InputError([Problem("page", f'"{path}" is {"a folder" if path in folders else "not called .html"}', FIX)])
     read = {one.resolve() for one in tables}
     found = [Problem("page", f'"{one}" is a folder', FIX) for one in folders]
     found += [Problem("page", f'"{one}" is a table that is read, and would be lost', FIX) for one in both if one.resolve() in read]
