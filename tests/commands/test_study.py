@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
+import os
 import sys
+import threading
 from pathlib import Path
 
 import empathy_eval as ee
 import pytest
+from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 
 from tests.raters.test_study import WIDE, simulated
@@ -48,6 +52,10 @@ def test_json_has_everything_and_csv_a_line_a_figure(table: Path, capsys: pytest
     lines = list(csv.DictReader(io.StringIO(printed(capsys, *options, "--csv"))))
     assert len(lines) == len(list(found.records())) and tuple(lines[0]) == found.columns
     assert {one["part"] for one in lines} == {"whole", "valence"}
+    sizes = {(one["group"], one["figure"]): int(one["value"]) for one in lines if one["figure"] in ("raters", "ratings", "items")}
+    assert sizes == {(one.name, name): getattr(one, name) for one in found.groups for name in ("raters", "ratings", "items")}
+    tests = [one for one in lines if one["df"] and "power" not in one["figure"]]
+    assert tests and {one["p_by"] for one in tests} <= {"chi-square", "permutation"}
 
 
 def test_of_many_parts_the_omnibus_test_is_shown_and_small_counts_are_starred(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -77,6 +85,66 @@ def test_a_name_of_a_stranger_does_nothing_to_a_terminal(tmp_path: Path, capsys:
     path.write_text("item,group,rater,rating\n" + "\n".join(lines))
     said = printed(capsys, path, "--baseline", "human", "--permutations", 10)
     assert "\x1b" not in said and "\\x1b[31mred" in said
+
+
+def test_settings_and_signature_tell_the_criterion_and_the_tables(table: Path, tmp_path: Path) -> None:
+    first, *rows = table.read_text().splitlines()
+    paths = {name: tmp_path / f"{name}.csv" for name in ("emp", "flu")}
+    for name, path in paths.items():
+        path.write_text("\n".join([f"{first},criterion", *(f"{row},{name}" for row in rows)]))
+    found = {name: ee.study(path, "human", criterion=name, permutations=0) for name, path in paths.items()}
+    assert found["emp"].settings["criterion"] == "emp" and "|criterion:emp|" in found["emp"].signature
+    (told,) = found["flu"].settings["tables"]
+    assert told == {"name": "flu.csv", "sha256": hashlib.sha256(paths["flu"].read_bytes()).hexdigest(), "added": False}
+    held = {one.signature.partition("|tables:")[2].partition("|")[0] for one in found.values()}
+    assert len(held) == 2 and "|criterion:none|" in ee.study(table, "human", permutations=0).signature
+    moved = tmp_path / "moved" / "other.csv"
+    moved.parent.mkdir()
+    moved.write_bytes(paths["emp"].read_bytes())
+    assert ee.study(moved, "human", permutations=0).signature == found["emp"].signature
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no pipes by name")
+def test_a_pipe_is_read_once_and_has_no_hash(table: Path, tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=lambda: pipe.write_bytes(table.read_bytes()), daemon=True)
+    writer.start()
+    found = ee.study(pipe, "human", permutations=0)
+    assert found.settings["tables"][0]["sha256"] is None and "|tables:unknown|" in found.signature
+
+
+def test_a_single_text_in_a_call_is_one_option_and_not_its_letters(tmp_path: Path) -> None:
+    rows = "".join(
+        f"i{number},{group},{group}{number},{rating},x\n" for group in ("a", "b") for number, rating in enumerate(("Bad", "Good"))
+    )
+    ratings, more = tmp_path / "ratings.csv", tmp_path / "more.csv"
+    ratings.write_text("item,group,rater,rating,valence\n" + rows)
+    more.write_text("item,group,rater,rating,valence\ni0,c,c0,Good,x\n")
+    found = ee.study(str(ratings), "a", labels="Bad, Good", by="valence", add=str(more), permutations=0)
+    assert (
+        found.labels == ("Bad", "Good") and list(found.parts) == ["valence"] and [one.added for one in found.groups] == [False, False, True]
+    )
+    assert found.to_json() == ee.study([ratings], "a", labels=["Bad", "Good"], by=["valence"], add=[more], permutations=0).to_json()
+
+
+@pytest.mark.parametrize(
+    ("odd", "where"),
+    [
+        ({"table": []}, "table"), ({"table": 5}, "table"), ({"table": [b"x"]}, "table"), ({"table": "a\0b"}, "table"),
+        ({"baseline": None}, "baseline"), ({"labels": [1, 2, 3]}, "labels"), ({"labels": 3}, "labels"),
+        ({"criterion": 3}, "criterion"), ({"by": 3}, "by"), ({"by": "block"}, "by"), ({"add": [None]}, "add"),
+        ({"add": 3}, "add"), ({"permutations": 2.5}, "permutations"), ({"permutations": "3"}, "permutations"),
+        ({"permutations": True}, "permutations"), ({"seed": "a"}, "seed"), ({"seed": None}, "seed"),
+        ({"effect": "x"}, "effect"), ({"effect": 5}, "effect"), ({"effect": 1e-200}, "effect"), ({"alpha": "0.05"}, "alpha"),
+        ({"power": 0.05000000000000001}, "power"), ({"power": None}, "power"), ({"raters": ["a.csv"]}, "raters"),
+        ({"raters": 5}, "raters"), ({"raters": ""}, "raters"), ({"page": 5}, "page"), ({"page": ["a.html"]}, "page"),
+    ],
+)  # fmt: skip
+def test_an_odd_option_of_a_call_is_refused_in_words(table: Path, odd: dict[str, object], where: str) -> None:
+    with pytest.raises(InputError) as caught:
+        ee.study(**{"table": table, "baseline": "human", "permutations": 0} | odd)  # type: ignore[arg-type]
+    assert [one.where for one in caught.value.problems] == [where]
 
 
 def test_scipy_is_loaded_by_this_verb_alone() -> None:

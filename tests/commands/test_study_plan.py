@@ -41,3 +41,9 @@ def test_what_a_plan_does_not_take_or_lacks_is_told_at_once(capsys: pytest.Captu
     assert all(one in said for one in ('groups: "1" is out of range', 'icc: "2.0" is no', 'power: "1.0" is no probability'))
     assert main(["study", "ratings.csv", "--baseline", "human", "--icc", "0.1", "--groups", "5"]) == 2
     assert capsys.readouterr().err.count("is of plans") == 2
+
+
+def test_a_plan_does_not_pass_over_what_only_ratings_take(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*OPTIONS, "--permutations", "0", "--seed", "0"]) == 2
+    said = capsys.readouterr().err
+    assert "--permutations: is of ratings" in said and "--seed: is of ratings" in said

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.cli import main
+from empathy_eval.raters.study.page import percents
 
 from tests.doubles.raters import FORMS, fill, items_of, key_of, of_severity
 from tests.doubles.replies import rows_for, written
@@ -87,8 +88,12 @@ def test_a_study_finds_what_its_raters_were_made_to_do(
     assert same == contexts, "the same contexts in the same blocks"
     as_written(take)
     capsys.readouterr()
-    as_written(reckon, "--permutations", "200", "--json", "--add", "build/later.study.csv")
+    as_written(reckon, "--permutations", "200", "--json", "--add", "build/later.study.csv", "--page", "build/page.html")
     found = json.loads(capsys.readouterr().out)
     check(found, meant | late)
     assert [one["name"] for one in found["groups"] if one["added"]] == [LATER]
-    # The page of the study goes here.
+
+    assert json.loads(Path("build/page.json").read_text(encoding="utf-8")) == found, "the figures beside the page are those that were told"
+    page = Path("build/page.html").read_text(encoding="utf-8")
+    for gain in found["whole"]["gains"]:
+        assert gain["group"] in page and percents(gain["gain"]) in page, gain

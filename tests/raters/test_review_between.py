@@ -5,17 +5,23 @@ from __future__ import annotations
 import csv
 import json
 from collections import Counter, defaultdict
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.templates import environment
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import column
 from empathy_eval.raters.review.between import assign_blocks
+from empathy_eval.raters.review.by_group import mean_by_rater
 from empathy_eval.raters.review.contexts import drawn_for
 from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.human_evaluation import review_facts
 from empathy_eval.raters.review.pack import design_of
 from empathy_eval.raters.review.record import CRITERIA, study_rows, tables_of
 from empathy_eval.raters.review.sample import BETWEEN, Cell, Design, Unit
@@ -28,6 +34,7 @@ from tests.doubles.replies import SYSTEMS, rows_for, written
 from tests.raters.test_review_sample import many
 
 DESIGN = Design(design=BETWEEN, dialogues=0, raters=8, per_rater=3)
+SEAL = "sha256:0"
 
 
 def units(turns: list[int], groups: int = 3) -> list[Unit]:
@@ -42,7 +49,7 @@ def test_in_a_block_each_group_has_a_rater_and_the_contexts_are_one_a_dialogue_a
 ) -> None:
     ones, per_rater = units(turns, groups), min(per_rater, len(turns))
     design = Design(design=BETWEEN, raters=blocks * groups, per_rater=per_rater, seed=seed)
-    seen, block_of = assign_blocks(ones, design)
+    seen, block_of = assign_blocks(ones, design, SEAL)
     in_blocks = Counter[str]()
     assert len(seen) == design.raters
     for block in range(blocks):
@@ -62,14 +69,24 @@ def test_in_a_block_each_group_has_a_rater_and_the_contexts_are_one_a_dialogue_a
     for of in {one.dialogue for one in ones}:
         shares = [in_blocks[one.name] for one in ones if one.dialogue == of]
         assert max(shares) - min(shares) <= 1
-    assert (seen, block_of) == assign_blocks(ones, design), "the same again"
+    assert (seen, block_of) == assign_blocks(ones, design, SEAL), "the same again"
 
 
 def test_the_number_of_a_rater_tells_nothing_of_the_group() -> None:
-    firsts = Counter(assign_blocks(units([1] * 3), Design(design=BETWEEN, raters=9, per_rater=3, seed=seed))[0]["rater-01"][0][1].variant
-                     for seed in range(300))  # fmt: skip
+    design = Design(design=BETWEEN, raters=9, per_rater=3)
+    firsts = Counter(first_group(replace(design, seed=seed)) for seed in range(300))
     # 100 each by chance, with a standard deviation of 8.2.
     assert all(abs(firsts[f"s{place}"] - 100) < 33 for place in range(3)), firsts
+
+
+def first_group(design: Design, seal: str = SEAL) -> str:
+    return assign_blocks(units([1] * 3), design, seal)[0]["rater-01"][0][1].variant
+
+
+def test_who_knows_the_settings_alone_cannot_work_out_the_group_of_a_number() -> None:
+    design = Design(design=BETWEEN, raters=9, per_rater=3)
+    assert len({first_group(design, f"sha256:{seal}") for seal in range(20)}) == 3, "another release"
+    assert len({first_group(replace(design, replies=f"sha256:{file}")) for file in range(20)}) == 3, "another file of replies"
 
 
 @pytest.mark.parametrize(
@@ -90,7 +107,8 @@ def test_each_rater_gets_texts_of_one_variant_or_system_alone(
     found = Counter(next(iter(one))[0] for one in sees.values())
     assert found == dict.fromkeys(groups, design["raters"] // len(groups))
     assert "per_item" not in made.key["settings"] and made.key["settings"]["per_rater"] == 3
-    assert "sees texts of one" in (tmp_path / "review" / "README.md").read_text()
+    readme = (tmp_path / "review" / "README.md").read_text()
+    assert "sees texts of one" in readme and "\nempathy-eval study ../reviews.study.csv --baseline " in readme
     sent = b"".join(path.read_bytes() for path in (tmp_path / "review" / "raters").rglob("*") if path.suffix in (".csv", ".json"))
     assert not [name for name in (*groups, '"block"', "between") if name.encode() in sent]
 
@@ -173,6 +191,54 @@ def test_what_comes_back_is_a_table_for_a_study_with_blocks_and_scenarios(
         (name, "between", 12, 4) for name in PAIR_VARIANTS
     ]
     assert groups["differences"] == [], "nobody rated both"
+
+
+def test_a_table_that_cannot_be_written_stops_an_import_before_anything_is(light: Path, tmp_path: Path) -> None:
+    (tmp_path / "reviews.study.csv").mkdir()
+    with pytest.raises(InputError, match=r"reviews\.study\.csv: is a folder, where a file is to be written"):
+        back(light, tmp_path / "review", 0, tmp_path / "reviews.json")
+    assert not [path for path in tmp_path.glob("reviews.*") if path.is_file()]
+
+
+def test_ratings_by_raters_who_saw_one_variant_alone_are_in_no_mean_beside_the_papers(light: Path, tmp_path: Path) -> None:
+    made = export_review(light, tmp_path / "plain", Design(pairs=4, dialogues=0, raters=6))
+    files = [path for rater in made.loads for path in fill(tmp_path / "plain", rater, "page", kind_and_cold, tmp_path / "plainly")]
+    import_reviews(light, files, tmp_path / "plain" / "key.json", tmp_path / "reviews.json")
+    within = review_facts(tmp_path / "reviews.json", {}, 10, 0)
+    back(light, tmp_path / "between", 0, tmp_path / "reviews.json")
+    both = review_facts(tmp_path / "reviews.json", {}, 10, 0)
+    assert both["ratings"] == within["ratings"] and both["kappa"] == within["kappa"]
+    assert "alone" not in within and both["alone"] == {"raters": 8, "judgements": 24}
+    said = environment(data_folder("release")).get_template("card/card_reviews.md.j2").render(facts={"reviews": both})
+    assert "24 ratings are by 8 raters who saw one variant alone: they are in no mean and no κ here." in said
+
+
+def test_raters_are_told_that_they_decide_only_where_they_do(light: Path, tmp_path: Path) -> None:
+    export_review(light, tmp_path / "within", Design(pairs=4, dialogues=0, raters=6))
+    export_review(light, tmp_path / "between", replace(DESIGN, pack=True))
+    assert "\nempathy-eval study ../reviews.study.csv --baseline apathetic " in (tmp_path / "between" / "CHECKLIST.md").read_text()
+    replies = written(tmp_path / "replies.csv", rows_for(light))
+    export_review(light, tmp_path / "replies", Design(pairs=4, dialogues=0, raters=9), replies_file=replies)
+    for folder, deciding in (("within", True), ("between", False), ("replies", False)):
+        for name in ("guidance.md", "review.html"):
+            said = (tmp_path / folder / "raters" / "rater-01" / name).read_text(encoding="utf-8")
+            assert ("Your judgements decide what stays" in said) == deciding != ("Your judgements show how replies come across" in said)
+
+
+def test_intervals_of_raters_of_one_group_hold_the_mean_as_often_as_they_say() -> None:
+    rng = np.random.default_rng(0)
+
+    def drawn(raters: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+        severity = rng.normal(0, 0.5, raters)[:, None]
+        return np.asarray(np.clip(np.round(2 + severity + rng.normal(0, 0.6, (raters, 10))), 1, 3))
+
+    truth, held = float(drawn(100_000).mean()), 0
+    for _ in range(600):
+        found = mean_by_rater([(f"rater-{rater}", value) for rater, some in enumerate(drawn(6)) for value in some])
+        held += found["low"] <= truth <= found["high"]
+    # By contexts 66 % did. Four standard deviations of a share of .95 among 600 are 3.6 points.
+    assert 0.914 < held / 600 < 0.986
+    assert mean_by_rater([("a", 2), ("a", 3)]) == {"mean": 2.5, "low": None, "high": None}
 
 
 def test_raters_of_two_reviews_are_told_apart_and_blocks_are_not(light: Path, tmp_path: Path) -> None:

@@ -13,8 +13,9 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import column
 from empathy_eval.raters.people.of_release import ratings_of_release
+from empathy_eval.raters.review.by_group import group_lines
 from empathy_eval.raters.review.export import Exported, export_review
-from empathy_eval.raters.review.human_evaluation import review_facts
+from empathy_eval.raters.review.human_evaluation import mean_of, review_facts
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.replies import read_replies
 from empathy_eval.raters.review.sample import Design
@@ -175,7 +176,7 @@ def test_ratings_of_replies_come_back_in_every_form_and_are_told_by_system(
     assert len(told["differences"]) == 3
     with (tmp_path / "r.ratings.csv").open() as stream:
         rows = list(csv.DictReader(stream))
-    assert {row["item"] for row in rows} == {f"{one['pair_id']}:{one['system']}" for one in made.key["items"].values()}
+    assert {row["item"] for row in rows} == {f"{one['pair_id']}::{one['system']}" for one in made.key["items"].values()}
     assert not (tmp_path / "r.study.csv").exists()
     assert main(command) == 0
     assert "anton less berta, by context (8):  coherence -1.00 [-1.00, -1.00]" in capsys.readouterr().out
@@ -224,6 +225,43 @@ def test_a_release_says_nothing_of_replies_and_score_leaves_them_out(light: Path
     assert len(table.items) == 8
     replies = sum(len(items_of(key_of(sent[0]), rater)) for rater in list(sent[1].loads)[:3])
     assert notes == (f"ratings of replies of systems, which are no part of the release, are left out: {3 * replies}",)
+
+
+def test_a_variant_with_a_slip_in_its_name_is_no_system(light: Path, tmp_path: Path) -> None:
+    table = tmp_path / "ratings.csv"
+    table.write_text(
+        f"item,rater,criterion,rating\n{PAIR}:empathtic,a,empathy,3\n{PAIR}:empathetic,a,empathy,3\n{PAIR}::anton,a,empathy,1\n"
+    )
+    with pytest.raises(InputError, match=f'"{PAIR}:empathtic" names no text of a release') as caught:
+        ratings_of_release(light, table)
+    assert len(caught.value.problems) == 1
+
+
+def test_nobody_sees_a_reply_to_a_turn_and_one_of_its_cells(light: Path, tmp_path: Path) -> None:
+    replies = written(tmp_path / "replies.csv", rows_for(light))
+    design = Design(pairs=len(column(light, "pairs", "pair_id")), dialogues=0, per_item=2, raters=20, cells=5)
+    made = export_review(light, tmp_path / "review", design, replies_file=replies)
+    entries = list(made.key["items"].values())
+    assert set(Counter((one["rater"], one["pair_id"]) for one in entries).values()) == {1}
+    assert "5 contexts whose own texts are rated are not rated with replies too" in made.sample.notes
+    assert made.sample.count("reply") == design.pairs - 5
+
+
+def test_too_few_raters_for_replies_and_cells_are_told_why(light: Path, tmp_path: Path) -> None:
+    replies = written(tmp_path / "replies.csv", rows_for(light))
+    with pytest.raises(InputError) as caught:
+        export_review(light, tmp_path / "review", Design(pairs=8, dialogues=0, cells=3, raters=20), replies_file=replies)
+    said = str(caught.value)
+    assert "20 are too few: a dialogue has a turn of 4 texts and one of 3 replies, each by 3, and nobody sees two of these" in said
+    assert "give --raters 21 or more" in said
+
+
+def test_no_zero_is_told_as_less_than_nothing() -> None:
+    found = mean_of([("a", -0.00001), ("b", -0.00001)], 10, (0,))
+    assert not [one for one in (found["mean"], found["low"], found["high"]) if str(one).startswith("-")]
+    told = dict.fromkeys(CRITERIA, {"mean": -0.001, "low": -0.004, "high": 0.004})
+    about = {"group": "a", "other": "b", "contexts": 2, **told}
+    assert "-0.00" not in "\n".join(group_lines({"groups": [], "differences": [about], "signature": ""}))
 
 
 def test_cells_can_be_rated_beside_replies_and_a_pack_of_replies_has_its_papers(light: Path, tmp_path: Path) -> None:

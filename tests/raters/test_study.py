@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -207,9 +208,16 @@ def test_raters_of_one_rating_each_are_worth_as_many_independent_ones(tmp_path: 
     assert (power.design_effect, power.effective_ratings) == (1, 12)
 
 
+def of_any_table(found: Studied) -> Studied:
+    """A study without what it says of the files it came from."""
+    return replace(found, settings={**found.settings, "tables": []}, signature=re.sub(r"\|tables:[\w-]+", "", found.signature))
+
+
 def test_the_same_ratings_in_any_order_give_the_same_figures(found: Studied, tmp_path: Path) -> None:
     again = study(taken(tmp_path, reversed(simulated()), WIDE), Asked(permutations=200))
-    assert again == found and json.dumps(again.to_json(), allow_nan=False) == json.dumps(found.to_json(), allow_nan=False)
+    assert again.settings["tables"] != found.settings["tables"] and again.signature != found.signature
+    assert of_any_table(again) == of_any_table(found)
+    assert json.dumps(of_any_table(again).to_json(), allow_nan=False) == json.dumps(of_any_table(found).to_json(), allow_nan=False)
     other = study(taken(tmp_path, simulated(), WIDE), Asked(permutations=200, seed=1))
     assert other.whole.counts == found.whole.counts and other.whole.omnibus.permutation != found.whole.omnibus.permutation
 

@@ -162,3 +162,14 @@ def test_why_there_is_no_correlation() -> None:
         == spread(study_of([[3, 0], [2, 0]], [0, 0]), 0, 1).why
         == "all ratings are alike in it"
     )
+
+
+@pytest.mark.parametrize("few", [10, 5, 3])
+def test_intervals_cover_95_percent_of_an_added_group_that_is_in_few_of_the_blocks(few: int) -> None:
+    rng = np.random.default_rng(13)
+    block, side = np.concatenate([np.arange(200), np.arange(few)]), np.repeat([-1, 1], [200, few])
+    of_blocks = rng.normal(0, math.sqrt(0.1), (STUDIES, 200))[:, block]
+    point = special.ndtri(0.5) + of_blocks + rng.normal(0, math.sqrt(0.2), (STUDIES, 200 + few))
+    found = log_ratio(rng.binomial(10, special.ndtr(point)), np.full(200 + few, 10), side, block)
+    assert covered(found, 0.0) >= 93.5
+    assert covered((found[0], found[1], np.full(STUDIES, 199.0)), 0.0) < 93.5

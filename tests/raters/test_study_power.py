@@ -102,3 +102,28 @@ def test_numbers_that_no_study_has_are_told_all_at_once() -> None:
     for odd in (float("nan"), float("inf"), "0.3", True, 1e-9):
         with pytest.raises(InputError, match="effect"):
             plan(odd, 5, 3)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("odd", "where"),
+    [
+        ({"effect": 1e-200}, "effect"), ({"effect": 1e-160}, "effect"), ({"power": 0.05000000000000001}, "power"),
+        ({"power": 1 - 1e-16}, "power"), ({"alpha": 5e-324}, "alpha"), ({"share": 1e-300}, "share"), ({"share": "0.5"}, "share"),
+    ],
+)  # fmt: skip
+def test_numbers_that_are_all_rounding_are_refused_in_words(odd: dict[str, float], where: str) -> None:
+    with pytest.raises(InputError) as caught:
+        plan(**{"effect": 0.3, "groups": 5, "categories": 3} | odd)  # type: ignore[arg-type]
+    assert [one.where for one in caught.value.problems] == [where]
+
+
+def test_the_least_and_largest_numbers_that_are_taken_have_a_plan() -> None:
+    for effect, power in ((1e-6, 2e-6), (1e-6, 1 - 1e-6), (1.0, 2e-6), (1.0, 1 - 1e-6)):
+        assert plan(effect, 2, 2, alpha=1e-6, power=power).independent >= 1
+
+
+def test_a_share_that_hardly_anybody_gives_has_no_interval_and_it_says_why() -> None:
+    rare = plan(1.0, 3, 3, share=0.001)
+    assert (rare.low, rare.high) == (None, None) and rare.note and "worth 0.011, fewer than 5" in rare.note
+    # The widest interval there is: two raters a group, whose ratings of the category are worth five.
+    assert gain_of_nothing(0.5, 2, 5, 0)[1] < 1500

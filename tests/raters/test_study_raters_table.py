@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
 from pathlib import Path
 
@@ -133,3 +134,9 @@ def test_a_study_without_a_raters_table_says_nothing_of_raters() -> None:
     told = studied_of(DOCS / "study.csv", "human", labels=["Bad", "Okay", "Good"], permutations=0, raters=DOCS / "study_raters.csv")
     assert told.balance is not None and told.attention is not None and told.whole == found.whole
     assert told.balance.columns[0].test is not None and told.balance.columns[0].test.permutation is None
+
+
+def test_settings_name_the_table_of_raters(tmp_path: Path) -> None:
+    ratings, raters = written(tmp_path / "ratings.csv", RATINGS), written(tmp_path / "raters.csv", "rater,sex\nr1,f\nr2,m\nr3,f\n")
+    told = {"name": "raters.csv", "sha256": hashlib.sha256(raters.read_bytes()).hexdigest()}
+    assert studied_of(ratings, "human", permutations=0, raters=raters).settings["raters"] == told

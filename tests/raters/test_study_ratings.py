@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import random
+import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -160,6 +162,107 @@ def test_two_added_tables_do_not_bring_one_group(tmp_path: Path) -> None:
 def test_a_thousand_faults_are_counted_and_a_hundred_shown(tmp_path: Path) -> None:
     said = refusal(tmp_path, GOOD + "a,human,,1\n" * 1000)
     assert len(said) == 101 and said[-1] == "ratings.csv: 900 more problems"
+
+
+def of_groups(**rows: str) -> str:
+    return "".join(f"i{number},{group},{group}{number},{one}\n" for group, some in rows.items() for number, one in enumerate(some.split()))
+
+
+HEAD = "item,group,rater,rating\n"
+
+
+def test_a_file_that_gives_nothing_is_named(tmp_path: Path) -> None:
+    with_criterion = "item,group,rater,rating,criterion\n"
+    emp = with_criterion + "".join(f"{row},emp\n" for row in GOOD.splitlines()[1:])
+    reading, new = Reading("human", (), "emp"), "a,new,s1,1\nb,new,s1,2\n"
+    said = 'add-0.csv: holds 2 ratings without a criterion, where others are on "emp"'
+    assert refusal(tmp_path, emp, reading, [HEAD + new]) == [said] == refusal(tmp_path, emp, HUMAN, [HEAD + new])
+    other = with_criterion + "a,new,s1,1,flu\n"
+    assert refusal(tmp_path, emp, reading, [other]) == ['add-0.csv: holds no rating on "emp"']
+    for header in (HEAD, with_criterion, HEAD + "a,new,s1,\n"):
+        assert refusal(tmp_path, emp, reading, [header]) == ["add-0.csv: holds no rating"]
+    assert refusal(tmp_path, HEAD, add=[GOOD]) == ["ratings.csv: holds no rating"]
+    taken = [written(tmp_path / "ratings.csv", emp)], [written(tmp_path / "new.csv", with_criterion + "a,new,s1,1,emp\n")]
+    study = read_study(taken[0], HUMAN, taken[1])
+    assert study.criterion == "emp" and study.groups == ("human", "gpt", "new")
+    assert [(one.name, one.added) for one in study.tables] == [("ratings.csv", False), ("new.csv", True)]
+    assert study.tables[0].sha256 == hashlib.sha256(emp.encode()).hexdigest()
+
+
+def test_of_a_thousand_criteria_some_are_named_and_nothing_untrue_is_said(tmp_path: Path) -> None:
+    rows = "".join(f"i{number},{'human' if number % 2 else 'gpt'},r{number},{number % 3},free text {number:04}\n" for number in range(1000))
+    with pytest.raises(InputError) as caught:
+        read_study([written(tmp_path / "ratings.csv", "item,group,rater,rating,criterion\n" + rows)], HUMAN)
+    (problem,) = caught.value.problems
+    assert problem.what == "the ratings are on 1,000 criteria" and len(problem.fix) < 500 and problem.fix.endswith("(1,000 in all)")
+
+
+def test_a_group_column_of_names_is_refused_before_raters_are_held_against_groups(tmp_path: Path) -> None:
+    path = written(tmp_path / "ratings.csv", HEAD + "".join(f"i,name {number},r{number},{number % 3}\n" for number in range(30_000)))
+    began = time.process_time()
+    with pytest.raises(InputError, match="30,000 groups"):
+        read_study([path], HUMAN)
+    assert time.process_time() - began < 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "ratings", "counts"),
+    [
+        (("0", "1", "2"), "1 2 2", [0, 1, 2]),
+        (("0", "1", "2"), "1.0 2.0 2", [0, 1, 2]),
+        (("3", "2", "1"), "1.0 2 2.0", [0, 2, 1]),
+        (("3", "2", "1"), "1 2 3", [1, 1, 1]),
+        (("1.0", "2.50"), "2.5 1 1", [2, 1]),
+        (("n/a", "1"), "n/a 1.0 1", [1, 2]),
+    ],
+)
+def test_labels_that_are_numbers_are_met_by_value(tmp_path: Path, labels: tuple[str, ...], ratings: str, counts: list[int]) -> None:
+    study = read_study([written(tmp_path / "ratings.csv", HEAD + of_groups(human=ratings, gpt=ratings))], Reading("human", labels))
+    assert study.counts().tolist() == [counts, counts] and study.labels == labels and study.notes == (NO_BLOCKS,)
+
+
+def test_which_number_was_taken_for_which_label_is_said(tmp_path: Path) -> None:
+    def note(ratings: str) -> str:
+        path = written(tmp_path / "ratings.csv", HEAD + of_groups(human=ratings, gpt=ratings))
+        return read_study([path], Reading("human", ("Bad", "Okay", "Good"))).notes[0]
+
+    assert note("1 2 3") == "the ratings are numbers: 1 is Bad, 2 is Okay, 3 is Good"
+    assert note("0 1 2.0") == "the ratings are numbers: 0 is Bad, 1 is Okay, 2 is Good"
+    assert note("1 2 2").startswith("the ratings are numbers: 1 is Bad, 2 is Okay, 3 is Good; nobody gave 3 (if the scale begins with")
+    assert note("Bad Okay Good") == NO_BLOCKS
+    numbers = Reading("human", ("1", "2"))
+    assert refusal(tmp_path, GOOD, numbers) == ['ratings.csv: line 5: the rating "3" is no label']
+    assert refusal(tmp_path, GOOD, Reading("human", ("1", "2", "1.0")))[0] == 'labels: "1.0" is the number of a label before it'
+
+
+def test_ratings_that_are_partly_labels_and_partly_numbers_are_told_as_that(tmp_path: Path) -> None:
+    three = Reading("human", ("Bad", "Okay", "Good"))
+    assert refusal(tmp_path, GOOD.replace("r1,1", "r1,Bad"), three) == [
+        f'ratings.csv: line {line}: the rating "{one}" is a number, where others are labels, such as "Bad"'
+        for line, one in ((3, 2), (5, 3))
+    ]
+    assert refusal(tmp_path, GOOD.replace("r1,1", "r1,Bad")) == ['ratings.csv: line 2: the rating "Bad" is no number']
+
+
+def test_large_and_fine_ratings_keep_names_of_their_own(tmp_path: Path) -> None:
+    for ratings, labels in (
+        ("1000000 1000001 -0.0", ("0", "1000000", "1000001")),
+        ("0.1234567 0.1234568 1e3", ("0.1234567", "0.1234568", "1000")),
+    ):
+        path = written(tmp_path / "ratings.csv", HEAD + of_groups(human=ratings, gpt=ratings))
+        assert read_study([path], HUMAN).labels == labels
+
+
+@pytest.mark.parametrize("odd", [["a"], {"a": 1}, True, 3])
+@pytest.mark.parametrize("column", ["item", "group", "rater", "block"])
+def test_a_name_in_jsonl_is_a_text(tmp_path: Path, column: str, odd: object) -> None:
+    rows = [{**row, "block": "b"} for row in csv.DictReader(io.StringIO(GOOD))]
+    rows[1] |= {column: odd}
+    path = written(tmp_path / "ratings.jsonl", "\n".join(map(json.dumps, rows)))
+    with pytest.raises(InputError) as caught:
+        read_study([path], HUMAN)
+    (problem,) = caught.value.problems
+    assert problem.where.endswith("line 2") and problem.what.startswith(column) and "Unfit" not in problem.what
 
 
 RATING = st.tuples(st.integers(0, 3), st.integers(0, 5), st.integers(1, 4))

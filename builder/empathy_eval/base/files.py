@@ -9,7 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-from empathy_eval.base.errors import input_error, job_error
+from empathy_eval.base.errors import InputError, Problem, input_error, job_error
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO}
 # Places in which no file of that name can be, whatever room there is.
@@ -65,8 +65,9 @@ def whole_file(path: Path) -> Iterator[Path]:
     """Yields a temporary path in the same folder; its file takes the final name only when all went well.
 
     Raises:
-        InputError: if the folder is to lie in what is a file.
+        InputError: if the folder is to lie in what is a file, or a folder lies where the file goes.
     """
+    not_folders(path)
     with room_for(path):
         _make_folder(path.parent)
         partial = _partial(path)
@@ -75,6 +76,14 @@ def whole_file(path: Path) -> Iterator[Path]:
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def not_folders(*paths: Path) -> None:
+    """Raises an :class:`InputError` if folders lie where these files go."""
+    # os.path.isdir, since Path.is_dir raises for a name that is too long.
+    folders = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
+    if folders:
+        raise InputError([Problem(str(path), "is a folder, where a file is to be written", "move it away") for path in folders])
 
 
 def _make_folder(path: Path) -> None:

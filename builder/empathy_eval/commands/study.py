@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.commands.score_tables import score_csv
+from empathy_eval.commands.study_options import Taken
 from empathy_eval.commands.study_page import command_of, page_place, write_page
 from empathy_eval.commands.study_plan import add_plan, not_of_ratings, run_plan
 from empathy_eval.commands.study_tables import study_table
@@ -29,7 +30,9 @@ examples:
 
 RATINGS is a CSV, TSV or JSONL table with the columns item, group, rater, rating, a row a rating. Optional columns: stratum and valence
 (of an item), block (of a rater: raters of one block saw the same items), criterion. A rater is of one group alone, and rates an item once;
-ratings are numbers or, with --labels, names of categories, of which there may be 11.
+ratings are numbers or, with --labels, names of categories, of which there may be 11. Labels that are numbers are met by value (1 is 1.0).
+Where ratings are numbers and labels are not, 1 is the first label if all are from 1 on, whether or not anybody gave it; else labels, one
+for each, take them in their order. A note says which number was taken for which label.
 Gains are of shares, in percent of the baseline's, with intervals by rater. docs/studies.md says what each figure means.
 """
 RATERS = (
@@ -43,15 +46,16 @@ ADD = (
 
 
 def study(
-    table: str | Path | Sequence[str | Path], baseline: str, *, labels: Sequence[str] = (), criterion: str | None = None,
-    by: Sequence[str] | None = None, add: Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0, effect: float = 0.3,
-    alpha: float = 0.05, power: float = 0.95, raters: str | Path | None = None, page: str | Path | None = None,
+    table: str | Path | Sequence[str | Path], baseline: str, *, labels: str | Sequence[str] = (), criterion: str | None = None,
+    by: str | Sequence[str] | None = None, add: str | Path | Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0,
+    effect: float = 0.3, alpha: float = 0.05, power: float = 0.95, raters: str | Path | None = None, page: str | Path | None = None,
 ) -> Studied:  # fmt: skip
     """What raters of different groups say of the groups: counts, tests, gains over the baseline, and what could have been seen.
 
-    ``labels`` name the categories, lowest rating first; ``by`` are columns of strata (all there are), ``add`` tables of groups that came
-    later. ``effect`` (Cohen's w), ``alpha`` and ``power`` are of the study that was wanted. ``raters`` is a table of the raters, by which
-    groups are compared in who rated them; ``page`` is where a page of all that is written, with its figures beside it (``.json``).
+    ``labels`` name the categories, lowest rating first, in a list or with commas; ``by`` are columns of strata (all there are), ``add``
+    tables of groups that came later. ``effect`` (Cohen's w), ``alpha`` and ``power`` are of the study that was wanted. ``raters`` is a
+    table of the raters, by which groups are compared in who rated them; ``page`` is where a page of all that is written, with its
+    figures beside it (``.json``).
 
     Raises:
         InputError: if a table cannot be read or is none of a study between subjects, or an option is odd.
@@ -61,22 +65,24 @@ def study(
     from empathy_eval.raters.study.study import Asked
     from empathy_eval.raters.study.study import study as studied_of
 
-    tables, later = [Path(one) for one in ([table] if isinstance(table, str | Path) else table)], [Path(one) for one in add]
-    asked = Asked(None if by is None else tuple(by), permutations, seed, effect, alpha, power)
-    reading = Reading(baseline, tuple(labels), criterion)
-    people = [] if raters is None else [Path(raters)]
-    out = None if page is None else page_place(page, [*tables, *later, *people])
-    ratings = read_study(tables, reading, later)
-    if raters is None:
+    taken = Taken()
+    files = taken.files(table, add, raters, page)
+    names, chosen = taken.texts("labels", labels or (), commas=True), None if criterion is None else taken.text("criterion", criterion)
+    reading = Reading(taken.text("baseline", baseline), names, chosen)
+    asked = Asked(None if by is None else taken.texts("by", by), permutations, seed, effect, alpha, power)
+    taken.refuse()
+    out = None if files.page is None else page_place(files.page, files.read)
+    ratings = read_study(files.tables, reading, files.later)
+    if files.raters is None:
         found = studied_of(ratings, asked)
     else:
         from empathy_eval.raters.study.attention import with_raters
         from empathy_eval.raters.study.raters_table import read_raters
 
-        known = read_raters(Path(raters), ratings)
+        known = read_raters(files.raters, ratings)
         found = with_raters(studied_of(ratings, asked), ratings, known)
     if out:
-        write_page(found, out, command_of(tables, reading, asked, {"add": later, "raters": people, "page": [out]}))
+        write_page(found, out, command_of(files.tables, reading, asked, files.by_option))
     return found
 
 
@@ -97,8 +103,8 @@ def add(verbs: Any) -> None:
     verb.add_argument("--by", action="append", choices=("stratum", "valence"), help=BY)
     verb.add_argument("--add", type=Path, action="append", default=[], metavar="FILE", help=ADD)
     verb.add_argument("--raters", type=Path, metavar="FILE", help=RATERS)
-    verb.add_argument("--permutations", type=int, default=2000, metavar="N", help="exchanges of raters (default 2000; 0: none)")
-    verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the exchanges (default 0)")
+    verb.add_argument("--permutations", type=int, metavar="N", help="exchanges of raters (default 2000; 0: none)")
+    verb.add_argument("--seed", type=int, metavar="N", help="of the exchanges (default 0)")
     verb.add_argument("--effect", type=float, default=0.3, metavar="W", help="the effect that should be seen, Cohen's w (default 0.3)")
     verb.add_argument("--alpha", type=float, default=0.05, metavar="P", help="the level of the test (default 0.05)")
     verb.add_argument("--power", type=float, default=0.95, metavar="P", help="how surely it should be seen (default 0.95)")
@@ -118,11 +124,10 @@ def run(options: argparse.Namespace) -> int:
     if not options.ratings or options.baseline is None:
         what = "no ratings are named" if not options.ratings else "no baseline is named"
         raise input_error("study", what, "empathy-eval study RATINGS.csv --baseline GROUP")
-    labels = [one.strip() for one in options.labels.split(",")] if options.labels else []
+    chance = {name: value for name in ("permutations", "seed") if (value := getattr(options, name)) is not None}
     found = study(
-        options.ratings, options.baseline, labels=labels, criterion=options.criterion, by=options.by, add=options.add,
-        permutations=options.permutations, seed=options.seed, effect=options.effect, alpha=options.alpha, power=options.power,
-        raters=options.raters, page=options.page,
+        options.ratings, options.baseline, labels=options.labels, criterion=options.criterion, by=options.by, add=options.add,
+        effect=options.effect, alpha=options.alpha, power=options.power, raters=options.raters, page=options.page, **chance,
     )  # fmt: skip
     if options.json:
         print(json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False))

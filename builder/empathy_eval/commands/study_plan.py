@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 # What a plan takes that ratings do not, and what ratings take that a plan does not, as their parser names them.
 OF_PLANS = ("groups", "categories", "per_rater", "icc", "share")
-OF_RATINGS = ("ratings", "baseline", "labels", "criterion", "by", "add", "raters", "page", "csv")
+OF_RATINGS = ("ratings", "baseline", "labels", "criterion", "by", "add", "permutations", "seed", "raters", "page", "csv")
 NEEDED = ("groups", "categories")
 EXAMPLE = "empathy-eval study --plan --groups 5 --categories 3 --effect 0.3"
 
@@ -76,7 +76,8 @@ def run_plan(options: argparse.Namespace) -> int:
 
 
 def _of_ratings(options: argparse.Namespace) -> Iterator[str]:
-    return (name for name in OF_RATINGS if getattr(options, name, None))
+    # A seed of 0 was given, too.
+    return (name for name in OF_RATINGS if (value := getattr(options, name, None)) or (value == 0 and value is not False))
 
 
 def _option(name: str) -> str:

@@ -136,7 +136,7 @@ def _power(studied: Studied) -> Iterator[str]:
         yield f"{worth}: power {power.reached:.3f}, smallest effect w = {power.smallest_w:.3f}"
     if studied.null_point is not None and studied.null_point_if_independent is not None:
         point = f"{studied.null_point:.0f}" if studied.null_point >= 10 else f"{studied.null_point:.1f}"
-        told = f"when raters are exchanged, {power.alpha:.0%} of omnibus statistics lie above about {point}"
+        told = f"when raters are exchanged, {100 * power.alpha:.3g}% of omnibus statistics lie above about {point}"
         drawn = f"of {studied.settings['permutations']:,} exchanges"
         yield f"{told} ({drawn}); if ratings were independent and groups alike, above {studied.null_point_if_independent:.1f}"
 

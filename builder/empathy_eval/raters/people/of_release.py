@@ -37,7 +37,7 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
     def rows() -> Iterator[tuple[str, str, float, str]]:
         for item, rater, rating, criterion in table.rows():
             name, end = ":".join(names[item][:2]), "".join(names[item][2:])
-            if names[item][1] not in VARIANTS:
+            if not names[item][1]:
                 left[STRANGE] += 1
             elif end.startswith("rejected-"):
                 left[REJECTED] += 1
@@ -58,11 +58,11 @@ def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SP
 
 
 def _named(path: Path, table: Table) -> dict[str, list[str]]:
-    """What each item names: a pair, a variant or a system, and what tells it from other texts of these."""
+    """What each item names: a pair, a variant (or nothing, and then a system), and what tells it from other texts of these."""
     names = {item: item.split(":", 2) for item in table.items}
-    odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0])]
+    odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0]) or parts[1] not in (*VARIANTS, "")]
     if odd:
         raise InputError([Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100]])
-    if all(parts[1] not in VARIANTS for parts in names.values()):
+    if not any(parts[1] for parts in names.values()):
         raise input_error(path, "rates no variant of a text, only replies of systems", f"name a table of ratings of a release: {ITEM}")
     return names

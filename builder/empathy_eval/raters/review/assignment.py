@@ -48,12 +48,19 @@ def _enough(units: Iterable[Unit], design: Design) -> None:
     for unit in units:
         kinds = together[unit.dialogue]
         kinds[unit.kind] = max(kinds.get(unit.kind, 0), len(unit.cells))
-    needed = max((sum(kinds.values()) for kinds in together.values()), default=0) * design.per_item
+    most = max(together.values(), key=lambda kinds: sum(kinds.values()), default={})
+    needed = sum(most.values()) * design.per_item
     if design.raters >= needed:
         return
     if design.crossed:
         what = "a dialogue has the two contexts of a crossed item, and what else is judged of it"
         fix = f"give --raters {needed} or more, or ask for crossed items in a review of their own (--pairs 0 --dialogues 0)"
+        raise input_error("--raters", f"{design.raters} are too few: {what}, each by {design.per_item}, and nobody sees two of these", fix)
+    if design.replies and "variant" in most:
+        what = f"a dialogue has a turn of {most['variant']} texts"
+        what += f" and one of {most['reply']} replies" if "reply" in most else ""
+        what += ", and is reviewed as a whole" if "dialogue" in most else ""
+        fix = f"give --raters {needed} or more, a smaller --per-item, or rate replies and texts of the release in reviews of their own"
         raise input_error("--raters", f"{design.raters} are too few: {what}, each by {design.per_item}, and nobody sees two of these", fix)
     texts = max(len(unit.cells) for unit in units)
     each = f"each is rated by {design.per_item}, and nobody sees two"

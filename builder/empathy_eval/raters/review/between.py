@@ -43,16 +43,16 @@ def misfits(design: Design, replies: Replies | None) -> Iterator[Problem]:
         yield Problem("--raters", what, f"give --raters {' or '.join(map(str, fits))}")
 
 
-def assign_blocks(units: Sequence[Unit], design: Design) -> tuple[Seen, dict[str, str]]:
+def assign_blocks(units: Sequence[Unit], design: Design, seal: str) -> tuple[Seen, dict[str, str]]:
     """What each rater sees, and the block of each, which has the same name wherever it has the same contexts.
 
     Raters of a block follow on one another, and which of them has which group is drawn by lot: who sends folders out in their order keeps
-    the groups even at any time, and a number tells nothing.
+    the groups even at any time. The lot hangs on the ``seal`` of the release and on the replies, so that a number tells nothing.
     """
     cells = range(len(units[0].cells))
     raters, seen, block_of = iter(raters_of(design.raters)), Seen(), dict[str, str]()
     for number, block in enumerate(_blocks(units, design.raters // len(cells), design)):
-        for place in derived_random(design.seed, "groups", number).sample(cells, len(cells)):
+        for place in derived_random(design.seed, "groups", seal, design.replies, number).sample(cells, len(cells)):
             rater = next(raters)
             seen[rater] = [(unit, unit.cells[place]) for unit in block]
             block_of[rater] = _named(block)

@@ -29,10 +29,14 @@ def drawn_for(release_dir: Path, design: Design, replies: Replies | None = None)
 
 
 def _replied(release_dir: Path, design: Design, replies: Replies, notes: list[str], of_release: Sample) -> Iterator[Unit]:
-    """Contexts that all systems replied to, each with the replies; in a pack one a dialogue, and none of those already drawn."""
-    entries = _answered(release_dir, "pairs", replies)
+    """Contexts that all systems replied to, each with the replies; none of a turn that is already drawn, in a pack one a dialogue."""
+    answered = _answered(release_dir, "pairs", replies)
+    turns, there = {unit.name for unit in of_release.units}, {unit.dialogue for unit in of_release.units}
+    # Nobody sees two texts of a turn: one whose own texts are rated is not rated with replies too.
+    entries = [entry for entry in answered if entry.name not in turns]
+    if len(entries) < min(design.pairs, len(answered)):
+        notes.append(f"{len(answered) - len(entries)} contexts whose own texts are rated are not rated with replies too")
     if design.pack:
-        there = {unit.dialogue for unit in of_release.units}
         entries = one_a_dialogue([entry for entry in entries if entry.dialogue not in there], set(), design.seed)
     drawn = drawn_of(entries, design.pairs, design.seed, "contexts", notes)
     yield from (Unit(entry.name, "reply", tuple(map(Cell, replies.systems))) for entry in entries if entry.name in drawn)

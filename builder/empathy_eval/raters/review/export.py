@@ -66,7 +66,7 @@ def export_review(
     loads: dict[str, int] = {}
     with whole_folder(out, made_by=KEY) as folder:
         for sheet in review.sheets:
-            _write_rater(folder / RATERS / sheet["rater"], sheet)
+            _write_rater(folder / RATERS / sheet["rater"], sheet, deciding=design.deciding)
             loads[sheet["rater"]] = len(sheet["items"])
             progress(sheet["rater"])
         write_whole(folder / KEY, json.dumps(review.key, indent=1, ensure_ascii=False) + "\n")
@@ -102,12 +102,12 @@ def _nothing_lost(out: Path, anew: Path) -> None:
         raise input_error(out, f"holds what this export would not write: {named}", "name another folder with --out, or move them away")
 
 
-def _write_rater(folder: Path, sheet: dict[str, Any]) -> None:
+def _write_rater(folder: Path, sheet: dict[str, Any], *, deciding: bool) -> None:
     """All forms of one rater's sheet."""
     check(sheet, "review_sheet", folder)
     folder.mkdir(parents=True)
-    write_whole(folder / "review.html", page(sheet))
-    write_whole(folder / "guidance.md", guidance(crossed=of_crossed(sheet)))
+    write_whole(folder / "review.html", page(sheet, deciding=deciding))
+    write_whole(folder / "guidance.md", guidance(crossed=of_crossed(sheet), deciding=deciding))
     write_csv(sheet, folder / "review.csv")
     write_xlsx(sheet, folder / "review.xlsx")
     write_projects(sheet, folder / "label-studio")

@@ -26,7 +26,8 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
     """What a manifest says of a record: decisions, and the human evaluation beside the paper's.
 
     ``contents`` gives the content hash of the dialogues of the build by id. A dialogue that was to be removed and whose text is another
-    now is not removed but named under ``changed_since``. What was said of replies of systems is none of it.
+    now is not removed but named under ``changed_since``. What was said of replies of systems is none of it. Ratings of variants
+    by raters who saw one alone are counted under ``alone``, and are in no mean and no kappa.
 
     Raises:
         InputError: for a faulty record, and one of replies of systems alone.
@@ -58,6 +59,7 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
         "signature": signature_line(
             mean="ratings", interval="percentile", level=LEVEL, resamples=resamples, seed=seed, unit="pair", numpy=np.__version__
         ),
+        **({"alone": alone} if (alone := _alone(record)) else {}),
         **({"crossed": found} if (found := crossed_reading(record, resamples, seed)) else {}),
     }
 
@@ -114,8 +116,19 @@ def human_evaluation(record: dict[str, Any], paper: dict[str, Any], resamples: i
 
 
 def _of_sample(record: dict[str, Any], sample: str) -> list[Judgement]:
-    """The judgements on the variants of a sample; rejected texts stand beside them and are none of it."""
-    return [one for one in record["judgements"] if one["kind"] == "variant" and sample in one["samples"] and "attempt" not in one]
+    """The judgements on the variants of a sample by raters who see all of them, as those of the paper did.
+
+    Rejected texts stand beside them and are none of it, nor is what raters gave who saw one variant alone, in no light of the others.
+    """
+    judged = [one for one in record["judgements"] if one["kind"] == "variant" and "attempt" not in one and "block" not in one]
+    return [one for one in judged if sample in one["samples"]]
+
+
+def _alone(record: dict[str, Any]) -> dict[str, int] | None:
+    """How many judgements are in no mean, as their raters saw one variant alone; None where there are none."""
+    judged = [one for one in record["judgements"] if one["kind"] == "variant" and "block" in one]
+    raters = len({(one["review"], one["rater"]) for one in judged})
+    return {"raters": raters, "judgements": len(judged)} if judged else None
 
 
 def mean_of(ratings: Sequence[tuple[str, float]], resamples: int, parts: tuple[object, ...]) -> dict[str, Any]:
@@ -129,8 +142,9 @@ def mean_of(ratings: Sequence[tuple[str, float]], resamples: int, parts: tuple[o
         rng = np.random.default_rng(derived_random(*parts, "ratings").getrandbits(64))
         even = np.full(len(sums), 1 / len(sums))
         drawn = np.array([rng.multinomial(len(sums), even) @ sums for _ in range(resamples)])
-        low, high = (round(float(value), PLACES) for value in np.quantile(drawn[:, 0] / drawn[:, 1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2]))
-    mean = round(float(sums[:, 0].sum() / sums[:, 1].sum()), PLACES)
+        ends = np.quantile(drawn[:, 0] / drawn[:, 1], [(1 - LEVEL) / 2, (1 + LEVEL) / 2])
+        low, high = (round(float(value), PLACES) + 0.0 for value in ends)  # no zero is negative
+    mean = round(float(sums[:, 0].sum() / sums[:, 1].sum()), PLACES) + 0.0
     return {"mean": mean, "low": low, "high": high, "items": len(sums), "ratings": len(ratings)}
 
 

@@ -13,18 +13,19 @@ from empathy_eval.raters.review.told import FOLDER, told
 SCRIPTS = ("store.js", "item.js", "page.js")
 
 
-def page(sheet: dict[str, Any]) -> str:
+def page(sheet: dict[str, Any], *, deciding: bool = True) -> str:
     """The page of one rater's sheet. It works from a file, loads nothing and sends nothing.
 
     Its policy lets only its own script and style run, so a text of the sheet stays a text.
 
     Args:
         sheet: a sheet that is valid under ``review_sheet``.
+        deciding: whether judgements decide what stays in the collection.
 
     Returns:
         HTML; equal sheets give equal pages.
     """
-    folder, texts = data_folder(FOLDER) / "page", told()
+    folder, texts = data_folder(FOLDER) / "page", told(deciding=deciding)
     templates = environment(folder)
     templates.filters["csp"] = csp
     return templates.get_template("page.html.j2").render(
@@ -41,12 +42,12 @@ def of_crossed(sheet: dict[str, Any]) -> bool:
     return any(item["kind"] == "crossed" for item in sheet["items"])
 
 
-def guidance(*, crossed: bool = False) -> str:
+def guidance(*, crossed: bool = False, deciding: bool = True) -> str:
     """The guidance, the strategies, the columns and the ten training replies as Markdown, for those who rate in a spreadsheet.
 
-    ``crossed`` says whether there are crossed items among what they get.
+    ``crossed`` says whether there are crossed items among what they get, ``deciding`` whether they decide what stays in the collection.
     """
-    texts = told()
+    texts = told(deciding=deciding)
     template = environment(data_folder(FOLDER)).get_template("guidance.md.j2")
     said = {**texts["guidance"], "crossed": texts["guidance"]["crossed"] if crossed else []}
     return template.render(**said, training=texts["training"]["training"], strategies=load_taxonomy().strategies)

@@ -171,7 +171,9 @@ def _judged(one: Judgement) -> tuple[str, str]:
         return one["dialogue_id"], one["content"]
     if one["kind"] == "crossed":
         return f"{one['crossed_id']}:context-{one['context']}", one["text"]
-    return f"{one['pair_id']}:{group_of(one)}" + (f":rejected-{one['attempt']}" if "attempt" in one else ""), one["text"]
+    if one["kind"] == "reply":  # a sign more, so that no variant with a slip in its name is taken for a system
+        return f"{one['pair_id']}::{one['system']}", one["text"]
+    return f"{one['pair_id']}:{one['variant']}" + (f":rejected-{one['attempt']}" if "attempt" in one else ""), one["text"]
 
 
 def _rater(record: dict[str, Any], one: Judgement) -> str:

@@ -51,6 +51,11 @@ class Design:
         return self.design == BETWEEN
 
     @property
+    def deciding(self) -> bool:
+        """Whether raters are told that they decide what stays: not of replies of systems, nor where each sees one variant alone."""
+        return not (self.between or self.replies)
+
+    @property
     def settings(self) -> dict[str, int | str]:
         """What a key says of it; of what came later only where there is any: every other review has the key of before."""
         without = {"per_item"} if self.between else {"design", "per_rater"}

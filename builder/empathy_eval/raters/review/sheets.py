@@ -69,7 +69,7 @@ def make_review(
     Raises:
         InputError: if there are too few raters, or too few turns for the planted tags.
     """
-    assigned, blocks = assign_blocks(sample.units, design) if design.between else (assign(sample.units, design), {})
+    assigned, blocks = assign_blocks(sample.units, design, manifest["seal"]) if design.between else (assign(sample.units, design), {})
     texts = _texts(release_dir, sample.units)
     for unit in sample.units:
         if unit.kind == "reply" and replies:

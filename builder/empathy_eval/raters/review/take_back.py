@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.files import write_whole
+from empathy_eval.base.files import not_folders, write_whole
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.answers import OF_TURNS, Answers, read_answers
 from empathy_eval.raters.review.by_group import by_group
 from empathy_eval.raters.review.export import KEY
-from empathy_eval.raters.review.record import read_record, write_tables
+from empathy_eval.raters.review.record import read_record, table_path, tables_of, write_tables
 from empathy_eval.raters.review.sheets import shown_kind, text_hash
 
 Judgement = dict[str, Any]
@@ -52,7 +52,7 @@ def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, rec
     Raises:
         InputError: with all problems of all files, if a file cannot be read, is not of this review, breaks the schema, has an unknown or
             another rater's item, a judgement twice, texts that are not beside their item, or contradicts another file
-            or, without ``replace``, the record.
+            or, without ``replace``, the record; and if a folder lies where the record or a table goes.
     """
     key = read_key(key_file, release_dir)
     record = (
@@ -70,6 +70,7 @@ def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, rec
     if problems:
         raise InputError(problems)
     check(imported.record, "reviews", record_file)
+    not_folders(record_file, *(table_path(record_file, name) for name in tables_of(imported.record)))
     write_whole(record_file, json.dumps(imported.record, indent=1, ensure_ascii=False) + "\n")
     write_tables(imported.record, record_file)
     return imported

@@ -11,9 +11,12 @@ from empathy_eval.base.schemas import read_yaml
 FOLDER = "review"
 
 
-def told() -> dict[str, Any]:
-    """Both files, by name."""
-    return {name: read_yaml(data_folder(FOLDER) / f"{name}.yaml", name) for name in ("guidance", "training")}
+def told(*, deciding: bool = True) -> dict[str, Any]:
+    """Both files, by name; ``deciding`` says whether judgements decide what stays in the collection, else nobody is told that they do."""
+    texts = {name: read_yaml(data_folder(FOLDER) / f"{name}.yaml", name) for name in ("guidance", "training")}
+    if not deciding:
+        texts["guidance"]["welcome"][0]["paragraphs"][0] = texts["guidance"]["not_deciding"]
+    return texts
 
 
 def warning(item: dict[str, Any]) -> str:

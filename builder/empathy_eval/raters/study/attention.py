@@ -85,4 +85,5 @@ def with_raters(studied: Studied, study: Study, table: RatersTable) -> Studied:
     """What a study says, and what is told of its raters."""
     chance = (studied.settings["permutations"], studied.settings["seed"])
     found = attention(table, study, studied.whole.omnibus, chance, studied.settings["alpha"])
-    return replace(studied, balance=balance(table, study, *chance), attention=found)
+    source = None if table.source is None else {"name": table.source.name, "sha256": table.source.sha256}
+    return replace(studied, settings={**studied.settings, "raters": source}, balance=balance(table, study, *chance), attention=found)

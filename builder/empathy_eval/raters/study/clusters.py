@@ -61,10 +61,12 @@ def log_ratio(given: Codes, ratings: Codes, side: Codes, blocks: Codes | None) -
     of the N ratings of a side, y of them of the category, whose share is p, adds (y - p n) / (N p). Without a cluster its side's share
     moves by that over 1 - n / N, and the variance is the jackknife's: (K - 1) / K times the sum of squares of those over K clusters, which
     does not make intervals too narrow where clusters are few or of unequal size. Degrees of freedom are those of Welch (1947, "The
-    generalization of Student's problem", *Biometrika* 34). Blocks are clusters of both sides: a block adds the difference of its sides.
+    generalization of Student's problem", *Biometrika* 34). Blocks are clusters of both sides: a block adds the difference of its sides, and
+    degrees of freedom are Welch's over the blocks that a side has ratings in, at most the number of blocks less one: a group that is in
+    few of the blocks tells no more than those.
     """
     number, places = _numbered(np.arange(len(side)) if blocks is None else blocks)
-    logs, parts = [], []
+    logs, parts, freedoms = [], [], []
     for one in (-1, 1):
         n, y = (np.asarray(values, np.float64)[..., side == one] for values in (ratings, given))
         if blocks is not None:
@@ -72,14 +74,14 @@ def log_ratio(given: Codes, ratings: Codes, side: Codes, blocks: Codes | None) -
         share = y.sum(-1, keepdims=True) / n.sum()
         logs.append(np.log(share[..., 0]))
         parts.append((y - share * n) / (n.sum() * share) / (1 - n / n.sum()))
-    if blocks is not None:
-        error = np.sqrt(_jackknifed(parts[1] - parts[0]))
-        return logs[1] - logs[0], error, np.full(error.shape, number - 1.0)
-    spreads = [_jackknifed(one) for one in parts]
+        freedoms.append(int((n > 0).sum()) - 1)
+    spreads = [jackknifed(one) for one in parts]
     whole = spreads[0] + spreads[1]
-    below = sum(spread**2 / (one.shape[-1] - 1) for spread, one in zip(spreads, parts, strict=True))
+    below = sum(spread**2 / freedom for spread, freedom in zip(spreads, freedoms, strict=True))
     freedom = np.divide(whole**2, below, out=np.ones_like(whole), where=below > 0)
-    return logs[1] - logs[0], np.sqrt(whole), freedom
+    if blocks is None:
+        return logs[1] - logs[0], np.sqrt(whole), freedom
+    return logs[1] - logs[0], np.sqrt(jackknifed(parts[1] - parts[0])), np.minimum(freedom, number - 1.0)
 
 
 def _numbered(blocks: Codes) -> tuple[int, Codes]:
@@ -88,7 +90,7 @@ def _numbered(blocks: Codes) -> tuple[int, Codes]:
     return int(there.sum()), (np.cumsum(there) - 1)[blocks]
 
 
-def _jackknifed(parts: Floats) -> Floats:
+def jackknifed(parts: Floats) -> Floats:
     """A variance from what each cluster moves."""
     number = parts.shape[-1]
     variance: Floats = (number - 1) / number * (parts**2).sum(-1)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,13 @@ class Places(dict[Any, int]):
         return place
 
 
+@dataclass(frozen=True)
+class Unfit:
+    """What is neither a text nor a number, by its JSON text: no cell may hold it."""
+
+    text: str
+
+
 class Faults:
     """What is wrong with the rows of several files: the first hundred by file and line, the rest counted."""
 
@@ -52,6 +60,10 @@ class Faults:
     def of_file(self, file: int, what: str, fix: str) -> None:
         """Notes a fault of a whole file."""
         self.found[file, 0, what] = ("", fix)
+
+    def of(self, file: int) -> bool:
+        """Whether something is wrong with a file or its rows."""
+        return self.unsaid > 0 or any(number == file for number, _, _ in self.found)
 
     def refuse(self, files: Sequence[str], options: Sequence[Problem]) -> None:
         """Raises an :class:`InputError` with what is wrong with options and with all rows in their order, if something is."""
@@ -167,7 +179,8 @@ class Columns:
         rows = np.flatnonzero(broken)
         for row in rows[:SHOWN].tolist():
             value = {name: known[name][self._codes[name][row]] for name in COLUMNS}
-            for place, what, fix in violations({name: one for name, one in value.items() if one is not None}, SCHEMA):
+            told = {name: json.loads(one.text) if isinstance(one, Unfit) else one for name, one in value.items() if one is not None}
+            for place, what, fix in violations(told, SCHEMA):
                 self.faults.add(self._file[row], self._lines[row], f"{place} {what}", fix)
         self.faults.unsaid += len(rows[SHOWN:])
         return np.flatnonzero(~broken)
@@ -181,5 +194,5 @@ def _odd(value: Any, name: str, valid: Callable[[Any], bool]) -> bool:
 
 
 def _plain(value: object) -> object:
-    """A text, a number or nothing; of anything else its text."""
-    return value if isinstance(value, str | int | float | None) and not isinstance(value, bool) else json.dumps(value)
+    """A text, a number or nothing; anything else as what no cell may hold."""
+    return value if isinstance(value, str | int | float | None) and not isinstance(value, bool) else Unfit(json.dumps(value))

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from empathy_eval.base.errors import Problem
-from empathy_eval.raters.agreement.read import NUMBER
-from empathy_eval.raters.agreement.table import MISSING, Codes, Floats
+from empathy_eval.raters.agreement.table import MISSING, Codes
 from empathy_eval.raters.study.columns import SHOWN, Columns
 
 Named = tuple[tuple[str, ...], Codes]
-MOST_CATEGORIES, MOST_GROUPS, MOST_STRATA = 11, 30, 200
+MOST_GROUPS, MOST_STRATA = 30, 200
 
 
 @dataclass(frozen=True)
@@ -81,55 +78,3 @@ class Rows:
         again = np.flatnonzero(first[inverse] != np.arange(len(key)))
         told = [f'"{rater[0][rater[1][row]]}" rates "{item[0][item[1][row]]}" again, after the rating' for row in again[:SHOWN].tolist()]
         self.faults(again, first[inverse[again]], told, "keep one of the two")
-
-    def categories(self, labels: Sequence[str]) -> Named:
-        """The labels of the categories, lowest rating first, and the category of each row; notes what is none.
-
-        Ratings are all texts of ``labels``, or all numbers, whose order is that of the labels; without labels numbers name themselves.
-        """
-        values = list(self.columns.values["rating"])
-        codes = self.columns.codes("rating")[self.row]
-        texts = [str(one).strip() for one in values]
-        used = np.unique(codes).tolist()
-        if labels and all(texts[place] in labels for place in used):
-            return tuple(labels), np.array([labels.index(one) if one in labels else MISSING for one in texts])[codes]
-        numbers = np.array([_number(one) for one in texts])
-        if len(odd := [place for place in used if math.isnan(numbers[place])]):
-            first = np.full(len(values), len(codes))
-            np.minimum.at(first, codes, np.arange(len(codes)))
-            known = (
-                f"write numbers, or one of {', '.join(labels)}" if labels else "write numbers, or say their order: --labels Bad,Okay,Good"
-            )
-            self.columns.faults.unsaid += len(odd[SHOWN:])
-            for place in odd[:SHOWN]:
-                self.fault(int(first[place]), f'the rating "{texts[place][:80]}" is {"no label" if labels else "no number"}', known)
-            return tuple(labels), codes * 0
-        steps, place = np.unique(numbers[codes], return_inverse=True)
-        return self._numbered(steps, place, labels)
-
-    def _numbered(self, steps: Floats, place: Codes, labels: Sequence[str]) -> Named:
-        faults, told = self.columns.faults, ", ".join(f"{one:g}" for one in steps[: MOST_CATEGORIES + 1])
-        if len(steps) > MOST_CATEGORIES:
-            faults.of_file(0, f"has {len(steps):,} different ratings, at most {MOST_CATEGORIES} are categories", "round them to the scale")
-        elif labels and set(steps.tolist()) <= set(range(1, len(labels) + 1)):
-            # A category that nobody gave is one still: 1 is the first label.
-            return tuple(labels), steps.astype(np.int64)[place] - 1
-        elif labels and len(labels) != len(steps):
-            fix = f"name {len(steps)} labels, or use the ratings 1 to {len(labels)}"
-            faults.of_file(0, f"has the ratings {told}; there are {len(labels)} labels ({', '.join(labels)})", fix)
-        return tuple(labels) or tuple(f"{one:g}" for one in steps), place
-
-
-def _number(text: str) -> float:
-    return float(text) if NUMBER.fullmatch(text) and math.isfinite(float(text)) else math.nan
-
-
-def odd_labels(labels: Sequence[str]) -> list[Problem]:
-    """What is wrong with the names of categories."""
-    fix = "name each category once, lowest rating first: --labels Bad,Okay,Good"
-    found = [Problem("labels", f'"{one}" is there twice', fix) for one in dict.fromkeys(labels) if labels.count(one) > 1]
-    if any(not one.strip() for one in labels):
-        found.append(Problem("labels", f'"{",".join(labels)[:80]}" has an empty name', fix))
-    if labels and not 2 <= len(labels) <= MOST_CATEGORIES:
-        found.append(Problem("labels", f"{len(labels)} given; a study has 2 to {MOST_CATEGORIES} categories", fix))
-    return found

@@ -39,8 +39,8 @@ class Exchange:
     blocks: tuple[Blocks, ...]
 
     @classmethod
-    def of(cls, study: Study, groups: Literal["all"] | tuple[int, int]) -> Exchange | None:
-        """The raters of all groups, or of two, within their blocks; None where no block has raters of two of them."""
+    def of(cls, study: Study, groups: Literal["all"] | tuple[int, ...]) -> Exchange | None:
+        """The raters of all groups, or of some, within their blocks; None where no block has raters of two of them."""
         places = list(range(len(study.groups))) if groups == "all" else list(groups)
         place_of = np.full(len(study.groups), -1)
         place_of[places] = np.arange(len(places))
@@ -56,6 +56,14 @@ class Exchange:
             labels = label[raters].astype(np.min_scalar_type(len(places)))
             blocks += list(Blocks.alike(raters, labels))
         return cls(label, tuple(study.groups[place] for place in places), tuple(blocks)) if blocks else None
+
+    def ways(self) -> float:
+        """In how many ways their groups can be arranged, as the natural logarithm."""
+        return sum(len(one.raters) * _log_ways(one.labels) for one in self.blocks)
+
+    def of_label(self, label: int) -> int:
+        """How many raters of one of the groups can be exchanged."""
+        return sum(len(one.raters) * int((one.labels == label).sum()) for one in self.blocks)
 
     def counts(self, by_rater: Codes, draws: int, seed: int) -> Iterator[Floats]:
         """Counts by group, shape (n, groups, columns), from those by rater: what was seen, then the draws, a batch at a time.
@@ -170,6 +178,11 @@ def _ways(labels: Labels) -> int:
     for times in Counter(labels.tolist()).values():
         ways //= math.factorial(times)
     return ways
+
+
+def _log_ways(labels: Labels) -> float:
+    """The logarithm of :func:`_ways`, which is quick for large blocks too."""
+    return math.lgamma(len(labels) + 1) - sum(math.lgamma(times + 1) for times in np.bincount(labels).tolist())
 
 
 def _arrangements(labels: tuple[int, ...]) -> list[tuple[int, ...]]:

@@ -9,9 +9,15 @@ from empathy_eval.raters.study.results import Gain, Group, Pairwise, Part, Power
 
 CORRECTED = ("holm", "benjamini_hochberg", "holm_by_rater", "benjamini_hochberg_by_rater")
 NUMBERS = ("value", "low", "high", "df", "p", "permutation", *CORRECTED, "family", "n")
-COLUMNS = ("part", "of", "figure", "group", "other", "category", *NUMBERS, "why", "signature")
+COLUMNS = ("part", "of", "figure", "group", "other", "category", *NUMBERS, "p_by", "why", "signature")
 # The part that is of all ratings.
 WHOLE = "whole"
+
+
+def of_group(group: Group, signature: str) -> Iterator[dict[str, Any]]:
+    """How many raters, ratings and items a group has."""
+    for name in ("raters", "ratings", "items"):
+        yield record(name, group=group.name, value=getattr(group, name), signature=signature)
 
 
 def of_part(column: str, part: Part, names: tuple[Sequence[Group], Sequence[str]], signature: str) -> Iterator[dict[str, Any]]:
@@ -36,7 +42,7 @@ def of_part(column: str, part: Part, names: tuple[Sequence[Group], Sequence[str]
 
 def _of_test(name: str, test: Test, corrected: Part | Pairwise | Gain | None, **about: Any) -> Iterator[dict[str, Any]]:
     told = {**about, "n": test.n, "why": test.why, "signature": test.signature}
-    p = {"df": test.df, "p": test.p, "permutation": test.permutation}
+    p = {"df": test.df, "p": test.p, "permutation": test.permutation, "p_by": test.p_by}
     p |= {one: getattr(corrected, one) for one in (*CORRECTED, "family")} if corrected else {}
     yield record(f"{name}: chi-squared", **told, **p, value=test.statistic)
     yield record(f"{name}: Cramér's V", **told, value=test.v)
@@ -55,7 +61,8 @@ def of_power(power: Powered) -> Iterator[dict[str, Any]]:
     """What could have been seen."""
     for name in ("needed", "design_effect", "effective_ratings", "reached", "smallest_w"):
         value = getattr(power, name)
-        yield record(f"power: {name.replace('_', ' ')}", value=value, n=power.ratings, df=power.df, signature=power.signature)
+        why = power.why if value is None else None
+        yield record(f"power: {name.replace('_', ' ')}", value=value, n=power.ratings, df=power.df, why=why, signature=power.signature)
 
 
 def record(figure: str, **values: Any) -> dict[str, Any]:

@@ -6,7 +6,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Literal
+
+import numpy as np
 
 from empathy_eval.evaluation.ranking import benjamini_hochberg, holm
 from empathy_eval.raters.study.chi_square import Counted, figure, tested
@@ -33,8 +35,11 @@ class Piece:
     def wanted(self) -> Iterator[Wanted]:
         """The tables of which a p by rater is wanted, in the order in which :func:`part` takes them."""
         categories, others = range(len(self.study.labels)), range(1, len(self.study.groups))
-        yield Wanted(self.where)
-        yield from (Wanted(self.where, categories=one) for one in categories)
+        # A group without a rating here is no group here: its raters exchange with nobody.
+        there = tuple(np.flatnonzero(self.study.counts().sum(axis=1)).tolist())
+        groups: Literal["all"] | tuple[int, ...] = there if 1 < len(there) < len(self.study.groups) else "all"
+        yield Wanted(self.where, groups=groups)
+        yield from (Wanted(self.where, categories=one, groups=groups) for one in categories)
         yield from (Wanted(self.where, groups=pair) for pair in pairs(len(self.study.groups)))
         yield from (Wanted(self.where, categories=one, groups=(0, other)) for one in categories for other in others)
 

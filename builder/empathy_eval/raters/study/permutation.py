@@ -27,15 +27,15 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Wanted:
-    """A table of counts whose p is wanted: of the ratings ``where`` (all), by all categories or one and the rest, of all groups or two.
+    """A table of counts whose p is wanted: of the ratings ``where`` (all), by all categories or one and the rest, of all groups or some.
 
-    Places of groups and categories are those of the study. With two groups, only their raters are exchanged: what others gave says
-    nothing of whether these two differ.
+    Places of groups and categories are those of the study. With some groups, only their raters are exchanged: what others gave says
+    nothing of whether these differ.
     """
 
     where: Mask | None = None
     categories: Literal["all"] | int = "all"
-    groups: Literal["all"] | tuple[int, int] = "all"
+    groups: Literal["all"] | tuple[int, ...] = "all"
 
 
 def permuted(study: Study, tables: Sequence[Wanted], permutations: int, seed: int) -> list[float]:

@@ -20,6 +20,10 @@ CONFIDENCE = 0.95
 # From here on tests hold that intervals by rater cover what they should.
 FEW_RATERS = 40
 MOST_CATEGORIES = 11
+# The least effect, and how far levels are from 0, from 1 and from each other: below it figures are all rounding.
+LEAST = 1e-6
+# An interval of a gain takes so many ratings of the category in a group, counted as independent ones.
+LEAST_EXPECTED = 5
 # What rounding of a noncentrality may do to a whole number.
 ROUNDING = 1e-9
 
@@ -60,7 +64,7 @@ class Plan:
     ``independent`` ratings would do if each came from a rater of its own; ``clustered``, that many times ``design_effect``, where a
     rater gives ``per_rater``. Raters are whole and as many in each group, so ``ratings`` are at least as many. ``items`` lets an item be
     rated once in each group. ``low`` and ``high`` are the interval (percent) that a gain of nothing over a baseline of ``share`` would
-    have; None without a share. ``note`` is what to mind.
+    have; None without a share, and of one that fewer than five ratings of a group would be worth. ``note`` is what to mind.
     """
 
     effect: float
@@ -109,8 +113,9 @@ def plan(
     clustered = math.ceil(independent * worth * (1 - ROUNDING))
     # A group of one rater tells nothing of how raters differ.
     raters = max(math.ceil(clustered / (groups * per_rater)), 2)
-    low, high = (None, None) if share is None else gain_of_nothing(share, raters, per_rater, icc)
-    few = f"intervals and design effects are tested with {FEW_RATERS} raters a group or more; with {raters} they are rough"
+    expected = None if share is None else share * raters * per_rater / worth
+    low, high = (None, None) if share is None or (expected or 0) < LEAST_EXPECTED else gain_of_nothing(share, raters, per_rater, icc)
+    notes = _notes(raters, expected)
     settings = signature_line(
         plan="chi-square", effect=effect, alpha=alpha, power=power, groups=groups, categories=categories, per_rater=per_rater, icc=icc,
         share=share, level=CONFIDENCE,
@@ -118,8 +123,17 @@ def plan(
     return Plan(
         effect, alpha, power, groups, categories, per_rater, icc, share, df, independent, worth, clustered,
         raters_a_group=raters, raters=raters * groups, ratings=raters * groups * per_rater, items=raters * per_rater, low=low, high=high,
-        note=few if raters < FEW_RATERS else None, signature=settings,
+        note="; ".join(notes) or None, signature=settings,
     )  # fmt: skip
+
+
+def _notes(raters: int, expected: float | None) -> list[str]:
+    """What to mind of a plan with so many raters a group, and so many ratings of the share in each, counted as independent ones."""
+    few = f"intervals and design effects are tested with {FEW_RATERS} raters a group or more; with {raters} they are rough"
+    none = (
+        f"no interval of a gain: a group would have ratings of that share that are worth {expected or 0:.2g}, fewer than {LEAST_EXPECTED}"
+    )
+    return [few] * (raters < FEW_RATERS) + [none] * (expected is not None and expected < LEAST_EXPECTED)
 
 
 def design_effect(ratings_a_rater: float, icc: float) -> float:
@@ -148,18 +162,33 @@ def _problems(
     ):  # fmt: skip
         if not isinstance(number, int) or isinstance(number, bool) or not least <= number <= most:
             yield Problem(name, f'"{number}" is out of range', f"use a whole number from {least} to {most:,}")
-    for name, part in (("alpha", alpha), ("power", power), *(() if share is None else (("share", share),))):
-        if not _between(part, 0, 1) or part in (0, 1):
-            yield Problem(name, f'"{part}" is no probability between 0 and 1', "use one above 0 and below 1, such as 0.05 or 0.95")
-    if _between(alpha, 0, 1) and _between(power, 0, 1) and 0 < power <= alpha < 1:
-        yield Problem("power", f'"{power}" is not above alpha ("{alpha}"), which chance alone reaches', "use more power, such as 0.95")
+    if share is not None:
+        yield from _no_probability("share", share)
     if not _between(icc, 0, 1):
         yield Problem("icc", f'"{icc}" is no intraclass correlation that can be planned with', "use one from 0 to 1, such as 0.1")
-    if not _between(effect, 1e-6, math.inf) or effect == math.inf:
-        yield Problem("effect", f'"{effect}" is no effect w', "use one above 0; Cohen calls 0.1 small, 0.3 medium, 0.5 large")
-    elif _between(groups, 2, 1000) and _between(categories, 2, MOST_CATEGORIES) and effect > math.sqrt(min(groups, categories) - 1):
-        reason = f"more than {groups} groups and {categories} categories can have, {math.sqrt(min(groups, categories) - 1):.3f}"
+    known = _between(groups, 2, 1000) and _between(categories, 2, MOST_CATEGORIES)
+    yield from odd_aim(effect, alpha, power, (groups, categories) if known else None)
+
+
+def odd_aim(effect: float, alpha: float, power: float, table: tuple[int, int] | None) -> Iterator[Problem]:
+    """What is wrong with an effect that is to be seen, its level and its power; ``table`` are the numbers of groups and categories."""
+    if not _between(effect, LEAST, math.inf) or effect == math.inf:
+        yield Problem("effect", f'"{effect}" is no effect w', f"use one from {LEAST:.6f}; Cohen calls 0.1 small, 0.3 medium, 0.5 large")
+    elif table is not None and effect > (most := math.sqrt(min(table) - 1)):
+        reason = f"more than {table[0]} groups and {table[1]} categories can have, {most:.3f}"
         yield Problem("effect", f'"{effect}" is {reason}', "use a smaller one; Cohen calls 0.5 large")
+    levels = list(_no_probability("alpha", alpha)) + list(_no_probability("power", power))
+    yield from levels
+    # A power that is alpha but for rounding is an effect of nothing.
+    if not levels and power < alpha + LEAST:
+        yield Problem("power", f'"{power}" is not above alpha ("{alpha}"), which chance alone reaches', "use more power, such as 0.95")
+
+
+def _no_probability(name: str, value: object) -> Iterator[Problem]:
+    if not _between(value, 0, 1) or value in (0, 1):
+        yield Problem(name, f'"{value}" is no probability between 0 and 1', "use one above 0 and below 1, such as 0.05 or 0.95")
+    elif not _between(value, LEAST, 1 - LEAST):
+        yield Problem(name, f'"{value}" is too near to 0 or 1', f"use one from {LEAST:.6f} to {1 - LEAST:.6f}")
 
 
 def _between(value: object, least: float, most: float) -> bool:

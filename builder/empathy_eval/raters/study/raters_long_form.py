@@ -51,7 +51,7 @@ def _counts(
 
 def _of_test(of: str, test: Compared, holm: float | None, about: dict[str, Any]) -> Iterator[dict[str, Any]]:
     told = {**about, "why": test.why, "signature": test.signature}
-    p = {"df": test.df, "p": test.p, "permutation": test.permutation, "holm": holm}
+    p = {"df": test.df, "p": test.p, "permutation": test.permutation, "p_by": test.p_by, "holm": holm}
     yield record(f"{of}: {NAMED.get(test.p_by, 'chi-squared')}", **told, **p, value=test.statistic)
     if test.v is not None:
         yield record(f"{of}: Cramér's V", **told, value=test.v)

@@ -19,7 +19,7 @@ from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.raters.agreement.read import NUMBER
 from empathy_eval.raters.agreement.table import MISSING, Codes, Floats
 from empathy_eval.raters.study.columns import Faults
-from empathy_eval.raters.study.ratings import Study
+from empathy_eval.raters.study.ratings import Study, Table, table_of
 
 SCHEMA = "raters_row"
 RATER, GROUP, CHECKS, FAILED = "rater", "group", "checks", "checks_failed"
@@ -45,13 +45,15 @@ class Values:
 class RatersTable:
     """What is known of the raters of a study: ``cells`` by column have a place a rater, None where nothing is told.
 
-    ``untold`` raters of the study are not in the table; ``unknown`` ones of the table gave no rating, and are left out.
+    ``untold`` raters of the study are not in the table; ``unknown`` ones of the table gave no rating, and are left out. ``source`` is the
+    file that this was read from.
     """
 
     study: Study
     cells: Mapping[str, Sequence[str | None]]
     untold: int
     unknown: int
+    source: Table | None = None
 
     @property
     def columns(self) -> list[str]:
@@ -125,7 +127,7 @@ def read_raters(path: Path, study: Study) -> RatersTable:
         for name, value in row.items():
             if name != RATER:
                 cells[name][rater] = value
-    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept))
+    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), table_of(path))
 
 
 def _odd(row: Mapping[str, str], lines: Mapping[str, int], study: Study, place: Mapping[str, int]) -> Iterator[tuple[str, str]]:

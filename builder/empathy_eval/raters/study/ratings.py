@@ -11,9 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import Problem
+from empathy_eval.base.hashing import digest_file
 from empathy_eval.raters.agreement.table import MISSING, Codes
 from empathy_eval.raters.study.columns import Columns
-from empathy_eval.raters.study.design import MOST_GROUPS, MOST_STRATA, Named, Rows, odd_labels
+from empathy_eval.raters.study.design import MOST_GROUPS, MOST_STRATA, Named, Rows
+from empathy_eval.raters.study.scale import Scale, odd_labels, scale_of
 
 # The columns that say what an item is like; tests are made by each of them.
 STRATA = ("valence", "stratum")
@@ -22,13 +24,35 @@ NO_BLOCKS = f"the ratings have no blocks: {WITHOUT}"
 Mask = NDArray[np.bool_]
 
 
+# So many names of a column are told where one of them is to be chosen.
+MOST_NAMED = 20
+
+
+@dataclass(frozen=True)
+class Table:
+    """A file that ratings came from, by its name and content; ``added`` says that it brought groups that came later.
+
+    ``sha256`` (hex) is None of a pipe, which can be read but once.
+    """
+
+    name: str
+    sha256: str | None
+    added: bool
+
+
+def table_of(path: Path, *, added: bool = False) -> Table:
+    """What is told of a file."""
+    return Table(path.name, digest_file(path) if path.is_file() else None, added)
+
+
 @dataclass(frozen=True)
 class Study:
     """The ratings of a study, a place a rating in ``rater``, ``item`` and ``category``; names are sorted, the baseline before other groups.
 
     ``labels`` are the categories, lowest first. ``group_of`` and ``block_of`` have a place a rater, in ``groups`` and ``blocks``; there
     may be no blocks. ``strata`` has by column ("stratum", "valence") its names and the place of each rating among them; ``added`` are the
-    groups that came later, ``notes`` what is to be said of how the ratings were taken up.
+    groups that came later, ``notes`` what is to be said of how the ratings were taken up, ``criterion`` what they are on where that is
+    told, and ``tables`` the files that they came from.
     """
 
     groups: tuple[str, ...]
@@ -44,6 +68,8 @@ class Study:
     blocks: tuple[str, ...] = ()
     added: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
+    criterion: str | None = None
+    tables: tuple[Table, ...] = ()
 
     def by_rater(self, where: Mask | None = None) -> Codes:
         """How often each rater gave each category, among the ratings ``where`` (all), shape (raters, categories)."""
@@ -97,33 +123,53 @@ def read_study(paths: Sequence[Path], reading: Reading, add: Sequence[Path] = ()
     columns, said = Columns(), odd_labels(reading.labels)
     for path in (*paths, *add):
         columns.read(path)
-    rows = _of_criterion(Rows(columns, columns.note_broken()), reading.criterion, said)
+    rows = Rows(columns, columns.note_broken())
+    group, chosen = rows.named("group"), _criterion(rows, reading.criterion, said)
+    if len(rows.row):
+        said += _odd_groups(group[0], reading.baseline)
+    if chosen is None or len(group[0]) > MOST_GROUPS:
+        columns.faults.refuse(columns.files, said)
+    rows = _each_file_gives(rows, chosen or "")
     if len(rows.row):
         group = rows.named("group")
-        said += _odd_groups(group[0], reading.baseline)
-        added = _added(rows, group, len(paths))
-        category = rows.categories(reading.labels)
-        made = _study(rows, _first(group, reading.baseline), category, added)
-        if len(given := np.unique(category[1])) == 1 and not columns.faults.found:
-            what = f'has one category alone: every rating is "{category[0][given[0]]}"'
+        scale = scale_of(rows, reading.labels)
+        made = _study(rows, _first(group, reading.baseline), scale, _added(rows, group, len(paths)))
+        if len(given := np.unique(scale.place)) == 1 and not columns.faults.found:
+            what = f'has one category alone: every rating is "{scale.labels[given[0]]}"'
             columns.faults.of_file(0, what, "a study needs ratings in two categories")
-    elif not columns.faults.found and not said:
-        columns.faults.of_file(0, "holds no rating", "give it a row for every rating")
     columns.faults.refuse(columns.files, said)
-    return made
+    return replace(made, criterion=chosen or None, tables=(*map(table_of, paths), *(table_of(one, added=True) for one in add)))
 
 
-def _of_criterion(rows: Rows, criterion: str | None, said: list[Problem]) -> Rows:
-    """The rows on one criterion; of several one must be chosen."""
-    names, place = rows.named("criterion")
+def _criterion(rows: Rows, criterion: str | None, said: list[Problem]) -> str | None:
+    """The criterion that counts, "" where the ratings are on none; None if one must be chosen of several, or another."""
+    names, _ = rows.named("criterion")
+    listed = ", ".join(one[:80] for one in names[:MOST_NAMED]) + (f" ... ({len(names):,} in all)" if len(names) > MOST_NAMED else "")
     if criterion is None and len(names) > 1:
-        said.append(Problem("criterion", f"the ratings are on {len(names)} criteria", f"choose one with --criterion: {', '.join(names)}"))
-    elif criterion is not None and criterion not in names:
-        known = f"choose one of {', '.join(names)}" if names else 'the ratings have no column "criterion": leave the option out'
+        said.append(Problem("criterion", f"the ratings are on {len(names):,} criteria", f"choose one with --criterion: {listed}"))
+        return None
+    if criterion is not None and criterion not in names:
+        known = f"choose one of {listed}" if names else 'the ratings have no column "criterion": leave the option out'
         said.append(Problem("criterion", f'"{criterion}" is no criterion of the ratings', known))
-    elif criterion is not None:
-        return Rows(rows.columns, rows.row[place == names.index(criterion)])
-    return rows if len(names) < 2 else Rows(rows.columns, rows.row[place == 0])
+        return None
+    return criterion or (names[0] if names else "")
+
+
+def _each_file_gives(rows: Rows, criterion: str) -> Rows:
+    """The rows on a criterion ("": all); notes each file that has none, or has rows without a criterion where others have one."""
+    columns, names = rows.columns, rows.named("criterion")
+    of = names[1] == (names[0].index(criterion) if criterion else MISSING)
+    read, file = np.bincount(columns.file, minlength=len(columns.files)), columns.file[rows.row]
+    chosen, without = (np.bincount(file[one], minlength=len(columns.files)) for one in (of, names[1] == MISSING))
+    for number in range(len(columns.files)):
+        if not read[number] and not columns.faults.of(number):
+            columns.faults.of_file(number, "holds no rating", "give it a row for every rating, or leave the file out")
+        elif criterion and without[number]:
+            what = f'holds {without[number]:,} ratings without a criterion, where others are on "{criterion[:80]}"'
+            columns.faults.of_file(number, what, 'give it a column "criterion"')
+        elif not chosen[number] and not columns.faults.of(number):
+            columns.faults.of_file(number, f'holds no rating on "{criterion[:80]}"', "leave the file out, or choose another criterion")
+    return Rows(columns, rows.row[of])
 
 
 def _odd_groups(names: Sequence[str], baseline: str) -> list[Problem]:
@@ -157,10 +203,11 @@ def _added(rows: Rows, group: Named, stored: int) -> tuple[str, ...]:
 def _first(named: Named, name: str) -> Named:
     """The same names with one of them, where it is among them, before the others."""
     names = (*(one for one in named[0] if one == name), *(one for one in named[0] if one != name))
-    return names, np.array([names.index(one) for one in named[0]])[named[1]]
+    places = {one: place for place, one in enumerate(names)}
+    return names, np.array([places[one] for one in named[0]])[named[1]]
 
 
-def _study(rows: Rows, group: Named, category: Named, added: tuple[str, ...]) -> Study:
+def _study(rows: Rows, group: Named, scale: Scale, added: tuple[str, ...]) -> Study:
     """The study of these rows; notes what does not fit such a design."""
     rater, item = rows.named("rater"), rows.named("item")
     fix = "a rater sees one group alone; a study within raters is another design"
@@ -181,8 +228,8 @@ def _study(rows: Rows, group: Named, category: Named, added: tuple[str, ...]) ->
     why = _no_blocks(group_of, block_of, group[0]) if block[0] else NO_BLOCKS
     blocks = (None, ()) if why else (block_of, block[0])
     return Study(
-        group[0], rater[0], item[0], category[0], group_of, blocks[0], rater[1], item[1], category[1], strata, blocks[1], added,
-        (why,) if why else (),
+        group[0], rater[0], item[0], scale.labels, group_of, blocks[0], rater[1], item[1], scale.place, strata, blocks[1], added,
+        tuple(one for one in (scale.note, why) if one),
     )  # fmt: skip
 
 

@@ -113,7 +113,7 @@ class Part:
 class Powered:
     """What so many ratings could show: how many an effect ``w`` needs at ``power_wanted``, which power they have and the least effect.
 
-    ``effective_ratings`` is the number over the design effect; ``reached`` and ``smallest_w`` are of those.
+    ``effective_ratings`` is the number over the design effect; ``reached`` and ``smallest_w`` are of those. ``why`` says why there is none.
     """
 
     w: float
@@ -127,6 +127,7 @@ class Powered:
     smallest_w: float | None
     design_effect: float | None
     signature: str
+    why: str | None = None
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
-from empathy_eval.raters.study.long_form import COLUMNS, NUMBERS, WHOLE, of_part, of_power, of_spread, record
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.raters.study.long_form import COLUMNS, NUMBERS, WHOLE, of_group, of_part, of_power, of_spread, record
 from empathy_eval.raters.study.raters_long_form import of_attention, of_balance
 from empathy_eval.raters.study.results import Group, Part, Powered, Spread
 from empathy_eval.raters.study.told_of_raters import Attention, Balance
@@ -39,19 +40,36 @@ class Studied:
     notes: tuple[str, ...]
     signature: str
 
+    @property
+    def no_null_point(self) -> str | None:
+        """Why there is no point above which the statistics of exchanged raters lie."""
+        if self.null_point is not None:
+            return None
+        if not self.settings["permutations"]:
+            return "no raters were exchanged"
+        return self.whole.omnibus.why if self.whole.omnibus.statistic is None else "no two groups can exchange raters"
+
     def to_json(self) -> dict[str, Any]:
-        """Everything as JSON values; what is not defined is null, with its reason in ``why``."""
-        return asdict(self)
+        """Everything as JSON values; what is not defined is null, with its reason in ``why``, or beside the figure in ``no_null_point``."""
+        return asdict(self) | {"no_null_point": self.no_null_point}
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The long form, a record a figure or note with the columns ``columns``."""
+        for group in self.groups:
+            yield from of_group(group, self.signature)
         for column, parts in {WHOLE: (self.whole,), **self.parts}.items():
             for one in parts:
                 yield from of_part(column, one, (self.groups, self.labels), self.signature)
         for spread in self.spreads:
             yield from of_spread(spread)
+        point = f"{self.signature}|{signature_line(alpha=self.power.alpha)}"
         for name in ("null_point", "null_point_if_independent"):
-            yield record(f"omnibus: {name.replace('_', ' ')}", value=getattr(self, name), signature=self.signature)
+            yield record(
+                f"omnibus: {name.replace('_', ' ')}",
+                value=(value := getattr(self, name)),
+                why=None if value is not None else self.no_null_point,
+                signature=point,
+            )
         yield from of_power(self.power)
         if self.balance is not None:
             yield from of_balance(self.balance)

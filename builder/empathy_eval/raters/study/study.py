@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.raters.study.chi_square import figure
 from empathy_eval.raters.study.clusters import spread
+from empathy_eval.raters.study.exchange import Exchange
 from empathy_eval.raters.study.parts import Piece, corrected, part
 from empathy_eval.raters.study.permutation import null_point, permuted
-from empathy_eval.raters.study.power import needed, reached, smallest
+from empathy_eval.raters.study.power import needed, odd_aim, reached, smallest
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.results import Group, Part, Powered, Spread
 from empathy_eval.raters.study.studied import Studied
@@ -33,19 +35,21 @@ class Asked:
     alpha: float = 0.05
     power: float = 0.95
 
-    def problems(self, columns: Sequence[str]) -> list[Problem]:
-        """What is wrong with it, for a table with these columns of strata."""
+    def problems(self, ratings: Study) -> list[Problem]:
+        """What is wrong with it, for these ratings."""
+        columns = tuple(ratings.strata)
         known = f"use one of {', '.join(columns)}" if columns else "give the ratings a column stratum or valence"
         found = [Problem("by", f'the ratings have no column "{one}"', known) for one in self.by or () if one not in columns]
-        if not 0 <= self.permutations <= MOST_PERMUTATIONS:
+        if not _whole(self.permutations) or not 0 <= self.permutations <= MOST_PERMUTATIONS:
             fix = f"use 0 (no p by rater) to {MOST_PERMUTATIONS:,}"
             found.append(Problem("permutations", f'"{self.permutations}" is out of range', fix))
-        for name in ("effect", "alpha", "power"):
-            if not 0 < getattr(self, name) < (math.inf if name == "effect" else 1):
-                found.append(Problem(name, f'"{getattr(self, name)}" is out of range', f"use such as {getattr(Asked, name)}"))
-        if self.power <= self.alpha:
-            found.append(Problem("power", f'"{self.power}" is no more than alpha has without any effect', "use such as 0.95"))
-        return found
+        if not _whole(self.seed):
+            found.append(Problem("seed", f'"{self.seed}" is no whole number', "use such as 0"))
+        return [*found, *odd_aim(self.effect, self.alpha, self.power, (len(ratings.groups), len(ratings.labels)))]
+
+
+def _whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def study(ratings: Study, asked: Asked) -> Studied:
@@ -54,7 +58,7 @@ def study(ratings: Study, asked: Asked) -> Studied:
     Raises:
         InputError: for columns that are not there, and numbers out of range.
     """
-    if problems := asked.problems(tuple(ratings.strata)):
+    if problems := asked.problems(ratings):
         raise InputError(problems)
     by = tuple(ratings.strata) if asked.by is None else tuple(dict.fromkeys(asked.by))
     pieces = {None: [Piece(None, None, ratings)]} | {name: Piece.of(ratings, name) for name in by}
@@ -64,14 +68,15 @@ def study(ratings: Study, asked: Asked) -> Studied:
     parts = {name: corrected([part(one, by_raters, settings) for one in some]) for name, some in pieces.items()}
     (whole,) = parts.pop(None)
     spreads = tuple(spread(ratings, group, category) for group in range(len(ratings.groups)) for category in range(len(ratings.labels)))
-    line = signature_line(study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none")
+    line = signature_line(study="between-subjects", baseline=ratings.groups[0], by=",".join(by) or "none", **_source(ratings))
     groups = _groups(ratings)
     power = _powered(ratings, spreads, asked)
     few = _too_few([whole, *(one for some in parts.values() for one in some)], asked)
     return Studied(
-        {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings)}, groups, ratings.labels, whole,
+        {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings), **_named(ratings)},
+        groups, ratings.labels, whole,
         {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
-        tuple(_notes(ratings, groups) + few), f"{line}|{settings}",
+        tuple(_notes(ratings, groups) + few + (list(exchanges(ratings, asked.alpha)) if asked.permutations else [])), f"{line}|{settings}",
     )  # fmt: skip
 
 
@@ -92,6 +97,18 @@ def _settings(ratings: Study, asked: Asked) -> str:
     )  # fmt: skip
 
 
+def _named(ratings: Study) -> dict[str, Any]:
+    """Which criterion of which tables."""
+    return {"criterion": ratings.criterion, "tables": [asdict(one) for one in ratings.tables]}
+
+
+def _source(ratings: Study) -> dict[str, str]:
+    """The same for a signature: the tables by a digest of what they hold, in their order."""
+    known = bool(ratings.tables) and all(one.sha256 for one in ratings.tables)
+    held = digest([[one.sha256, one.added] for one in ratings.tables])[:19] if known else "unknown"
+    return {"criterion": "none" if ratings.criterion is None else ratings.criterion, "tables": held}
+
+
 def _within(ratings: Study) -> str:
     """Within what raters are exchanged."""
     return "study" if ratings.block_of is None else "block"
@@ -110,8 +127,8 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
     It weighs by one minus the group's share of the ratings, and one minus that of the category.
     """
     counts = ratings.counts()
-    groups, categories = counts.shape
-    df = (groups - 1) * (categories - 1)
+    # As the test has it: what nobody gave, and who has no ratings, is left out.
+    df = max(((counts.sum(axis=1) > 0).sum().item() - 1) * ((counts.sum(axis=0) > 0).sum().item() - 1), 1)
     weights = np.outer(1 - counts.sum(axis=1) / counts.sum(), 1 - counts.sum(axis=0) / counts.sum()).ravel()
     # The only rating of a rater is as good as an independent one.
     found = [1.0 if one.ratings_a_rater == 1 else one.design_effect for one in spreads]
@@ -127,6 +144,7 @@ def _powered(ratings: Study, spreads: Sequence[Spread], asked: Asked) -> Powered
         None if worth is None else figure(reached(worth, asked.effect, df, asked.alpha)),
         None if worth is None else figure(smallest(worth, df, asked.alpha, asked.power)),
         None if mean is None else figure(mean), signature,
+        None if mean is not None else "no design effect is known: " + (next((one.why for one in spreads if one.why), None) or "no ratings"),
     )  # fmt: skip
 
 
@@ -139,6 +157,22 @@ def _too_few(parts: Sequence[Part], asked: Asked) -> list[str]:
     return [
         f"{least}, so that Holm over {family} tests never falls below {asked.alpha:g}: take {math.ceil(family / asked.alpha):,} or more"
     ]
+
+
+def exchanges(ratings: Study, alpha: float) -> Iterator[str]:
+    """Where the p by rater of a group and the baseline rests on few raters or few arrangements, which no number of draws mends."""
+    for place, name in enumerate(ratings.groups[1:], 1):
+        both = f'"{name}" and "{ratings.groups[0]}"'
+        found = Exchange.of(ratings, (0, place))
+        if found is None:
+            yield f"{both} have no block in common: there is no p by rater for them"
+            continue
+        there, of = found.of_label(1), int((ratings.group_of == place).sum())
+        if there < of:
+            some = f'{there:,} of {of:,} raters of "{name}" are in blocks with "{ratings.groups[0]}"'
+            yield f"{some}: the p by rater of the two rests on those alone"
+        if (least := math.exp(-found.ways())) > alpha * (1 - 1e-9):
+            yield f"raters of {both} can be arranged in {1 / least:.0f} ways, so that no p by rater is below {least:.2g}"
 
 
 def _notes(ratings: Study, groups: Sequence[Group]) -> list[str]:

@@ -1,0 +1,130 @@
+"""The categories of a study: which of them each rating is, by the names that are given or by its number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from empathy_eval.base.errors import Problem
+from empathy_eval.raters.agreement.read import NUMBER
+from empathy_eval.raters.agreement.table import MISSING, Codes
+from empathy_eval.raters.study.columns import SHOWN
+from empathy_eval.raters.study.design import Named, Rows
+
+MOST_CATEGORIES = 11
+ONE_BY_ONE = "name each category once, lowest rating first: --labels Bad,Okay,Good"
+
+ANOTHER = "if the scale begins with another number, give its numbers as labels"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """The labels of the categories, lowest first, the place of each rating among them, and how numbers were given names, if they were."""
+
+    labels: tuple[str, ...]
+    place: Codes
+    note: str | None = None
+
+    @property
+    def named(self) -> Named:
+        """The labels and the places."""
+        return self.labels, self.place
+
+
+def scale_of(rows: Rows, labels: Sequence[str]) -> Scale:
+    """The category of each row; notes what is none.
+
+    Ratings are all names of ``labels``, where a label that is a number is met by every form of it (1 and 1.0). Or all are numbers and no
+    label is: with one label for each of them they take these in their order; from 1 on, 1 is the first label. Without labels numbers name
+    themselves.
+    """
+    texts = [str(one).strip() for one in rows.columns.values["rating"]]
+    keys = [_key(one) for one in texts]
+    codes = rows.columns.codes("rating")[rows.row]
+    used = np.unique(codes).tolist()
+    known = {_key(one): place for place, one in reversed(list(enumerate(labels)))}
+    if labels and all(keys[place] in known for place in used):
+        return Scale(tuple(labels), np.array([known.get(one, MISSING) for one in keys])[codes])
+    if faults := _no_categories(texts, keys, used, known):
+        first = np.full(len(texts), len(codes))
+        np.minimum.at(first, codes, np.arange(len(codes)))
+        rows.columns.faults.unsaid += len(faults[SHOWN:])
+        for place, what in faults[:SHOWN]:
+            rows.fault(int(first[place]), f'the rating "{texts[place][:80]}" is {what}', _mending(labels))
+        return Scale(tuple(labels), codes * 0)
+    numbers = np.array([one if isinstance(one, float) else math.nan for one in keys])[codes]
+    steps, of = np.unique(numbers, return_inverse=True)
+    return _numbered(rows, steps.tolist(), of, labels)
+
+
+def _no_categories(
+    texts: Sequence[str], keys: Sequence[float | str], used: Sequence[int], known: dict[float | str, int]
+) -> list[tuple[int, str]]:
+    """The different ratings that are no category, by their place, and what they are instead."""
+    if not known:
+        return [(place, "no number") for place in used if isinstance(keys[place], str)]
+    # Where one of the labels is a number, numbers are names, and not places among them.
+    names = any(isinstance(one, float) for one in known)
+    odd = [(place, "no label") for place in used if keys[place] not in known and (names or isinstance(keys[place], str))]
+    named = [place for place in used if keys[place] in known]
+    if named and not names:
+        other = f'a number, where others are labels, such as "{texts[named[0]][:80]}"'
+        odd += [(place, other) for place in used if isinstance(keys[place], float)]
+    return odd
+
+
+def _mending(labels: Sequence[str]) -> str:
+    if not labels:
+        return "write numbers, or say their order: --labels Bad,Okay,Good"
+    names = ", ".join(labels)
+    return f"write one of {names}" if any(isinstance(_key(one), float) for one in labels) else f"write numbers alone, or only {names}"
+
+
+def _numbered(rows: Rows, steps: Sequence[float], place: Codes, labels: Sequence[str]) -> Scale:
+    faults, told = rows.columns.faults, ", ".join(map(_said, steps[: MOST_CATEGORIES + 1]))
+    if len(steps) > MOST_CATEGORIES:
+        faults.of_file(0, f"has {len(steps):,} different ratings, at most {MOST_CATEGORIES} are categories", "round them to the scale")
+        return Scale(tuple(labels), place)
+    if not labels:
+        return Scale(tuple(map(_said, steps)), place)
+    if set(steps) <= set(range(1, len(labels) + 1)):
+        # A category that nobody gave is one still.
+        return Scale(tuple(labels), np.array(steps, dtype=np.int64)[place] - 1, _taken(range(1, len(labels) + 1), labels, steps))
+    if len(labels) != len(steps):
+        fix = f"name {len(steps)} labels, use the ratings 1 to {len(labels)}, or write the labels as the ratings"
+        faults.of_file(0, f"has the ratings {told}; there are {len(labels)} labels ({', '.join(labels)})", fix)
+    return Scale(tuple(labels), place, _taken(steps, labels, steps))
+
+
+def _taken(numbers: Sequence[float], labels: Sequence[str], given: Sequence[float]) -> str:
+    """Which number was taken for which label."""
+    pairs = ", ".join(f"{_said(number)} is {label}" for number, label in zip(numbers, labels, strict=False))
+    never = [_said(number) for number in numbers if number not in given]
+    return f"the ratings are numbers: {pairs}" + (f"; nobody gave {' or '.join(never)} ({ANOTHER})" if never else "")
+
+
+def _said(number: float) -> str:
+    """A number as a name, which no other number has."""
+    return str(int(number)) if float(number).is_integer() and abs(number) < 1e16 else repr(float(number))
+
+
+def _key(text: str) -> float | str:
+    """What a rating or label is told by: a number by its value, anything else as it is."""
+    return float(text) if NUMBER.fullmatch(text) and math.isfinite(float(text)) else text
+
+
+def odd_labels(labels: Sequence[str]) -> list[Problem]:
+    """What is wrong with the names of categories."""
+    keys = [_key(one) for one in labels]
+    found = [Problem("labels", f'"{one}" is there twice', ONE_BY_ONE) for one in dict.fromkeys(labels) if labels.count(one) > 1]
+    if len(set(labels)) > len(set(keys)):
+        again = [one for place, one in enumerate(labels) if keys[place] in keys[:place] and one not in labels[:place]]
+        found += [Problem("labels", f'"{one}" is the number of a label before it', ONE_BY_ONE) for one in again]
+    if any(not one.strip() for one in labels):
+        found.append(Problem("labels", f'"{",".join(labels)[:80]}" has an empty name', ONE_BY_ONE))
+    if labels and not 2 <= len(labels) <= MOST_CATEGORIES:
+        found.append(Problem("labels", f"{len(labels)} given; a study has 2 to {MOST_CATEGORIES} categories", ONE_BY_ONE))
+    return found
