@@ -206,7 +206,7 @@ def test_a_crowd_that_rates_nothing_that_the_panel_does_has_no_figure_and_says_s
     made = row(found(table(apart, ("e1", "e2", "j", "p")), ["j"], ["p"]))
     assert made.crowd and made.crowd_alpha and made.items == 2 and "crowd" not in made.histogram
     seen = (made.crowd.kappa, made.crowd_alpha, made.inflation["crowd"], made.crowd_with_judge["j"])
-    assert {one.why for one in seen} == {"the crowd rated no item that experts or judges rated"}
+    assert {one.why for one in seen} == {"the crowd rated no item on this criterion that experts or judges rated on it"}
     alone = row(found(table(apart[:3], ("e1", "e2", "j")), ["j"]))
     assert alone.crowd is None and alone.crowd_alpha is None and alone.crowd_with_judge == {} and list(alone.inflation) == ["j"]
 

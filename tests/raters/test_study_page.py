@@ -341,7 +341,7 @@ def test_a_page_that_cannot_be_is_refused_before_anything_is_read(tmp_path: Path
     (tmp_path / "folder.html").mkdir()
     (tmp_path / "other.json").mkdir()
     assert 'page.txt" is not called .html' in refused(tmp_path / "page.txt")
-    assert f'"{tmp_path}" is a folder' in refused(tmp_path)
+    assert f'"{tmp_path}" is a folder' in refused(tmp_path) and '"." is a folder' in refused(".")
     assert 'folder.html" is a folder' in refused(tmp_path / "folder.html") and 'other.json" is a folder' in refused(tmp_path / "other.html")
     with pytest.raises(ee.JobError, match="cannot be written: File name too long\n  Fix: name another place"):
         ee.study(table, "human", page=tmp_path / ("n" * 300 + ".html"))

@@ -22,13 +22,12 @@ def page_place(page: str | Path, read: Sequence[Path]) -> Path:
         JobError: if no file can be called so.
     """
     path = Path(page)
-    both = (path, path.with_suffix(".json"))
     # Of a name that is too long nothing can be asked.
     with room_for(path):
-        folders = [one for one in both if one.is_dir()]
-        there = [one for one in both if one.exists()]
-    if path.suffix.lower() != ".html":
-        raise InputError([Problem("page", f'"{path}" is {"a folder" if path in folders else "not called .html"}', FIX)])
+        if path.suffix.lower() != ".html":
+            raise InputError([Problem("page", f'"{path}" is {"a folder" if path.is_dir() else "not called .html"}', FIX)])
+        both = (path, path.with_suffix(".json"))
+        folders, there = [one for one in both if one.is_dir()], [one for one in both if one.exists()]
     real = {one.resolve() for one in read}
     found = [Problem("page", f'"{one}" is a folder', FIX) for one in folders]
     found += [Problem("page", f'"{one}" is a file that is read, and would be lost', FIX) for one in both if one.resolve() in real]

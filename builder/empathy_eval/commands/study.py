@@ -83,10 +83,14 @@ def study(
         known = read_raters(files.raters, ratings)
         found = with_raters(studied_of(ratings, asked), ratings, known)
     if out:
-        from empathy_eval.raters.study.page import page as html
-
-        write_page(html(found, command_of(files.tables, reading, asked, files.by_option)), found.to_json(), out)
+        _write(found, out, command_of(files.tables, reading, asked, files.by_option))
     return found
+
+
+def _write(found: Studied, out: Path, command: str | None) -> None:
+    from empathy_eval.raters.study.page import page
+
+    write_page(page(found, command), found.to_json(), out)
 
 
 def add(verbs: Any) -> None:
