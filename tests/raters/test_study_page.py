@@ -322,6 +322,7 @@ def test_equal_studies_give_equal_pages_and_the_page_says_how_to_make_it(
     again = shlex.split(command.replace("&#39;", "'"))
     assert again[:2] == ["empathy-eval", "study"]
     out.unlink()
+    out.with_suffix(".json").unlink()
     assert main([*again[1:], "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(first[1])
     assert (out.read_bytes(), out.with_suffix(".json").read_bytes()) == first
