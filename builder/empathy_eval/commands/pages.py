@@ -32,7 +32,8 @@ def page_place(page: str | Path, read: Sequence[Path]) -> Path:
     found = [Problem("page", f'"{one}" is a folder', FIX) for one in folders]
     found += [Problem("page", f'"{one}" is a file that is read, and would be lost', FIX) for one in both if one.resolve() in real]
     if not found and len(there) == 1:
-        found = [Problem("page", f'"{there[0]}" is there, and not as a page with its figures: it would be lost', "name another OUT.html, or move it away")]
+        what = f'"{there[0]}" is there, and not as a page with its figures: it would be lost'
+        found = [Problem("page", what, "name another OUT.html, or move it away")]
     if found:
         raise InputError(found)
     return path
