@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
+from empathy_eval.base.errors import plain
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
@@ -82,6 +84,11 @@ def peak(phase: dict[str, Any], course: dict[str, Any]) -> tuple[int, float]:
     totals = [sum(column) for column in zip(*(one["counts"] for one in course["phases"]), strict=True)]
     shares = [count / total if total else 0.0 for count, total in zip(phase["counts"], totals, strict=True)]
     return shares.index(max(shares)), max(shares)
+
+
+def without_controls(text: str) -> str:
+    """A text with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
+    return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
 
 
 def pretty(value: Any) -> str:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from markupsafe import Markup, escape
 
-from empathy_eval.base.errors import plain
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
-from empathy_eval.evaluation.page import number, place, signed
+from empathy_eval.evaluation.page import number, place, signed, without_controls
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.agreement.bootstrap import Measure
 from empathy_eval.raters.agreement.page_drawings import Chart, Figure, Plane, Series, dots, judges_drawn, planes
@@ -124,11 +122,6 @@ def _signatures(of: Reliability) -> dict[str, dict[str, list[str]]]:
 def figure(value: float, places: int) -> str:
     """A number that has no sign where it rounds to zero."""
     return number(abs(value) if abs(value) < 0.5 / 10**places else value, places)
-
-
-def without_controls(text: str) -> str:
-    """A text with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
-    return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
 
 
 def breakable(name: str) -> Markup:

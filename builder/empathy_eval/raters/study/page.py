@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from empathy_eval.base.errors import plain
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.templates import environment
-from empathy_eval.evaluation.page import MINUS, number, place, signed
+from empathy_eval.evaluation.page import MINUS, number, place, signed, without_controls
 from empathy_eval.evaluation.wording import counted, listed, percent
 from empathy_eval.raters.study.page_axes import axis_of, kept
 from empathy_eval.raters.study.results import Gain, Part, Test
@@ -130,11 +128,6 @@ def p_said(value: float, draws: int = 0, of: float | None = None) -> str:
 def about(value: float) -> str:
     """A point of a distribution that is known from draws: whole, to a tenth where it is small."""
     return number(value, 0 if value >= 10 else 1)
-
-
-def without_controls(text: str) -> str:
-    """A name with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
-    return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
 
 
 FILTERS: dict[str, Any] = {
