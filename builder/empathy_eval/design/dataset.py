@@ -99,8 +99,20 @@ JUDGED = {
 }  # fmt: skip
 
 
+# By config of preferences the cells that are chosen and rejected: as released, where closeness goes with stance, and at equal closeness.
+PREFERRED = {
+    "preferences": ("empathetic", "apathetic"),
+    "preferences_near": ("near_empathetic", "apathetic"),
+    "preferences_far": ("empathetic", "far_apathetic"),
+}
+
+
 # The configs that a release has where they have rows.
-OPTIONAL = {"crossed": pa.schema(_CROSSED), **JUDGED}
+OPTIONAL = {
+    **{name: COLUMNS["preferences"] for name in PREFERRED if name not in COLUMNS},
+    "crossed": pa.schema(_CROSSED),
+    **JUDGED,
+}
 
 
 def configs_of(counts: Collection[str]) -> dict[str, pa.Schema]:

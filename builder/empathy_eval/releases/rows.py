@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import DIFFICULTY, TEXT_HASH, pair_id
+from empathy_eval.design.dataset import DIFFICULTY, PREFERRED, TEXT_HASH, pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Turn, Variant
@@ -17,7 +17,7 @@ ASSISTANT = {"seeker": "user", "helper": "assistant"}
 
 
 def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[str, TableRow]]:
-    """(config, row) of an accepted item: the dialogue, each pair in ``pairs``, ``preferences``, ``controls``, its crossed items."""
+    """(config, row) of an accepted item: the dialogue, each pair in ``pairs``, ``controls``, its preferences, its crossed items."""
     dialogue = outcome.dialogue
     if dialogue is None:
         return
@@ -25,12 +25,12 @@ def rows(outcome: Outcome, scenario: str, taxonomy: Taxonomy) -> Iterator[tuple[
     for pair in outcome.pairs:
         row = _pair_row(dialogue, pair, scenario, taxonomy)
         yield "pairs", row
-        if dialogue.turns[pair.turn - 1].role == "seeker":
-            yield "preferences", _preference_row(row)
         controls = {name: getattr(pair, name) for name in CONTROLS}
         if all(controls.values()):
             more = {column: value for name, one in controls.items() for column, value in _control(name, one).items()}
-            yield "controls", row | more | {"far_apathetic_manner": pair.far_apathetic and pair.far_apathetic.way}
+            row = row | more | {"far_apathetic_manner": pair.far_apathetic and pair.far_apathetic.way}
+            yield "controls", row
+        yield from preference_rows(row)
     for item in outcome.crossed:
         yield "crossed", _crossed_row(dialogue, item)
 
@@ -120,14 +120,16 @@ def preference_prompt(context: list[dict[str, str]]) -> list[dict[str, str]]:
     return prompt
 
 
-def _preference_row(pair: TableRow) -> TableRow:
-    return {
-        "pair_id": pair["pair_id"],
-        "scenario": pair["scenario"],
-        "prompt": preference_prompt(pair["context"]),
-        "chosen": [{"role": "assistant", "content": pair["empathetic"]}],
-        "rejected": [{"role": "assistant", "content": pair["apathetic"]}],
-    }
+def preference_rows(row: TableRow) -> Iterator[tuple[str, TableRow]]:
+    """(config, row) of each preference of a row of ``pairs`` or ``controls``: none where the turn before is a helper's too."""
+    if row["context"][-1]["role"] != "seeker":
+        return
+    prompt = preference_prompt(row["context"])
+    for config, (chosen, rejected) in PREFERRED.items():
+        if chosen in row and rejected in row:
+            said = {"chosen": row[chosen], "rejected": row[rejected]}
+            replies = {name: [{"role": "assistant", "content": text}] for name, text in said.items()}
+            yield config, {"pair_id": row["pair_id"], "scenario": row["scenario"], "prompt": prompt, **replies}
 
 
 def provenance_rows(outcome: Outcome) -> Iterator[TableRow]:

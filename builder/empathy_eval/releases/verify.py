@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,8 +11,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.files import leading_out
-from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import refuse_absurd
@@ -32,15 +29,16 @@ from empathy_eval.releases.verify_annotations import annotation_faults
 from empathy_eval.releases.verify_answers import answer_faults
 from empathy_eval.releases.verify_choice import choice_faults
 from empathy_eval.releases.verify_crossed import crossed_faults
+from empathy_eval.releases.verify_design import design_faults
+from empathy_eval.releases.verify_files import file_faults
 from empathy_eval.releases.verify_items import item_faults
+from empathy_eval.releases.verify_papers import paper_faults
+from empathy_eval.releases.verify_provenance import provenance_faults
 from empathy_eval.releases.verify_report import comparable, disagreements, unseen
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
+from empathy_eval.releases.verify_texts import text_faults
+from empathy_eval.releases.verify_toxicity import toxicity_faults
 
-# What every release holds beside its data. Those of before there was a page to browse them have none, and no scores of texts.
-REPORT = {f"report/{TABLES}", "report/index.html"}
-ALWAYS = {"README.md", "LICENSE", "CHANGELOG.md", "croissant.json", "provenance.parquet", *REPORT}
-CARD_ROW = re.compile(r"^\| `(\w+)` \| .{0,200} \| (\d{1,12}) \| (\d{1,12}) \| (\d{1,12}) \|$", re.MULTILINE)
-LINK = "put the file itself there, as `cp -rL` or `hf download --local-dir` do"
 NOT_COMPARED = "not compared are the rows of {} and every p-value after Holm, which is corrected over all metrics of a table"
 
 
@@ -73,33 +71,16 @@ def verify(
         return [Problem(str(path), f"cannot be read: {error}", RESTORE)]
     if not whole:
         return [Problem(str(path), "was changed after the release (its seal does not fit)", RESTORE)]
-    found = [Problem(str(link), "leads out of the release", LINK) for link in leading_out(release_dir)]
-    found = found or [*_files(release_dir, manifest), *_tables(release_dir, manifest)]
-    if not found:
-        rows = [*row_faults(release_dir, manifest), *crossed_faults(release_dir, manifest), *annotation_faults(release_dir, manifest)]
-        found = [*rows, *_duplicates(release_dir, manifest), *_card(release_dir, manifest)]
-    found = found or [*choice_faults(release_dir, manifest)]
-    if not found and ledgers:
-        found = answer_faults(release_dir, manifest, ledgers)
+    found = [*file_faults(release_dir, manifest)] or [*_tables(release_dir, manifest)]
+    # What comes later takes for granted what comes earlier.
+    for stage in STAGES:
+        if all(isinstance(one, NotRecomputed) for one in found):
+            found += [problem for part in stage for problem in part(release_dir, manifest)]
+    if ledgers and all(isinstance(one, NotRecomputed) for one in found):
+        found += answer_faults(release_dir, manifest, ledgers)
     if not fast and all(isinstance(one, NotRecomputed) for one in found):
-        found = [*found, *_report(release_dir, manifest, trusted, replace(scoring, cache=None))]
+        found += [*toxicity_faults(release_dir, manifest), *_report(release_dir, manifest, trusted, replace(scoring, cache=None))]
     return found
-
-
-def _files(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
-    """Every file is the one the manifest names, and none is there that it does not name."""
-    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {MANIFEST}
-    for name in sorted(there - set(manifest["files"])):
-        # A clone of a Hub repository has .gitattributes and a .git of its own.
-        if not name.startswith("."):
-            yield Problem(str(folder / name), "is not in the manifest", "take it out of the release")
-    for name in sorted(ALWAYS - manifest["files"].keys()):
-        yield Problem(str(folder / name), "is not named by the manifest", RESTORE)
-    for name, value in sorted(manifest["files"].items()):
-        if name not in there:
-            yield Problem(str(folder / name), "is missing", RESTORE)
-        elif digest_file(folder / name) != value:
-            yield Problem(str(folder / name), "is not the file that was released (its SHA-256 differs from the manifest)", RESTORE)
 
 
 def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -153,17 +134,10 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(f"{folder}: {goes}", f"is a near-duplicate of {stays}", "release the build again: duplicates are left out")
 
 
-def _card(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
-    """The counts of the card are those of the data."""
-    try:
-        text = text_of(folder / "README.md")
-    except ValueError as error:
-        yield Problem(str(folder / "README.md"), f"cannot be read: {error}", RESTORE)
-        return
-    said = {config: dict(zip(SPLITS, map(int, counts), strict=True)) for config, *counts in CARD_ROW.findall(text)}
-    for config, counts in manifest["counts"].items():
-        if said.get(config) != counts:
-            yield Problem(f"{folder / 'README.md'}: {config}", f"the card says {said.get(config)}, the data holds {counts}", RESTORE)
+STAGES = (
+    (design_faults, row_faults, crossed_faults, annotation_faults, _duplicates, paper_faults),
+    (provenance_faults, choice_faults, text_faults),
+)
 
 
 def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], scoring: Scoring) -> Iterator[Problem]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,9 +11,18 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.base.text import ENGLISH, edit_ratio, overlap
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, parts_of, split_of
-from empathy_eval.releases.rows import preference_prompt
+from empathy_eval.design.dataset import COLUMNS, PREFERRED, SPLITS, file_of, parts_of, split_of
+from empathy_eval.releases.rows import preference_rows
 
+# The configs whose rows those of a config come from.
+ORIGINS = {
+    "dialogues": (),
+    "pairs": ("dialogues",),
+    "controls": ("dialogues", "pairs"),
+    "preferences": ("pairs",),
+    "preferences_near": ("controls",),
+    "preferences_far": ("controls",),
+}
 RESTORE = "restore the file from where the release was published, or release the build again"
 
 
@@ -22,12 +31,12 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     removed = (manifest.get("reviews") or {}).get("removed", [])
     withdrawn = {one["dialogue_id"] for one in [*manifest["withdrawn"], *removed]} | set(manifest["duplicates"])
     language = language_of(manifest["configuration"])
-    for config in ("dialogues", "pairs", "preferences", "controls"):
-        seen: dict[str, str] = {}
+    for config in [name for name in ("dialogues", "pairs", "controls", *PREFERRED) if name in manifest["counts"]]:
+        form, seen = f"{'preferences' if config in PREFERRED else config}_row", dict[str, str]()
         for split in SPLITS:
-            dialogues, pairs = (Rows(file_of(folder, name, split)) for name in ("dialogues", "pairs"))
+            origins = [Rows(file_of(folder, name, split)) for name in ORIGINS[config]]
             for place, row in read_rows(folder, config, split):
-                if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
+                if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, form)]:
                     yield from wrong
                     continue
                 name = row["dialogue_id"] if config == "dialogues" else row["pair_id"]
@@ -39,7 +48,7 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                     yield Problem(place, f'"{name}" belongs to {split_of(dialogue_id)} by its id', "never move a row to another split")
                 if dialogue_id in withdrawn:
                     yield Problem(place, f'"{dialogue_id}" is said to be left out', RESTORE)
-                for what in (*_unfit(row, manifest["configuration"]), *_disagreements(config, row, dialogues, pairs, language)):
+                for what in (*_unfit(row, manifest["configuration"]), *_disagreements(config, row, origins, language)):
                     yield Problem(place, f'"{name}": {what}', RESTORE)
 
 
@@ -62,21 +71,21 @@ def _unfit(row: TableRow, configuration: dict[str, Any]) -> Iterator[str]:
         yield "it has a toxicity where nothing was scored, or none where everything was"
 
 
-def _disagreements(config: str, row: TableRow, dialogues: Rows, pairs: Rows, language: str) -> Iterator[str]:
+def _disagreements(config: str, row: TableRow, origins: Sequence[Rows], language: str) -> Iterator[str]:
     """What a row says otherwise than the rows it comes from, or than its own texts."""
     if config == "dialogues":
         return
-    if config == "preferences":
-        pair = pairs.get(row["pair_id"])
-        if pair is None or any(violations(pair, "pairs_row")):
+    if config in PREFERRED:
+        pair = origins[0].get(row["pair_id"])
+        if pair is None or any(violations(pair, f"{ORIGINS[config][0]}_row")):
             yield "has no pair, or one that is not valid"
-        elif (row["prompt"], row["chosen"][0]["content"], row["rejected"][0]["content"]) != (
-            preference_prompt(pair["context"]), pair["empathetic"], pair["apathetic"],
-        ):  # fmt: skip
+        elif dict(preference_rows(pair)).get(config) != row:
             yield "is not the preference of its pair"
         return
-    if config == "controls" and {name: row[name] for name in COLUMNS["pairs"].names if name in row} != pairs.get(row["pair_id"]):
-        yield "is not the pair of that id"
+    dialogues, *pairs = origins
+    for one in pairs:
+        if {name: row[name] for name in COLUMNS["pairs"].names if name in row} != one.get(row["pair_id"]):
+            yield "is not the pair of that id"
     yield from _against_dialogue(row, dialogues.get(row["dialogue_id"]))
     measures = {
         "apathetic_edit_ratio": edit_ratio(row["reference"], row["apathetic"], language),
