@@ -31,10 +31,12 @@ from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Context, MeanMetric
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_report import comparable, disagreements, unseen
+from empathy_eval.releases.verify_report import comparable, disagreements
 
 CHANCE = Chance(200, 199, 7)
 NAN = math.nan
+
+from tests.doubles.on_the_page import unseen
 
 
 class Scorer(MeanMetric):

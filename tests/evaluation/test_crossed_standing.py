@@ -23,11 +23,13 @@ from empathy_eval.evaluation.crossed_scores import of_crossed, read_crossed_scor
 from empathy_eval.evaluation.crossed_shortcuts import OF_BOTH
 from empathy_eval.evaluation.crossed_standing import WHOLE_SETS
 from empathy_eval.evaluation.score import score
-from empathy_eval.releases.verify_report import comparable, disagreements, unseen
+from empathy_eval.releases.verify_report import comparable, disagreements
 
 HEADER = "crossed_id,context,reply,score"
 IDS = ["017-seed-x1", "017-seed-x2"]
 Give = Callable[[int, int], float]
+
+from tests.doubles.on_the_page import unseen
 
 
 def fits(context: int, reply: int) -> float:

@@ -29,10 +29,10 @@ from empathy_eval.raters.judges.told import _beside
 from empathy_eval.raters.judges.worth import Beside, worth_of
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_report import unseen
 from empathy_eval.releases.write import release
 
 from tests.doubles.judges import Judge
+from tests.doubles.on_the_page import unseen
 
 RUBRICS = ("teacher", "warmer", "strategies")
 

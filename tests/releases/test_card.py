@@ -18,7 +18,7 @@ from empathy_eval.design.dataset import COLUMNS, OPTIONAL, files_of
 from empathy_eval.evaluation.claims import claims
 from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Shortcut
-from empathy_eval.releases.card import write_card
+from empathy_eval.releases.card import card_text
 from empathy_eval.releases.write import Released
 from huggingface_hub import DatasetCard
 
@@ -107,7 +107,7 @@ def test_the_card_claims_no_more_than_its_figures(controls: bool, released: tupl
     changed = replace(report.measured, audit=Audit("dialogue", (one,)))
     if not controls:
         changed = replace(changed, controls=[], balance=[])
-    write_card(folder, released[1].manifest, replace(report, measured=changed))
+    (folder / "README.md").write_text(card_text(folder, released[1].manifest, replace(report, measured=changed)))
     card = (folder / "README.md").read_text()
     assert ("accuracy at equal closeness*" in card) == controls and ("it has no controls" in card) != controls
     assert f"The shortcut line{'' if controls else ' as released'} is 90.0 %" in card
@@ -140,5 +140,5 @@ def test_english_crossed_items_of_somebody_else_are_not_called_the_authors_own(
         others = [{"reply_2": "Of somebody else."} if ids is None or name in ids else {} for name in table["crossed_id"].to_pylist()]
         rows = [row | other for row, other in zip(table.to_pylist(), others, strict=True)]
         pq.write_table(table.from_pylist(rows, table.schema), path)
-    write_card(folder, released[1].manifest, released[1].report)
+    (folder / "README.md").write_text(card_text(folder, released[1].manifest, released[1].report))
     assert told in (folder / "README.md").read_text()

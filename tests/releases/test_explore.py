@@ -19,8 +19,9 @@ from empathy_eval.base.inline import csp
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, read_manifest
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases import explore
-from empathy_eval.releases.explore import HELD, PAGE, explore_page, hub_address, page_faults, write_page
+from empathy_eval.releases.explore import HELD, PAGE, explore_page, hub_address, write_page
 from empathy_eval.releases.verify import verify
+from empathy_eval.releases.verify_explorer import explorer_faults
 
 from tests.releases.test_verify import change_rows, rehash
 
@@ -171,13 +172,13 @@ def test_a_page_that_says_otherwise_is_told(change: Callable[[str], str], what: 
     changed = change(page_of(copy))
     assert changed != page_of(copy)
     (copy / PAGE).write_text(changed)
-    assert what in "\n".join(f"{one.where}: {one.what}" for one in page_faults(copy, read_manifest(copy)))
+    assert what in "\n".join(f"{one.where}: {one.what}" for one in explorer_faults(copy, read_manifest(copy)))
 
 
 @pytest.mark.parametrize("other", ['"format": 2', '"other": 1'])
 def test_a_page_of_another_format_is_no_fault_and_is_told_as_not_compared(other: str, copy: Path) -> None:
     (copy / PAGE).write_text(page_of(copy).replace('"format": 1', other).replace('"planned": 3', '"plans": 3'))
-    (told,) = page_faults(copy, read_manifest(copy))
+    (told,) = explorer_faults(copy, read_manifest(copy))
     assert isinstance(told, NotRecomputed) and "this program's is 1" in told.what and told.where == str(copy / PAGE)
 
 
@@ -269,4 +270,4 @@ def test_a_damaged_file_is_told_in_words(copy: Path) -> None:
     file_of(copy, "controls", "train").write_bytes(b"PAR1")
     with pytest.raises(InputError, match="cannot be read"):
         explore_page(copy, read_manifest(copy))
-    assert "cannot be read" in next(page_faults(copy, read_manifest(copy))).what
+    assert "cannot be read" in next(explorer_faults(copy, read_manifest(copy))).what

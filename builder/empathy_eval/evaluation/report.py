@@ -18,7 +18,7 @@ from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.model_families import shared_families
 from empathy_eval.evaluation.attack_registry import find_attacks
 from empathy_eval.evaluation.attacked import UnderAttack, few_of
-from empathy_eval.evaluation.charts import charts_of
+from empathy_eval.evaluation.charts import Chart, charts_of
 from empathy_eval.evaluation.corpus import LENGTH_WITHIN, refuse_odd_rows
 from empathy_eval.evaluation.crossed_rows import Crossed
 from empathy_eval.evaluation.crossed_standing import with_crossed
@@ -65,13 +65,14 @@ class Report:
     """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``, and of
     the judges whose annotations the release holds: ``judges``.
 
-    ``scores`` are those of every single text. ``left`` are the metrics of the manifest that were not run.
+    ``scores`` are those of every single text; a report that was made from its tables has none. ``left`` are the metrics of the manifest
+    that were not run.
     """
 
     measured: Measured
     about: dict[str, Any]
     told: dict[str, Any]
-    scores: TextScores = field(repr=False, compare=False)
+    scores: TextScores | None = field(default=None, repr=False, compare=False)
     left: tuple[NotRecomputed, ...] = ()
 
     @property
@@ -176,15 +177,34 @@ def write_report(
         InputError: if the folder holds no pairs.
     """
     report = measure_release(release_dir, facts, found, scoring, judges)
-    write_text_scores(out / ITEMS, report.scores)
-    write_whole(out / TABLES, json.dumps(report.to_json(), indent=2, ensure_ascii=False) + "\n")
-    charts = [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
-    for chart in charts:
-        draw_chart(chart, out / "figures")
-    draw_lengths(report.told["lengths"], out / "figures")
-    draw_course(report.told["course"], out / "figures")
-    write_whole(out / "index.html", page(report.measured, report.about, report.told, charts))
+    if report.scores:
+        write_text_scores(out / ITEMS, report.scores)
+    write_whole(out / TABLES, tables_text(report.to_json()))
+    draw(report, out / "figures")
+    write_whole(out / "index.html", page_text(report))
     return report
+
+
+def tables_text(tables: dict[str, Any]) -> str:
+    """The one text form of the tables."""
+    return json.dumps(tables, indent=2, ensure_ascii=False) + "\n"
+
+
+def page_text(report: Report) -> str:
+    """The page of a report as HTML."""
+    return page(report.measured, report.about, report.told, _charts(report))
+
+
+def draw(report: Report, folder: Path) -> None:
+    """Writes the figures of a report, each as SVG and PNG."""
+    for chart in _charts(report):
+        draw_chart(chart, folder)
+    draw_lengths(report.told["lengths"], folder)
+    draw_course(report.told["course"], folder)
+
+
+def _charts(report: Report) -> list[Chart]:
+    return [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
 
 
 def measure_release(

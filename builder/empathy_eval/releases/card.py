@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from empathy_eval.base.files import data_folder, write_whole
+from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
 from empathy_eval.design.crossed import CrossedItem, load_crossed
@@ -23,14 +23,14 @@ from empathy_eval.evaluation.report import Report
 GROUP = 1000
 
 
-def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
-    """``README.md``: the dataset card, its YAML head naming configs and splits."""
+def card_text(folder: Path, facts: dict[str, Any], report: Report) -> str:
+    """What ``README.md`` says: the dataset card, its YAML head naming configs and splits."""
     told = {"claims": claims(report.measured), "line": line_of(report.measured)}
     configs = configs_of(facts["counts"])
     papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
     values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers}
     values["crossed"] = _crossed(folder) if "crossed" in configs else None
-    write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(configs), example=_example(folder)))
+    return _render("card.md.j2", **values, columns=_columns(configs), example=_example(folder))
 
 
 def _crossed(folder: Path) -> dict[str, Any]:
@@ -91,9 +91,9 @@ def _cut(value: Any) -> Any:
     return shorten(value, 160, placeholder=" …") if isinstance(value, str) else value
 
 
-def write_changelog(folder: Path, facts: dict[str, Any]) -> None:
-    """``CHANGELOG.md``: what this release holds."""
-    write_whole(folder / "CHANGELOG.md", _render("changelog.md.j2", facts=facts))
+def changelog_text(facts: dict[str, Any]) -> str:
+    """What ``CHANGELOG.md`` says: what this release holds."""
+    return _render("changelog.md.j2", facts=facts)
 
 
 def _render(template: str, **values: Any) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from empathy_eval.base.files import data_folder, write_whole
+from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH
@@ -18,8 +18,8 @@ from empathy_eval.design.dataset import SPLITS, configs_of
 LICENSE_URL = "https://creativecommons.org/licenses/by/4.0/"
 
 
-def write_croissant(folder: Path, facts: dict[str, Any]) -> None:
-    """``croissant.json``: Croissant 1.1 metadata, a record set for each config and split that has rows.
+def croissant_text(folder: Path, facts: dict[str, Any]) -> str:
+    """What ``croissant.json`` says: Croissant 1.1 metadata, a record set for each config and split that has rows.
 
     Columns that hold structures (turns, contexts, messages) are left out: a Croissant reader takes texts, numbers and lists of them.
     """
@@ -41,7 +41,7 @@ def write_croissant(folder: Path, facts: dict[str, Any]) -> None:
         "distribution": [_file(folder, config, split) for config, split in filled],
         "recordSet": [_record_set(config, split, configs[config]) for config, split in filled],
     }
-    write_whole(folder / "croissant.json", json.dumps(metadata, indent=2, ensure_ascii=False) + "\n")
+    return json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
 
 
 def _file(folder: Path, config: str, split: str) -> dict[str, Any]:

@@ -7,7 +7,6 @@ and the rows that it embeds against the release.
 from __future__ import annotations
 
 import base64
-import html
 import io
 import os
 import re
@@ -21,19 +20,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.inline import csp, embedded_json
-from empathy_eval.base.parsing import json_value, text_of
-from empathy_eval.base.tabular import WHOLE, readable, refuse_absurd, schema_of, table_batches
+from empathy_eval.base.tabular import WHOLE, readable, schema_of, table_batches
 from empathy_eval.base.templates import environment
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, TEXT, column, configs_of, file_of, read_manifest, read_tables
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.text_scores import ITEMS, NAMED
-from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases.verify_rows import RESTORE
 
 # Where a release carries its own, and how that one finds the release.
 PAGE, HOME = "explore/index.html", "../"
@@ -49,8 +45,6 @@ SCRIPTS = (
 SHOWN = ("pairs", "dialogues", "controls", "annotations", "comparisons", "strategies")
 BESIDE = {"candidates": "candidates.parquet", "items": f"report/{ITEMS}"}
 HELD = re.compile(r'<script type="application/json" id="(about|sample)">([^<]*)</script>')
-# However an element says that it has such an id; of several a browser takes the first.
-NAMES_ONE = re.compile(r"\bid\s*=\s*[\"']?(about|sample)\b", re.IGNORECASE)
 IDS = ("pair_id", "dialogue_id")
 
 
@@ -198,49 +192,3 @@ def _parquet(table: pa.Table) -> bytes:
     stream = io.BytesIO()
     pq.write_table(table, stream, compression="zstd")
     return stream.getvalue()
-
-
-def page_faults(folder: Path, facts: dict[str, Any]) -> Iterator[Problem]:
-    """What the page of a release says otherwise than the release does, of it and of its texts. Its scripts are not looked at.
-
-    A page of another format is no fault, and is not compared: a :class:`~empathy_eval.metrics.trust.NotRecomputed` says so.
-    """
-    path = folder / PAGE
-    try:
-        held = _held(text_of(path))
-        if (its := held["about"].get("format")) != FORMAT:
-            what = f"is of the format {str(its)[:40]!r}, this program's is {FORMAT}: what it says and embeds is not compared"
-            yield NotRecomputed(str(path), what, "verify it with the program that made it, or make a page anew with explore", "explorer")
-            return
-        told = {name: pq.ParquetFile(pa.BufferReader(base64.b64decode(one))) for name, one in held["sample"]["files"].items()}
-        sample = sample_of(folder, facts)
-        about = about_of(folder, facts, sample, HOME)
-        other = [name for name in told.keys() | sample.tables.keys() if not _same(path, told.get(name), sample.tables.get(name))]
-        changed = [name for name in [*about, *(held["about"].keys() - about.keys())] if held["about"].get(name) != about.get(name)]
-    except InputError as error:
-        yield from error.problems
-        return
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
-        yield Problem(str(path), f"does not hold what a page of the explorer holds: {error}", RESTORE)
-        return
-    for name in changed:
-        yield Problem(f"{path}: about: {name}", "is not what the release says", RESTORE)
-    for name in sorted(other):
-        yield Problem(f"{path}: sample: {name}", "does not hold the rows of the release", RESTORE)
-
-
-def _held(page: str) -> dict[str, Any]:
-    """What a page says and embeds; a ValueError if a browser could take something else for it."""
-    held, around = HELD.findall(page), html.unescape(HELD.sub("", page))
-    if sorted(name for name, _ in held) != ["about", "sample"] or NAMES_ONE.search(around):
-        raise ValueError('it must have one script "about", one "sample", and nothing else of that id')
-    return {name: json_value(text) for name, text in held}
-
-
-def _same(path: Path, told: pq.ParquetFile | None, rows: pa.Table | None) -> bool:
-    """Whether an embedded file holds these rows; one that says it holds more is not read."""
-    if told is None or rows is None or told.metadata.num_rows != rows.num_rows:
-        return False
-    refuse_absurd(path, told.metadata)
-    # A thread of Arrow's that lets go of bytes of Python's while the process ends would abort it.
-    return bool(told.read(use_threads=False).equals(rows))

@@ -16,7 +16,10 @@ from empathy_eval.releases.selection import Selection
 VERSION = re.compile(r"\d+\.\d+\.\d+")
 
 
-SOFTWARE = ("datasets", "pyarrow", "sacrebleu", "rapidfuzz", "spacy", "alt-profanity-check", "bert-score", "torch", "transformers", "numpy")
+SOFTWARE = (
+    "datasets", "pyarrow", "sacrebleu", "rapidfuzz", "spacy", "alt-profanity-check", "bert-score", "torch", "transformers", "numpy",
+    "matplotlib",
+)  # fmt: skip
 
 
 def sealed(manifest: dict[str, Any]) -> dict[str, Any]:

@@ -17,24 +17,28 @@ from empathy_eval.base.tabular import refuse_absurd
 from empathy_eval.design.configuration import candidates_of, language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, configs_of, contract, file_of, provenance_columns, read_tables
 from empathy_eval.evaluation.report import measure_release, metrics_of
+from empathy_eval.evaluation.retold import retold
 from empathy_eval.evaluation.text_scores import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.raters.judges.told import judges_told
 from empathy_eval.releases.difficulty import difficulty_faults
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
-from empathy_eval.releases.explore import PAGE, page_faults
+from empathy_eval.releases.explore import PAGE
+from empathy_eval.releases.made_by import is_ours
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify_annotations import annotation_faults
 from empathy_eval.releases.verify_answers import answer_faults
 from empathy_eval.releases.verify_choice import choice_faults
 from empathy_eval.releases.verify_crossed import crossed_faults
 from empathy_eval.releases.verify_design import design_faults
+from empathy_eval.releases.verify_explorer import explorer_faults
+from empathy_eval.releases.verify_figures import figure_faults
 from empathy_eval.releases.verify_files import file_faults
 from empathy_eval.releases.verify_items import item_faults
 from empathy_eval.releases.verify_papers import paper_faults
 from empathy_eval.releases.verify_provenance import provenance_faults
-from empathy_eval.releases.verify_report import comparable, disagreements, unseen
+from empathy_eval.releases.verify_report import comparable, disagreements
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
 from empathy_eval.releases.verify_texts import text_faults
 from empathy_eval.releases.verify_toxicity import toxicity_faults
@@ -135,41 +139,37 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 
 STAGES = (
-    (design_faults, row_faults, crossed_faults, annotation_faults, _duplicates, paper_faults),
+    (design_faults, row_faults, crossed_faults, annotation_faults, _duplicates),
     (provenance_faults, choice_faults, text_faults),
+    (paper_faults,),
 )
 
 
 def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], scoring: Scoring) -> Iterator[Problem]:
-    """Every number of the report's tables, every difficulty and every text's score equals its recomputation, and the pages show them.
+    """Every number of the tables, every difficulty and every score of a text equals its recomputation; figures and explorer are theirs.
 
     At the end comes what was not recomputed.
     """
-    path, page = folder / "report" / TABLES, folder / "report" / "index.html"
-    try:
-        told, shown = read_tables(folder), text_of(page)
-    except (InputError, ValueError) as error:
-        yield from error.problems if isinstance(error, InputError) else [Problem(str(page), f"cannot be read: {error}", RESTORE)]
-        return
+    path, whole = folder / "report" / TABLES, read_tables(folder)
     found, left = metrics_of(manifest, trusted)
-    report = measure_release(folder, manifest, found, scoring, judges_told, attacked="attacks" in told, fair="fairness" in told)
-    anew = report.to_json()
-    others: list[str] = []
+    # Releases of before have not all parts.
+    parts = {name: is_ours(manifest) or part in whole for name, part in (("attacked", "attacks"), ("fair", "fairness"))}
+    report = measure_release(folder, manifest, found, scoring, judges_told, **parts)
+    told, anew, others = whole, report.to_json(), list[str]()
     if left:
         told, anew, others = comparable(told, anew, {one.name for one in found.metrics} | {one.name for one in found.diversities})
     wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
     wrong += difficulty_faults(folder, report.measured.difficulty)
-    if f"report/{ITEMS}" in manifest["files"]:
+    if f"report/{ITEMS}" in manifest["files"] and report.scores:
         wrong += item_faults(path.with_name(ITEMS), report.scores, others)
     if len(others) > len(left):
         what = f"has rows of {_named(others)}; the manifest names {len(left)} metrics beside those that were measured"
         wrong.append(Problem(str(path), what, RESTORE))
     yield from wrong
     if not wrong:
-        for where, number in unseen(told, shown):
-            yield Problem(f"{page}: {where}", f"does not show {number}", RESTORE)
+        yield from figure_faults(folder, manifest, retold(whole))
         if PAGE in manifest["files"]:
-            yield from page_faults(folder, manifest)
+            yield from explorer_faults(folder, manifest)
     for one in left:
         yield replace(one, what=f"{one.what}; {NOT_COMPARED.format(_named(others) or 'such metrics')}")
 

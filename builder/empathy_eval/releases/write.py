@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import shutil
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.base.files import data_folder, whole_folder, write_whole
+from empathy_eval.base.files import whole_folder, write_whole
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, configs_of, file_of, provenance_columns, split_of
@@ -26,11 +25,10 @@ from empathy_eval.raters.judges.told import judges_told, people_told
 from empathy_eval.raters.review.human_evaluation import review_facts
 from empathy_eval.raters.review.record import content_hash
 from empathy_eval.releases.annotations import add_annotations, read_all
-from empathy_eval.releases.card import write_card, write_changelog
-from empathy_eval.releases.croissant import write_croissant
 from empathy_eval.releases.difficulty import fill
 from empathy_eval.releases.explore import PAGE, explore_page
 from empathy_eval.releases.manifest import VERSION, file_hashes, manifest_facts, manifest_text, sealed
+from empathy_eval.releases.papers import papers
 from empathy_eval.releases.rows import candidate_rows, provenance_rows, rows
 from empathy_eval.releases.selection import Selection, select
 
@@ -81,7 +79,8 @@ def release(
         report = write_report(folder, folder / "report", facts, found, scoring, judges_told)
         fill(folder, report.measured.difficulty)
         write_whole(folder / PAGE, explore_page(folder, facts))
-        _write_papers(folder, facts, report)
+        for name, text in papers(folder, facts, report).items():
+            write_whole(folder / name, text)
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
     return Released(manifest, report)
@@ -94,14 +93,6 @@ def _write_words(build_dir: Path, folder: Path, configuration: dict[str, Any]) -
         if words.digest != configuration["word_list"]:
             raise input_error(build_dir / WORD_LIST, "was changed after the build", "run the same build again: it replays from the ledger")
         write_whole(folder / WORD_LIST, words.text)
-
-
-def _write_papers(folder: Path, facts: dict[str, Any], report: Report) -> None:
-    """What is read beside the data: card, changelog, description for machines, licence."""
-    write_card(folder, facts, report)
-    write_changelog(folder, facts)
-    write_croissant(folder, facts)
-    shutil.copyfile(data_folder("release") / "DATA_LICENSE", folder / "LICENSE")
 
 
 def _check_names(version: str, date: str | None) -> None:
