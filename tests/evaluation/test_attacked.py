@@ -33,10 +33,10 @@ from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.verify_report import comparable, disagreements
 
+from tests.doubles.on_the_page import unseen
+
 CHANCE = Chance(200, 199, 7)
 NAN = math.nan
-
-from tests.doubles.on_the_page import unseen
 
 
 class Scorer(MeanMetric):

@@ -25,11 +25,11 @@ from empathy_eval.evaluation.crossed_standing import WHOLE_SETS
 from empathy_eval.evaluation.score import score
 from empathy_eval.releases.verify_report import comparable, disagreements
 
+from tests.doubles.on_the_page import unseen
+
 HEADER = "crossed_id,context,reply,score"
 IDS = ["017-seed-x1", "017-seed-x2"]
 Give = Callable[[int, int], float]
-
-from tests.doubles.on_the_page import unseen
 
 
 def fits(context: int, reply: int) -> float:

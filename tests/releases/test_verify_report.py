@@ -10,6 +10,8 @@ from typing import Any
 from empathy_eval.releases.verify_report import COSINES, SHORTCUTS, TOLERANCE, comparable, disagreements
 from empathy_eval.releases.write import Released
 
+from tests.doubles.on_the_page import unseen
+
 ALL = {
     "inversion",
     "controls",
@@ -26,8 +28,6 @@ ALL = {
     "comparisons",
     "smallest",
 }
-
-from tests.doubles.on_the_page import unseen
 
 
 def numbers(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
