@@ -19,7 +19,7 @@ from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, c
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.evaluation.report import Report, own_metrics, published_configuration, write_report
-from empathy_eval.generation.build_folder import accepted, read_build
+from empathy_eval.generation.build_folder import accepted, carried_by, read_build, write_carried
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.folder import Folder
 from empathy_eval.raters.judges.told import judges_told, people_told
@@ -71,10 +71,11 @@ def release(
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
         raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
-    judged = read_all(annotations, trusted)
+    judged, under = read_all(annotations, trusted), carried_by(build_dir, header)
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
+        write_carried(folder, under)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
         facts |= _judged(folder, judged, facts, reviews) if judged else {}

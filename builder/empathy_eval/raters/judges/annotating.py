@@ -132,6 +132,10 @@ class Annotations:
         """Counts of cases and of what was said of them."""
         return AnnotationSummary(total, budget)
 
+    def carried(self) -> dict[str, str]:
+        """Nothing: the rubric stands in the header."""
+        return {}
+
     def header(self) -> dict[str, Any]:
         """Configuration, rubric, templates and schemas: all that the annotations are a function of beside texts and ledger."""
         worded = self.config.rubric.kind != "reward"

@@ -1,0 +1,117 @@
+"""What a build is made under, as files that go along with it: taxonomy, personas, definitions of scenarios, rules, templates.
+
+The texts of seed dialogues and crossed items are not among them: those that were built are in the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.hashing import digest, digest_bytes
+from empathy_eval.base.parsing import text_of, yaml_value
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.design.crossed import CROSSED
+from empathy_eval.design.language import RULES, Language
+from empathy_eval.design.prompts import VARIABLES, Prompts
+from empathy_eval.design.scenarios import COMMON, Catalogue
+
+# The folder in a build and in a release, and those in it.
+DESIGN, SCENARIOS, RULE_FILES, TEMPLATES = "design", "scenarios", "rules", "templates"
+# No definition is larger; a stranger's that is would be read for long.
+MOST_BYTES = 2**20
+WIDTH = 140
+
+
+def carried(named: Mapping[str, Any], catalogue: Catalogue, language: Language, prompts: Prompts) -> dict[str, str]:
+    """The texts of all files by their path in the folder, of those that the header of a build or a manifest names."""
+    said: dict[str, Any] = {name: catalogue.said[name] for name in named.get("scenario_files", {}) if name != CROSSED}
+    said |= {f"{SCENARIOS}/{catalogue[int(number)].file_name}": catalogue.said[catalogue[int(number)].file_name] for number in named["scenarios"]}
+    said |= {f"{RULE_FILES}/{name}": language.rules[Path(name).stem].said for name in named["rules"]}
+    texts = {path: _yaml(value) for path, value in said.items()}
+    texts |= {f"{TEMPLATES}/{name}.md.j2": prompts.sources[name] for name in named["templates"]}
+    return dict(sorted(texts.items()))
+
+
+def _yaml(value: Any) -> str:
+    """The one text form of a definition, which says the very same when it is read."""
+    text = yaml.dump(value, Dumper=_Written, sort_keys=False, allow_unicode=True, width=WIDTH)
+    # A text that the form cannot hold on several lines is written as JSON has it.
+    return text if yaml_value(text) == value else yaml.dump(value, Dumper=_Written, sort_keys=False, default_style='"')
+
+
+class _Written(yaml.SafeDumper):
+    """Without anchors: what is said twice stands there twice."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def hashes_of(named: Mapping[str, Any]) -> dict[str, str]:
+    """The hash of what each file says by its path in the folder, as a header or a manifest names it; scenarios have none there."""
+    files = {name: value for name, value in named.get("scenario_files", {}).items() if name != CROSSED}
+    rules = {f"{RULE_FILES}/{name}": value for name, value in named["rules"].items()}
+    return files | rules | {f"{TEMPLATES}/{name}.md.j2": value for name, value in named["templates"].items()}
+
+
+def known(path: str) -> bool:
+    """Whether a build may have a file of that path beside its scenarios."""
+    rules, templates = {f"{RULE_FILES}/{name}.yaml" for name in RULES}, {f"{TEMPLATES}/{name}.md.j2" for name in VARIABLES}
+    return path in {*COMMON, *rules, *templates}
+
+
+def said_in(folder: Path, path: str) -> tuple[Any, str]:
+    """What a file of the folder says, valid, and the hash of that.
+
+    Raises:
+        InputError: if it cannot be read, is too large, or is not valid.
+    """
+    where = folder / path
+    try:
+        if where.stat().st_size > MOST_BYTES:
+            raise InputError([Problem(str(where), f"is larger than {MOST_BYTES:,} bytes", "make it shorter")])
+        if path.startswith(f"{TEMPLATES}/"):
+            text = text_of(where)
+            return text, digest_bytes(text.encode())
+    except (OSError, ValueError) as error:
+        raise InputError([Problem(str(where), f"cannot be read: {error}", "put it back as it was")]) from error
+    kind = {SCENARIOS: "scenario", RULE_FILES: "rules"}.get(path.partition("/")[0], Path(path).stem)
+    value = read_yaml(where, kind)
+    return value, digest(value)
+
+
+def wrong_in(folder: Path, named: Mapping[str, Any], there: Mapping[str, Any], fix: str) -> Iterator[Problem]:
+    """What of a folder is not what a header or a manifest names; ``there`` are the paths that are in it."""
+    hashes = hashes_of(named)
+    for path in sorted(hashes.keys() - there.keys()):
+        yield Problem(str(folder / path), "is missing", fix)
+    for path in sorted(there):
+        try:
+            if path in hashes and said_in(folder, path)[1] != hashes[path]:
+                yield Problem(str(folder / path), "does not say what its hash stands for", fix)
+            elif path.startswith(f"{SCENARIOS}/"):
+                yield from _misnamed(folder, path, named["scenarios"], fix)
+            elif path not in hashes:
+                yield Problem(str(folder / path), "is named nowhere", "take it away")
+        except InputError as error:
+            yield from error.problems
+    numbers = [path.removeprefix(f"{SCENARIOS}/")[:3] for path in there if path.startswith(f"{SCENARIOS}/")]
+    for number in sorted(named["scenarios"]):
+        if numbers.count(number) != 1:
+            yield Problem(str(folder / SCENARIOS / f"{number}-*.yaml"), f"is there {numbers.count(number)} times", fix)
+
+
+def _misnamed(folder: Path, path: str, scenarios: Mapping[str, Any], fix: str) -> Iterator[Problem]:
+    """What of a scenario's definition is not what is said of it elsewhere, and what it holds beside a definition."""
+    value, _ = said_in(folder, path)
+    number = f"{value['number']:03d}"
+    if path != f"{SCENARIOS}/{number}-{value['slug']}.yaml" or number not in scenarios:
+        yield Problem(str(folder / path), "is not named by its number and slug, or is none of these scenarios", fix)
+    elif value["name"] != scenarios[number]["name"]:
+        yield Problem(str(folder / path), f'calls itself "{value["name"]}", not "{scenarios[number]["name"]}"', fix)
+    if "seed" in value:
+        yield Problem(str(folder / path), "holds a seed dialogue, whose texts belong into the data", fix)
