@@ -36,6 +36,7 @@ from empathy_eval.releases.verify_papers import paper_faults
 from empathy_eval.releases.verify_provenance import provenance_faults
 from empathy_eval.releases.verify_report import comparable, disagreements, unseen
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
+from empathy_eval.releases.verify_software import software_faults
 from empathy_eval.releases.verify_texts import text_faults
 from empathy_eval.releases.verify_toxicity import toxicity_faults
 
@@ -135,7 +136,7 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 
 STAGES = (
-    (design_faults, row_faults, crossed_faults, annotation_faults, _duplicates, paper_faults),
+    (design_faults, software_faults, row_faults, crossed_faults, annotation_faults, _duplicates, paper_faults),
     (provenance_faults, choice_faults, text_faults),
 )
 
