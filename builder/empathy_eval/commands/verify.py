@@ -56,7 +56,9 @@ def add(verbs: Any) -> None:
         help="a ledger of annotate: hold every row of what judges said against the answers; repeatable, and all are needed",
     )  # fmt: skip
     add_trust(verb)
-    verb.add_argument("--json", action="store_true", help="print the faults, what was not recomputed and what is told, as JSON; `kind` tells which")
+    verb.add_argument(
+        "--json", action="store_true", help="print faults, what was not recomputed and what is told, as JSON; `kind` tells which"
+    )
     verb.set_defaults(run=run)
 
 

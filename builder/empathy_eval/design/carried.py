@@ -5,7 +5,7 @@ The texts of seed dialogues and crossed items are not among them: those that wer
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +25,24 @@ DESIGN, SCENARIOS, RULE_FILES, TEMPLATES = "design", "scenarios", "rules", "temp
 # No definition is larger; a stranger's that is would be read for long.
 MOST_BYTES = 2**20
 WIDTH = 140
+OTHER = "does not say what its hash in the manifest stands for"
 
 
 def carried(named: Mapping[str, Any], catalogue: Catalogue, language: Language, prompts: Prompts) -> dict[str, str]:
     """The texts of all files by their path in the folder, of those that the header of a build or a manifest names."""
     said: dict[str, Any] = {name: catalogue.said[name] for name in named.get("scenario_files", {}) if name != CROSSED}
-    said |= {f"{SCENARIOS}/{catalogue[int(number)].file_name}": catalogue.said[catalogue[int(number)].file_name] for number in named["scenarios"]}
+    files = [catalogue[int(number)].file_name for number in named["scenarios"]]
+    said |= {f"{SCENARIOS}/{name}": catalogue.said[name] for name in files}
     said |= {f"{RULE_FILES}/{name}": language.rules[Path(name).stem].said for name in named["rules"]}
     texts = {path: _yaml(value) for path, value in said.items()}
     texts |= {f"{TEMPLATES}/{name}.md.j2": prompts.sources[name] for name in named["templates"]}
     return dict(sorted(texts.items()))
+
+
+def definitions_of(named: Mapping[str, Any], catalogue: Catalogue) -> str:
+    """The hash of what the scenarios of a header say but for their seed dialogues."""
+    files = [catalogue[int(number)].file_name for number in named["scenarios"]]
+    return digest({name: catalogue.said[name] for name in files})
 
 
 def _yaml(value: Any) -> str:
@@ -52,7 +60,7 @@ class _Written(yaml.SafeDumper):
 
 
 def hashes_of(named: Mapping[str, Any]) -> dict[str, str]:
-    """The hash of what each file says by its path in the folder, as a header or a manifest names it; scenarios have none there."""
+    """The hash of what each file says by its path in the folder, as a header or a manifest names it; scenarios have one in common."""
     files = {name: value for name, value in named.get("scenario_files", {}).items() if name != CROSSED}
     rules = {f"{RULE_FILES}/{name}": value for name, value in named["rules"].items()}
     return files | rules | {f"{TEMPLATES}/{name}.md.j2": value for name, value in named["templates"].items()}
@@ -84,34 +92,42 @@ def said_in(folder: Path, path: str) -> tuple[Any, str]:
     return value, digest(value)
 
 
-def wrong_in(folder: Path, named: Mapping[str, Any], there: Mapping[str, Any], fix: str) -> Iterator[Problem]:
-    """What of a folder is not what a header or a manifest names; ``there`` are the paths that are in it."""
-    hashes = hashes_of(named)
-    for path in sorted(hashes.keys() - there.keys()):
+def wrong_in(folder: Path, named: Mapping[str, Any], there: Collection[str], fix: str) -> Iterator[Problem]:
+    """What of a folder is not what a manifest names; ``there`` are the paths that are in it."""
+    hashes, said = hashes_of(named), dict[str, Any]()
+    for path in sorted(hashes.keys() - set(there)):
         yield Problem(str(folder / path), "is missing", fix)
+    problems = list[Problem]()
     for path in sorted(there):
         try:
-            if path in hashes and said_in(folder, path)[1] != hashes[path]:
-                yield Problem(str(folder / path), "does not say what its hash stands for", fix)
-            elif path.startswith(f"{SCENARIOS}/"):
-                yield from _misnamed(folder, path, named["scenarios"], fix)
-            elif path not in hashes:
-                yield Problem(str(folder / path), "is named nowhere", "take it away")
+            value, found = said_in(folder, path)
         except InputError as error:
-            yield from error.problems
-    numbers = [path.removeprefix(f"{SCENARIOS}/")[:3] for path in there if path.startswith(f"{SCENARIOS}/")]
-    for number in sorted(named["scenarios"]):
-        if numbers.count(number) != 1:
-            yield Problem(str(folder / SCENARIOS / f"{number}-*.yaml"), f"is there {numbers.count(number)} times", fix)
+            problems += error.problems
+            continue
+        if path.startswith(f"{SCENARIOS}/"):
+            said[Path(path).name] = value
+        elif path not in hashes:
+            problems.append(Problem(str(folder / path), "is named nowhere", "take it away"))
+        elif found != hashes[path]:
+            problems.append(Problem(str(folder / path), OTHER, fix))
+    yield from problems
+    if not problems:
+        yield from _wrong_scenarios(folder / SCENARIOS, said, named, fix)
 
 
-def _misnamed(folder: Path, path: str, scenarios: Mapping[str, Any], fix: str) -> Iterator[Problem]:
-    """What of a scenario's definition is not what is said of it elsewhere, and what it holds beside a definition."""
-    value, _ = said_in(folder, path)
-    number = f"{value['number']:03d}"
-    if path != f"{SCENARIOS}/{number}-{value['slug']}.yaml" or number not in scenarios:
-        yield Problem(str(folder / path), "is not named by its number and slug, or is none of these scenarios", fix)
-    elif value["name"] != scenarios[number]["name"]:
-        yield Problem(str(folder / path), f'calls itself "{value["name"]}", not "{scenarios[number]["name"]}"', fix)
-    if "seed" in value:
-        yield Problem(str(folder / path), "holds a seed dialogue, whose texts belong into the data", fix)
+def _wrong_scenarios(folder: Path, said: Mapping[str, Any], named: Mapping[str, Any], fix: str) -> Iterator[Problem]:
+    """What definitions of scenarios are not what is said of them elsewhere, and what they hold beside a definition."""
+    names = {number: one["name"] for number, one in named["scenarios"].items()}
+    for name, value in said.items():
+        number = f"{int(value['number']):03d}"
+        if name != f"{number}-{value['slug']}.yaml" or number not in names:
+            yield Problem(str(folder / name), "is not named by its number and slug, or is none of these scenarios", fix)
+        elif value["name"] != names[number]:
+            yield Problem(str(folder / name), f'calls itself "{value["name"]}", not "{names[number]}"', fix)
+        if "seed" in value:
+            yield Problem(str(folder / name), "holds a seed dialogue, whose texts belong into the data", fix)
+    for number in sorted(names):
+        if (times := sum(name[:3] == number for name in said)) != 1:
+            yield Problem(str(folder / f"{number}-*.yaml"), f"is there {times} times", fix)
+    if "definitions" in named and digest(dict(said)) != named["definitions"]:
+        yield Problem(str(folder), OTHER, fix)

@@ -15,7 +15,7 @@ from empathy_eval.base.parsing import text_of
 from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
-from empathy_eval.design.carried import DESIGN, carried
+from empathy_eval.design.carried import DESIGN, carried, definitions_of
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.language import load_language
@@ -55,6 +55,7 @@ def provenance(recipe: Recipe, checks: Sequence[Check]) -> dict[str, Any]:
     """All that a build is a function of, beside the ledger; ``checks`` are those of one's own."""
     config, catalogue = recipe.config, recipe.catalogue
     wanted = quotas(config, catalogue)
+    scenarios = {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in wanted.items()}
     return {
         "configuration": config.published,
         "identity": config.identity,
@@ -63,7 +64,8 @@ def provenance(recipe: Recipe, checks: Sequence[Check]) -> dict[str, Any]:
         "schemas": {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in recipe.kinds)},
         "seeds": catalogue.seed_hash,
         "scenario_files": recipe.scenario_files,
-        "scenarios": {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in wanted.items()},
+        "definitions": definitions_of({"scenarios": scenarios}, catalogue),
+        "scenarios": scenarios,
         "toxicity_weights": weights_of(config.checks.toxicity),
         **({"checks": {one.name: one.signature for one in checks}} if checks else {}),
         "builder": __version__,

@@ -53,7 +53,8 @@ def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Call
     """Publishes a release as version ``v<version>`` of a dataset repository: one commit, then a tag on it.
 
     What was interrupted is run again: a commit that already holds the release is only tagged. Hidden files, such as
-    ``.gitattributes``, belong to the repository and are neither sent nor deleted; no file of a release is hidden. ``dry_run`` reads and sends nothing.
+    ``.gitattributes``, belong to the repository and are neither sent nor deleted; no file of a release is hidden.
+    ``dry_run`` reads and sends nothing.
 
     Raises:
         InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder, ``repo`` is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -12,6 +12,7 @@ from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.design.carried import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, said_in, wrong_in
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.crossed import CROSSED
+from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.design.language import Language, load_language
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
@@ -43,8 +44,10 @@ def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     if not carries(manifest):
         yield from _of_before(folder, manifest)
         return
-    there = dict.fromkeys(name.removeprefix(f"{DESIGN}/") for name in manifest["files"] if name.startswith(f"{DESIGN}/"))
+    there = {name.removeprefix(f"{DESIGN}/") for name in manifest["files"] if name.startswith(f"{DESIGN}/")}
     wrong = list(wrong_in(folder / DESIGN, manifest, there, RESTORE))
+    if not is_before(manifest) and "definitions" not in manifest:
+        wrong.append(Problem(str(folder / MANIFEST), 'has no "definitions"', RESTORE))
     if not wrong:
         try:
             under = built_under(folder, manifest)
@@ -110,7 +113,7 @@ def _is_packaged(own: Path | None, manifest: Mapping[str, Any]) -> bool:
     return all(here.said.get(name) == value for name, value in found.items())
 
 
-def _own_files(own: Path, there: Mapping[str, Any]) -> dict[str, list[str]]:
+def _own_files(own: Path, there: Collection[str]) -> dict[str, list[str]]:
     """The files that are not this program's, by kind."""
     found: dict[str, list[str]] = {}
     for path in sorted(there):

@@ -32,7 +32,9 @@ def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
     yield from _writers(folder, manifest)
     here = software()
     others = [
-        f"{name} {said[name][:40]}, here {here.get(name, 'none')}" for name in ("python", *SOFTWARE) if said.get(name, here.get(name)) != here.get(name)
+        f"{name} {said[name][:40]}, here {here.get(name, 'none')}"
+        for name in ("python", *SOFTWARE)
+        if said.get(name, here.get(name)) != here.get(name)
     ]
     if others:
         what = f"made with {'; '.join(others)}"
