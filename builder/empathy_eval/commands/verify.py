@@ -49,16 +49,14 @@ def add(verbs: Any) -> None:
     verb.add_argument("--fast", action="store_true", help="leave the recomputation of the report's numbers out")
     verb.add_argument(
         "--strict", action="store_true",
-        help="exit with status 1 if something was not recomputed; software or definitions that are others than here are told, and do not count",
+        help="exit with status 1 if something was not recomputed; that software or definitions are others than here does not count",
     )  # fmt: skip
     verb.add_argument(
         "--ledger", action="append", default=[], type=Path, metavar="FILE",
         help="a ledger of annotate: hold every row of what judges said against the answers; repeatable, and all are needed",
     )  # fmt: skip
     add_trust(verb)
-    verb.add_argument(
-        "--json", action="store_true", help="print faults, what was not recomputed and what is told, as JSON; `kind` tells which"
-    )
+    verb.add_argument("--json", action="store_true", help="print faults and what is told, as JSON; `kind` tells which")
     verb.set_defaults(run=run)
 
 
