@@ -69,7 +69,8 @@ def own(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue) -> Path:
 def test_a_release_carries_what_its_build_was_made_under(light: Path, catalogue: Catalogue) -> None:
     there = load_catalogue(light / DESIGN, scenarios_in="scenarios")
     assert there.taxonomy == catalogue.taxonomy and there.personas == catalogue.personas and there.telltale == catalogue.telltale
-    assert there.said == catalogue.said and [one.seed for one in there.scenarios] == [None] * 3
+    assert there.said == catalogue.said and [one.said for one in there.scenarios] == [one.said for one in catalogue.scenarios]
+    assert [one.seed for one in there.scenarios] == [None] * 3
     assert load_language(folder=light / DESIGN / "rules") == load_language()
     shown = manifest_of(light)
     assert {path.name.removesuffix(".md.j2") for path in (light / DESIGN / "templates").iterdir()} == shown["templates"].keys()
@@ -85,16 +86,14 @@ def test_no_seed_dialogue_is_in_it(light: Path, catalogue: Catalogue) -> None:
 
 def test_all_packaged_definitions_come_back_as_they_were() -> None:
     recipe = load_recipe("demo")
-    named = {
+    named: dict[str, Any] = {
         "scenario_files": recipe.scenario_files, "rules": recipe.language.hashes, "templates": recipe.templates,
         "scenarios": {f"{one.number:03d}": {} for one in recipe.catalogue.scenarios},
     }  # fmt: skip
     texts = carried(named, recipe.catalogue, recipe.language, recipe.prompts)
     assert len(texts) == 60 + 3 + len(named["rules"]) + len(named["templates"])
     assert all(digest(yaml.safe_load(texts[name])) == value for name, value in recipe.scenario_files.items() if name != "crossed")
-    assert all(
-        yaml.safe_load(texts[f"scenarios/{one.file_name}"]) == recipe.catalogue.said[one.file_name] for one in recipe.catalogue.scenarios
-    )
+    assert all(yaml.safe_load(texts[f"scenarios/{one.file_name}"]) == one.said for one in recipe.catalogue.scenarios)
 
 
 def test_a_definition_that_was_changed_is_told_whatever_was_renewed_beside_it(light: Path, copy: Path) -> None:

@@ -76,7 +76,8 @@ def test_a_file_too_many_is_told_hidden_or_not(name: str, copy: Path) -> None:
 
 @pytest.mark.parametrize(
     "name", ["notes.txt", "data/pairs/more.parquet", "data/secret/test.parquet", "report/figures/other.png", "report/page.html",
-             "word_list.json", "design/rules/other.yaml", "design/notes.md", "design/scenarios/099-own.yaml", "design/templates/crossed.md.j2"]
+             "word_list.json", "design/rules/other.yaml", "design/notes.md", "design/scenarios/099-own.yaml",
+             "design/templates/crossed.md.j2"]
 )  # fmt: skip
 def test_an_extra_file_is_found_though_the_manifest_names_it(name: str, copy: Path) -> None:
     (copy / name).parent.mkdir(parents=True, exist_ok=True)
@@ -96,9 +97,8 @@ def test_a_file_that_is_neither_there_nor_named_is_missed(name: str, copy: Path)
 
 @pytest.mark.parametrize(
     "name",
-    ["READМE.md", "read\u200bme.md", "re\u0301sume.md", "data/pairs/test.parquet\u00a0", "data/../notes.txt", "/etc/hostname", "data\\notes",
-     ".notes",
-     "data//x", "x\x1b[2J", "a" * 300],
+    ["READМE.md", "read\u200bme.md", "re\u0301sume.md", "data/pairs/test.parquet\u00a0", "data/../notes.txt", "/etc/hostname",
+     "data\\notes", ".notes", "data//x", "x\x1b[2J", "a" * 300],
 )  # fmt: skip
 def test_a_name_that_only_looks_right_is_told(name: str, copy: Path) -> None:
     path = copy / "manifest.json"

@@ -18,7 +18,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.language import RULES, Language
 from empathy_eval.design.prompts import VARIABLES, Prompts
-from empathy_eval.design.scenarios import COMMON, Catalogue
+from empathy_eval.design.scenarios import COMMON, Catalogue, Scenario
 
 # The folder in a build and in a release, and those in it.
 DESIGN, SCENARIOS, RULE_FILES, TEMPLATES = "design", "scenarios", "rules", "templates"
@@ -31,8 +31,7 @@ OTHER = "does not say what its hash in the manifest stands for"
 def carried(named: Mapping[str, Any], catalogue: Catalogue, language: Language, prompts: Prompts) -> dict[str, str]:
     """The texts of all files by their path in the folder, of those that the header of a build or a manifest names."""
     said: dict[str, Any] = {name: catalogue.said[name] for name in named.get("scenario_files", {}) if name != CROSSED}
-    files = [catalogue[int(number)].file_name for number in named["scenarios"]]
-    said |= {f"{SCENARIOS}/{name}": catalogue.said[name] for name in files}
+    said |= {f"{SCENARIOS}/{one.file_name}": one.said for one in _scenarios(named, catalogue)}
     said |= {f"{RULE_FILES}/{name}": language.rules[Path(name).stem].said for name in named["rules"]}
     texts = {path: _yaml(value) for path, value in said.items()}
     texts |= {f"{TEMPLATES}/{name}.md.j2": prompts.sources[name] for name in named["templates"]}
@@ -41,8 +40,11 @@ def carried(named: Mapping[str, Any], catalogue: Catalogue, language: Language, 
 
 def definitions_of(named: Mapping[str, Any], catalogue: Catalogue) -> str:
     """The hash of what the scenarios of a header say but for their seed dialogues."""
-    files = [catalogue[int(number)].file_name for number in named["scenarios"]]
-    return digest({name: catalogue.said[name] for name in files})
+    return digest({one.file_name: one.said for one in _scenarios(named, catalogue)})
+
+
+def _scenarios(named: Mapping[str, Any], catalogue: Catalogue) -> list[Scenario]:
+    return [catalogue[int(number)] for number in named["scenarios"]]
 
 
 def _yaml(value: Any) -> str:

@@ -77,14 +77,19 @@ class Scenario:
         """The name its file must have."""
         return f"{self.number:03d}-{self.slug}.yaml"
 
+    @property
+    def said(self) -> dict[str, Any]:
+        """What its file says but for the seed dialogue."""
+        return {name: getattr(self, name) for name in ("number", "slug", "name", "share", "definition")} | {"openings": [*self.openings]}
+
 
 @dataclass(frozen=True)
 class Catalogue:
     """The taxonomy and all scenarios, by number; ``seed_hash`` names the content of all seed dialogues.
 
     ``personas`` is what seekers and lengths are drawn from, ``telltale`` the words that rewriters are told to do without,
-    ``files`` the digest of what each file says that is no scenario, ``crossed`` the crossed items of the seeds, by scenario, and
-    ``said`` what each file says, by its name, of scenarios without their seed dialogues.
+    ``files`` the digest of what each file says that is no scenario, ``said`` that itself, and ``crossed`` the crossed items of the
+    seeds, by scenario.
     """
 
     taxonomy: Taxonomy
@@ -165,7 +170,7 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH, scenario
     telltale = tuple(read_yaml(words, "telltale")["words"]) if words.is_file() else ()
     scenarios: list[Scenario] = []
     problems: list[Problem] = []
-    raw, said = dict[int, Any](), dict[str, Any]()
+    raw: dict[int, Any] = {}
     for path in sorted(one for one in (folder / scenarios_in).glob("*.yaml") if one.name not in (*COMMON, GROUPS)):
         try:
             value = read_yaml(path, "scenario")
@@ -176,7 +181,6 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH, scenario
         problems += _problems(scenario, path, taxonomy, personas)
         scenarios.append(scenario)
         raw[scenario.number] = value.get("seed")
-        said[path.name] = {name: one for name, one in value.items() if name != "seed"}
     problems += _repeated_numbers(scenarios, folder)
     crossed, wrong = load_crossed(folder, {one.number: one.seed.turns if one.seed else None for one in scenarios}, language)
     problems += wrong
@@ -185,7 +189,7 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH, scenario
     if not scenarios:
         raise input_error(folder, "holds no scenario file", "add NNN-<slug>.yaml files")
     ordered = tuple(sorted(scenarios, key=lambda scenario: scenario.number))
-    said |= {name: read_yaml(folder / name, Path(name).stem) for name in COMMON if (folder / name).is_file()}
+    said = {name: read_yaml(folder / name, Path(name).stem) for name in COMMON if (folder / name).is_file()}
     files = {name: digest(said[name]) for name in COMMON if name in said} | ({CROSSED: digest(content(crossed))} if crossed else {})
     seed_hash = digest([[number, raw[number]] for number in sorted(raw)])
     return Catalogue(taxonomy, ordered, seed_hash, personas, telltale, files, crossed, said)

@@ -110,7 +110,7 @@ def _is_packaged(own: Path | None, manifest: Mapping[str, Any]) -> bool:
     if not same or own is None:
         return same
     found = {path.name: said_in(own, f"{SCENARIOS}/{path.name}")[0] for path in (own / SCENARIOS).iterdir()}
-    return all(here.said.get(name) == value for name, value in found.items())
+    return found == {name: value for name, value in _definitions().items() if name in found}
 
 
 def _own_files(own: Path, there: Collection[str]) -> dict[str, list[str]]:
@@ -123,10 +123,16 @@ def _own_files(own: Path, there: Collection[str]) -> dict[str, list[str]]:
 
 
 @cache
+def _definitions() -> dict[str, Any]:
+    """What the packaged scenarios say, by the names of their files."""
+    return {one.file_name: one.said for one in _catalogue().scenarios}
+
+
+@cache
 def _packaged() -> dict[str, Any]:
     """What each packaged file says, by its path in a release."""
     here = _catalogue()
-    said = {(name if name in here.files else f"{SCENARIOS}/{name}"): value for name, value in here.said.items()}
+    said = {**here.said, **{f"{SCENARIOS}/{name}": value for name, value in _definitions().items()}}
     said |= {f"{RULE_FILES}/{name}.yaml": one.said for name, one in load_language().rules.items()}
     return said | {f"{TEMPLATES}/{name}.md.j2": source for name, source in load_prompts().sources.items()}
 
