@@ -12,7 +12,7 @@ import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
-from empathy_eval.design.carried import DESIGN, carried
+from empathy_eval.design.carried import DESIGN, carried, definition
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.language import load_language
 from empathy_eval.design.prompts import load_prompts
@@ -69,7 +69,7 @@ def own(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue) -> Path:
 def test_a_release_carries_what_its_build_was_made_under(light: Path, catalogue: Catalogue) -> None:
     there = load_catalogue(light / DESIGN, scenarios_in="scenarios")
     assert there.taxonomy == catalogue.taxonomy and there.personas == catalogue.personas and there.telltale == catalogue.telltale
-    assert there.said == catalogue.said and [one.said for one in there.scenarios] == [one.said for one in catalogue.scenarios]
+    assert there.said == catalogue.said and list(map(definition, there.scenarios)) == list(map(definition, catalogue.scenarios))
     assert [one.seed for one in there.scenarios] == [None] * 3
     assert load_language(folder=light / DESIGN / "rules") == load_language()
     shown = manifest_of(light)
@@ -93,7 +93,7 @@ def test_all_packaged_definitions_come_back_as_they_were() -> None:
     texts = carried(named, recipe.catalogue, recipe.language, recipe.prompts)
     assert len(texts) == 60 + 3 + len(named["rules"]) + len(named["templates"])
     assert all(digest(yaml.safe_load(texts[name])) == value for name, value in recipe.scenario_files.items() if name != "crossed")
-    assert all(yaml.safe_load(texts[f"scenarios/{one.file_name}"]) == one.said for one in recipe.catalogue.scenarios)
+    assert all(yaml.safe_load(texts[f"scenarios/{one.file_name}"]) == definition(one) for one in recipe.catalogue.scenarios)
 
 
 def test_a_definition_that_was_changed_is_told_whatever_was_renewed_beside_it(light: Path, copy: Path) -> None:

@@ -31,16 +31,21 @@ OTHER = "does not say what its hash in the manifest stands for"
 def carried(named: Mapping[str, Any], catalogue: Catalogue, language: Language, prompts: Prompts) -> dict[str, str]:
     """The texts of all files by their path in the folder, of those that the header of a build or a manifest names."""
     said: dict[str, Any] = {name: catalogue.said[name] for name in named.get("scenario_files", {}) if name != CROSSED}
-    said |= {f"{SCENARIOS}/{one.file_name}": one.said for one in _scenarios(named, catalogue)}
+    said |= {f"{SCENARIOS}/{one.file_name}": definition(one) for one in _scenarios(named, catalogue)}
     said |= {f"{RULE_FILES}/{name}": language.rules[Path(name).stem].said for name in named["rules"]}
     texts = {path: _yaml(value) for path, value in said.items()}
     texts |= {f"{TEMPLATES}/{name}.md.j2": prompts.sources[name] for name in named["templates"]}
     return dict(sorted(texts.items()))
 
 
+def definition(one: Scenario) -> dict[str, Any]:
+    """What the file of a scenario says but for the seed dialogue."""
+    return {name: getattr(one, name) for name in ("number", "slug", "name", "share", "definition")} | {"openings": [*one.openings]}
+
+
 def definitions_of(named: Mapping[str, Any], catalogue: Catalogue) -> str:
     """The hash of what the scenarios of a header say but for their seed dialogues."""
-    return digest({one.file_name: one.said for one in _scenarios(named, catalogue)})
+    return digest({one.file_name: definition(one) for one in _scenarios(named, catalogue)})
 
 
 def _scenarios(named: Mapping[str, Any], catalogue: Catalogue) -> list[Scenario]:

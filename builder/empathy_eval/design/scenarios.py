@@ -77,11 +77,6 @@ class Scenario:
         """The name its file must have."""
         return f"{self.number:03d}-{self.slug}.yaml"
 
-    @property
-    def said(self) -> dict[str, Any]:
-        """What its file says but for the seed dialogue."""
-        return {name: getattr(self, name) for name in ("number", "slug", "name", "share", "definition")} | {"openings": [*self.openings]}
-
 
 @dataclass(frozen=True)
 class Catalogue:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.design.carried import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, said_in, wrong_in
+from empathy_eval.design.carried import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, definition, said_in, wrong_in
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.dataset import MANIFEST
@@ -125,7 +125,7 @@ def _own_files(own: Path, there: Collection[str]) -> dict[str, list[str]]:
 @cache
 def _definitions() -> dict[str, Any]:
     """What the packaged scenarios say, by the names of their files."""
-    return {one.file_name: one.said for one in _catalogue().scenarios}
+    return {one.file_name: definition(one) for one in _catalogue().scenarios}
 
 
 @cache
