@@ -120,6 +120,14 @@ def test_a_definition_with_all_its_hashes_renewed_is_told_as_one_of_its_own(copy
     assert f"built under rules of its own: {DESIGN}/rules/crisis.yaml" in said(copy)
 
 
+@pytest.mark.parametrize(("of", "name"), [("scenario_files", "personas.yaml"), ("rules", "pointers.yaml"), ("templates", "repair")])
+def test_a_definition_that_is_taken_away_with_its_hash_is_told(of: str, name: str, copy: Path) -> None:
+    path = {"rules": f"rules/{name}", "templates": f"templates/{name}.md.j2"}.get(of, name)
+    (copy / DESIGN / path).unlink()
+    forge(copy, **{of: {one: value for one, value in manifest_of(copy)[of].items() if one != name}})
+    assert f"of its own: no {path}" in said(copy)
+
+
 @pytest.mark.parametrize(
     ("name", "text", "told"),
     [

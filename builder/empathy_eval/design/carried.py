@@ -22,8 +22,9 @@ from empathy_eval.design.scenarios import COMMON, Catalogue, Scenario
 
 # The folder in a build and in a release, and those in it.
 DESIGN, SCENARIOS, RULE_FILES, TEMPLATES = "design", "scenarios", "rules", "templates"
-# No definition is larger; a stranger's that is would be read for long.
-MOST_BYTES = 2**20
+# No definition is larger, nor all together: those of a stranger would be read for long.
+MOST_BYTES, MOST_TOGETHER = 2**20, 2**22
+TOO_MUCH = f"holds more than {MOST_TOGETHER:,} bytes of definitions"
 WIDTH = 140
 OTHER = "does not say what its hash in the manifest stands for"
 
@@ -102,6 +103,9 @@ def said_in(folder: Path, path: str) -> tuple[Any, str]:
 def wrong_in(folder: Path, named: Mapping[str, Any], there: Collection[str], fix: str) -> Iterator[Problem]:
     """What of a folder is not what a manifest names; ``there`` are the paths that are in it."""
     hashes, said = hashes_of(named), dict[str, Any]()
+    if sum((folder / path).stat().st_size for path in there) > MOST_TOGETHER:
+        yield Problem(str(folder), TOO_MUCH, "make them shorter")
+        return
     for path in sorted(hashes.keys() - set(there)):
         yield Problem(str(folder / path), "is missing", fix)
     problems = list[Problem]()

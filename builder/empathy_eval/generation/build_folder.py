@@ -15,7 +15,7 @@ from empathy_eval.base.parsing import text_of
 from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
-from empathy_eval.design.carried import DESIGN, carried, definitions_of
+from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, TOO_MUCH, carried, definitions_of
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.language import load_language
@@ -106,6 +106,8 @@ def carried_by(build_dir: Path, header: Mapping[str, Any]) -> dict[str, str]:
             continue
         if digest_bytes(texts[path].encode()) != value:
             problems.append(Problem(str(where), "was changed after the build", AGAIN))
+    if sum(map(len, texts.values())) > MOST_TOGETHER:
+        problems.append(Problem(str(build_dir / DESIGN), TOO_MUCH, "make them shorter"))
     if problems:
         raise InputError(problems)
     return texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -14,13 +14,13 @@ from empathy_eval.design.configuration import language_of
 from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.design.language import Language, load_language
-from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.prompts import OPTIONAL, load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.metrics.trust import Told
 from empathy_eval.releases.made_by import is_before
 from empathy_eval.releases.verify_rows import RESTORE
 
-KINDS = {TEMPLATES: "templates", RULE_FILES: "rules", "": "scenarios"}
+KINDS = {TEMPLATES: "templates", RULE_FILES: "rules"}
 READ_THEM = "read them: what they say is what this release is"
 # Repeated tokens of a pattern: with more, the ways through a text are without number.
 MOST_REPEATED = 2
@@ -58,7 +58,7 @@ def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         return
     own = _own_files(folder / DESIGN, there)
     for kind, names in own.items():
-        shown = ", ".join(f"{DESIGN}/{name}" for name in names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+        shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         yield Told(str(folder / DESIGN), f"built under {kind} of its own: {shown}", READ_THEM, kind)
     if under.language is None:
         what = "texts are not checked by its rules: they hold expressions, or repeat more than can be gone through in bounded time"
@@ -113,13 +113,21 @@ def _is_packaged(own: Path | None, manifest: Mapping[str, Any]) -> bool:
     return found == {name: value for name, value in _definitions().items() if name in found}
 
 
-def _own_files(own: Path, there: Collection[str]) -> dict[str, list[str]]:
-    """The files that are not this program's, by kind."""
+def _own_files(own: Path, there: Set[str]) -> dict[str, list[str]]:
+    """The files that are not this program's, by kind, and those of this program that are not there."""
     found: dict[str, list[str]] = {}
     for path in sorted(there):
         if _packaged().get(path) != said_in(own, path)[0]:
-            found.setdefault(KINDS[path.partition("/")[0] if path.startswith((TEMPLATES, RULE_FILES)) else ""], []).append(path)
+            found.setdefault(_kind(path), []).append(f"{DESIGN}/{path}")
+    optional = {f"{TEMPLATES}/{name}.md.j2" for name in OPTIONAL}
+    for path in sorted(_packaged().keys() - there - optional):
+        if not path.startswith(f"{SCENARIOS}/"):
+            found.setdefault(_kind(path), []).append(f"no {path}")
     return found
+
+
+def _kind(path: str) -> str:
+    return KINDS.get(path.partition("/")[0], "scenarios")
 
 
 @cache
