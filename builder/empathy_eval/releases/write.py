@@ -71,11 +71,10 @@ def release(
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
         raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
-    judged, under = read_all(annotations, trusted), carried_by(build_dir, header)
+    judged = read_all(annotations, trusted)
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
-        write_carried(folder, under)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
@@ -129,9 +128,10 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 
 
 def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
-    """All parquet files; returns the number of rows by config and split, empty splits too."""
+    """All parquet files, and what the build was made under; returns the number of rows by config and split, empty splits too."""
     taxonomy, count = load_taxonomy(), candidates_of(header["configuration"])
     _write_words(build_dir, folder, header["configuration"])
+    write_carried(folder, carried_by(build_dir, header))
     data: dict[tuple[str, str], Writer] = {}
     counts: dict[str, Counter[str]] = {}
     with contextlib.ExitStack() as stack:
