@@ -30,7 +30,8 @@ WINDOW = 2
 
 
 def bytes_of(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith("ledger")}
+    found = {path.relative_to(folder).as_posix(): path for path in folder.rglob("*") if path.is_file()}
+    return {name: path.read_bytes() for name, path in found.items() if not name.startswith("ledger")}
 
 
 def test_every_item_is_counted_once(demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:

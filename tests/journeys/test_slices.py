@@ -40,9 +40,9 @@ def test_a_part_leaves_an_earlier_build_in_its_folder_as_it_was(
     demo: Configuration, tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:
     build(Recipe(demo, catalogue, prompts), tmp_path / "b")
-    before = {path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()}
+    before = {path: path.read_bytes() for path in (tmp_path / "b").rglob("*") if path.is_file()}
     build(Recipe(demo, catalogue, prompts), tmp_path / "b", Run(part=(1, 2)))
-    assert {path.name: path.read_bytes() for path in (tmp_path / "b").iterdir()} == before
+    assert {path: path.read_bytes() for path in (tmp_path / "b").rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("text", ["0/3", "4/3", "3", "1/0", "-1/3", "1/3/5", "a/b", ""])

@@ -202,7 +202,7 @@ def test_verify_names_items_in_another_split_columns_and_files_that_are_not_coun
     rehash(copy)
     assert 'has other columns than the contract: "judge"' in said(copy)
     rehash(copy, counts={name: one for name, one in counts.items() if name != "crossed"})
-    assert "data/crossed: is not counted in the manifest" in said(copy)
+    assert "is named by the manifest, and no release has such a file" in said(copy)
 
 
 def test_items_of_a_withdrawn_dialogue_are_gone_and_diff_names_what_went_and_changed(light: Path, modelled: Path) -> None:

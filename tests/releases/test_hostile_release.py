@@ -48,7 +48,8 @@ def test_a_link_within_a_release_and_one_that_leads_to_itself_are_no_way_out(cop
     (copy / "README.md").rename(copy / "report" / "card.md")
     (copy / "README.md").symlink_to("report/card.md")
     (copy / "report" / "loop").symlink_to("loop")
-    assert said(copy, fast=True) == f"{Problem(str(copy / 'report' / 'card.md'), 'is not in the manifest', 'take it out of the release')}"
+    found = [Problem(str(copy / "report" / name), "is not in the manifest", "take it out of the release") for name in ("card.md", "loop")]
+    assert said(copy, fast=True) == "\n".join(map(str, found))
 
 
 @pytest.mark.parametrize("name", ["../secret", "/etc/hostname", "data/../../secret"])

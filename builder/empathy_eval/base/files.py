@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,8 @@ from empathy_eval.base.errors import InputError, Problem, input_error, job_error
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO}
 # Places in which no file of that name can be, whatever room there is.
 NO_PLACE = {errno.ENAMETOOLONG, errno.ELOOP}
+# How the Hub's cache calls a commit, and what a file holds: by SHA-1 or SHA-256.
+COMMIT, BLOB = re.compile("[0-9a-f]{40}"), re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
 
 def data_folder(name: str) -> Path:
@@ -26,12 +29,49 @@ def data_folder(name: str) -> Path:
     return installed if installed.is_dir() else package.parent.parent / name
 
 
+def is_own(folder: Path, path: Path) -> bool:
+    """Whether what a path in a folder leads to is the folder's own: in it, or a file of the Hub's cache that the folder is a snapshot of.
+
+    Such a snapshot is ``snapshots/<commit>`` of a repository's folder; its files are links to ``blobs/<hash>`` beside it.
+    """
+    root, real = Path(os.path.realpath(folder)), Path(os.path.realpath(path))
+    if real.is_relative_to(root):
+        return True
+    snapshot = root.parent.name == "snapshots" and COMMIT.fullmatch(root.name)
+    return bool(snapshot and real.parent == root.parent.parent / "blobs" and BLOB.fullmatch(real.name))
+
+
 def leading_out(folder: Path) -> list[Path]:
-    """The links in a folder, hidden ones apart, that lead out of it: what is read or sent through them is not the folder's own."""
-    links = [path for path in folder.rglob("*") if path.is_symlink()]
-    shown = [path for path in links if not any(part.startswith(".") for part in path.relative_to(folder).parts)]
+    """The links in a folder that lead out of it: what is read or sent through them is not the folder's own.
+
+    What git keeps of itself, in a folder ``.git`` at the top, is not looked at.
+    """
     # A link that leads to itself has a real path too.
-    return sorted(path for path in shown if not Path(os.path.realpath(path)).is_relative_to(folder.resolve()))
+    return sorted(path for path, kind in entries(folder) if kind == "link" and not is_own(folder, path))
+
+
+def entries(folder: Path) -> Iterator[tuple[Path, str]]:
+    """All that lies in a folder and those in it, with its kind: ``file``, ``folder``, ``link`` or, of what is none of these, ``device``.
+
+    Nothing is opened and no link is followed. A ``.git`` at the top is left out, and what a folder holds that cannot be read.
+    """
+    waiting = [folder]
+    while waiting:
+        inside = waiting.pop()
+        with contextlib.suppress(OSError), os.scandir(inside) as found:
+            for entry in sorted(found, key=lambda one: one.name):
+                path = inside / entry.name
+                if path == folder / ".git":
+                    continue
+                yield path, _kind(entry)
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append(path)
+
+
+def _kind(entry: os.DirEntry[str]) -> str:
+    if entry.is_symlink():
+        return "link"
+    return "file" if entry.is_file() else "folder" if entry.is_dir() else "device"
 
 
 @contextlib.contextmanager

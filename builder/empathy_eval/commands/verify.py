@@ -47,28 +47,31 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--fast", action="store_true", help="leave the recomputation of the report's numbers out")
-    verb.add_argument("--strict", action="store_true", help="exit with status 1 if a metric was not recomputed")
+    verb.add_argument(
+        "--strict", action="store_true",
+        help="exit with status 1 if something was not recomputed; that software or definitions are others than here does not count",
+    )  # fmt: skip
     verb.add_argument(
         "--ledger", action="append", default=[], type=Path, metavar="FILE",
         help="a ledger of annotate: hold every row of what judges said against the answers; repeatable, and all are needed",
     )  # fmt: skip
     add_trust(verb)
-    verb.add_argument("--json", action="store_true", help="print the faults, and what was not recomputed, as JSON; `kind` tells which")
+    verb.add_argument("--json", action="store_true", help="print faults and what is told, as JSON; `kind` tells which")
     verb.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from empathy_eval.metrics.trust import NotRecomputed
+    from empathy_eval.metrics.trust import NotRecomputed, Told
 
     with scoring_bar() as progress:
         problems = verify(
             options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, progress=progress
         )  # fmt: skip
-    left = [one for one in problems if isinstance(one, NotRecomputed)]
-    faulty = len(problems) > len(left)
+    kinds = ["told" if isinstance(one, Told) else "not_recomputed" if isinstance(one, NotRecomputed) else "fault" for one in problems]
+    faulty, left = "fault" in kinds, "not_recomputed" in kinds
     if options.json:
-        told = [{"kind": "not_recomputed" if one in left else "fault", **asdict(one)} for one in problems]
+        told = [{"kind": kind, **asdict(one)} for kind, one in zip(kinds, problems, strict=True)]
         # The name of a file may hold what is no sign; as an escape it is JSON again.
         print(json.dumps(told, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode())
     else:

@@ -83,7 +83,8 @@ class Catalogue:
     """The taxonomy and all scenarios, by number; ``seed_hash`` names the content of all seed dialogues.
 
     ``personas`` is what seekers and lengths are drawn from, ``telltale`` the words that rewriters are told to do without,
-    ``files`` the digest of what each file says that is no scenario, and ``crossed`` the crossed items of the seeds, by scenario.
+    ``files`` the digest of what each file says that is no scenario, ``said`` that itself, and ``crossed`` the crossed items of the
+    seeds, by scenario.
     """
 
     taxonomy: Taxonomy
@@ -93,6 +94,7 @@ class Catalogue:
     telltale: tuple[str, ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
     crossed: Mapping[int, tuple[CrossedItem, ...]] = field(default_factory=dict)
+    said: Mapping[str, Any] = field(default_factory=dict)
 
     def __getitem__(self, number: int) -> Scenario:
         return next(scenario for scenario in self.scenarios if scenario.number == number)
@@ -149,8 +151,10 @@ def _examples(scenario: Scenario, variant: str, way: str | None) -> Iterator[Exa
             yield Example(before.text, turn.text, text, strategy or "", way)
 
 
-def load_catalogue(folder: Path | None = None, language: str = ENGLISH) -> Catalogue:
+def load_catalogue(folder: Path | None = None, language: str = ENGLISH, scenarios_in: str = "") -> Catalogue:
     """Reads a scenario folder (by default the project's own), with all problems of all files at once; words are of that language.
+
+    ``scenarios_in`` is the folder in it that holds the scenarios, where they lie by themselves.
 
     Raises:
         InputError: for files that are not valid, seeds that break a phase rule, numbers that repeat, or no scenario at all.
@@ -162,9 +166,7 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH) -> Catal
     scenarios: list[Scenario] = []
     problems: list[Problem] = []
     raw: dict[int, Any] = {}
-    for path in sorted(folder.glob("*.yaml")):
-        if path.name in (*COMMON, GROUPS):
-            continue
+    for path in sorted(one for one in (folder / scenarios_in).glob("*.yaml") if one.name not in (*COMMON, GROUPS)):
         try:
             value = read_yaml(path, "scenario")
         except InputError as error:
@@ -182,10 +184,10 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH) -> Catal
     if not scenarios:
         raise input_error(folder, "holds no scenario file", "add NNN-<slug>.yaml files")
     ordered = tuple(sorted(scenarios, key=lambda scenario: scenario.number))
-    files = {name: digest(read_yaml(folder / name, Path(name).stem)) for name in COMMON if (folder / name).is_file()}
-    files |= {CROSSED: digest(content(crossed))} if crossed else {}
+    said = {name: read_yaml(folder / name, Path(name).stem) for name in COMMON if (folder / name).is_file()}
+    files = {name: digest(said[name]) for name in COMMON if name in said} | ({CROSSED: digest(content(crossed))} if crossed else {})
     seed_hash = digest([[number, raw[number]] for number in sorted(raw)])
-    return Catalogue(taxonomy, ordered, seed_hash, personas, telltale, files, crossed)
+    return Catalogue(taxonomy, ordered, seed_hash, personas, telltale, files, crossed, said)
 
 
 def _scenario(value: dict[str, Any]) -> Scenario:
@@ -194,7 +196,8 @@ def _scenario(value: dict[str, Any]) -> Scenario:
     if seed:
         turns = tuple(map(_turn, seed["turns"]))
         parsed = Seed(seed["description"].strip(), turns, seed.get("register"), tuple(seed.get("emblems", ())))
-    return Scenario(**{**value, "definition": value["definition"].strip(), "openings": tuple(value["openings"]), "seed": parsed})
+    plain = {"number": int(value["number"]), "definition": value["definition"].strip(), "openings": tuple(value["openings"])}
+    return Scenario(**{**value, **plain, "seed": parsed})
 
 
 def _turn(value: dict[str, Any]) -> SeedTurn:

@@ -25,7 +25,7 @@ from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.planning import part_of
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import WORD_LIST
-from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder
+from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_carried
 from empathy_eval.generation.course import Course
 from empathy_eval.generation.items import WINDOW, outcomes
 from empathy_eval.generation.job import Job, job_of
@@ -131,7 +131,7 @@ async def work_through(
             await model.close()
     if run.part or run.notes:
         return summary
-    header = {**job.header(), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
+    header = {**job.header(), **write_carried(out, job.carried()), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
     write_whole(out / BUILD, json.dumps(header, indent=2, ensure_ascii=False) + "\n")
     return summary
 

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error
-from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import whole_folder, write_whole
+from empathy_eval.base.hashing import digest, digest_bytes, digest_file
+from empathy_eval.base.parsing import text_of
 from empathy_eval.base.schemas import check, read_json, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
+from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, TOO_MUCH, carried, definitions_of
+from empathy_eval.design.configuration import language_of
 from empathy_eval.design.endpoints import Asks
+from empathy_eval.design.language import load_language
+from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.quotas import quotas
 from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.outcomes import Outcome
 
 OUTCOMES, BUILD, CONFIGURATION, LEDGER = "outcomes.jsonl", "build.json", "configuration.json", "ledger.sqlite"
+AGAIN = "run the same build again: it replays from the ledger"
 
 
 def claim_folder(out: Path, config: Asks) -> None:
@@ -46,6 +55,7 @@ def provenance(recipe: Recipe, checks: Sequence[Check]) -> dict[str, Any]:
     """All that a build is a function of, beside the ledger; ``checks`` are those of one's own."""
     config, catalogue = recipe.config, recipe.catalogue
     wanted = quotas(config, catalogue)
+    scenarios = {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in wanted.items()}
     return {
         "configuration": config.published,
         "identity": config.identity,
@@ -54,11 +64,64 @@ def provenance(recipe: Recipe, checks: Sequence[Check]) -> dict[str, Any]:
         "schemas": {name: digest(schema(name)) for name in dict.fromkeys(kind.answer for kind in recipe.kinds)},
         "seeds": catalogue.seed_hash,
         "scenario_files": recipe.scenario_files,
-        "scenarios": {f"{number:03d}": {"name": catalogue[number].name, "quota": quota} for number, quota in wanted.items()},
+        "definitions": definitions_of({"scenarios": scenarios}, catalogue),
+        "scenarios": scenarios,
         "toxicity_weights": weights_of(config.checks.toxicity),
         **({"checks": {one.name: one.signature for one in checks}} if checks else {}),
         "builder": __version__,
     }
+
+
+def write_carried(out: Path, texts: Mapping[str, str]) -> dict[str, Any]:
+    """Writes what a build is made under into its folder, whole or not at all; returns what its header says of it: the hash of each file.
+
+    Nothing is written, and nothing said, where there are no texts.
+    """
+    if not texts:
+        return {}
+    # Its own, whatever was left of it: a folder that was changed by hand is written anew too.
+    shutil.rmtree(out / DESIGN, ignore_errors=True)
+    with whole_folder(out / DESIGN, made_by=next(iter(texts))) as folder:
+        for path, text in texts.items():
+            write_whole(folder / path, text)
+    return {DESIGN: {path: digest_bytes(text.encode()) for path, text in texts.items()}}
+
+
+def carried_by(build_dir: Path, header: Mapping[str, Any]) -> dict[str, str]:
+    """What a finished build was made under, as texts by the path of their file. Of one that was made before they went along with it, they
+    are those of this program, if they are the same.
+
+    Raises:
+        InputError: if they were changed after the build, or are not here.
+    """
+    if DESIGN not in header:
+        return _packaged(build_dir, header)
+    texts, problems = dict[str, str](), list[Problem]()
+    for path, value in header[DESIGN].items():
+        where = build_dir / DESIGN / path
+        try:
+            texts[path] = text_of(where)
+        except (OSError, ValueError) as error:
+            problems.append(Problem(str(where), f"cannot be read: {error}", AGAIN))
+            continue
+        if digest_bytes(texts[path].encode()) != value:
+            problems.append(Problem(str(where), "was changed after the build", AGAIN))
+    if sum(map(len, texts.values())) > MOST_TOGETHER:
+        problems.append(Problem(str(build_dir / DESIGN), TOO_MUCH, "make them shorter"))
+    if problems:
+        raise InputError(problems)
+    return texts
+
+
+def _packaged(build_dir: Path, header: Mapping[str, Any]) -> dict[str, str]:
+    catalogue, language, prompts = load_catalogue(), load_language(language_of(header["configuration"])), load_prompts()
+    here = {"rules": language.hashes, "templates": prompts.hashes, "scenario_files": catalogue.files}
+    same = header["seeds"] == catalogue.seed_hash
+    for name, hashes in here.items():
+        same &= all(hashes.get(one) == value for one, value in header.get(name, {}).items())
+    if not same:
+        raise input_error(build_dir, f"holds nothing that it was built under (no {DESIGN} in it)", AGAIN)
+    return carried(header, catalogue, language, prompts)
 
 
 def read_build(build_dir: Path) -> dict[str, Any]:
@@ -70,9 +133,9 @@ def read_build(build_dir: Path) -> dict[str, Any]:
     path = build_dir / BUILD
     if not path.is_file():
         raise input_error(build_dir, "holds no finished build", f"run empathy-eval build CONFIG --out {build_dir} to its end")
-    header = read_json(path, "build", "run the same build again: it replays from the ledger")
+    header = read_json(path, "build", AGAIN)
     if digest_file(build_dir / OUTCOMES) != header["outcomes"]:
-        raise input_error(build_dir / OUTCOMES, "was changed after the build", "run the same build again: it replays from the ledger")
+        raise input_error(build_dir / OUTCOMES, "was changed after the build", AGAIN)
     return header
 
 

@@ -13,6 +13,7 @@ from empathy_eval.completions.models import make_models
 from empathy_eval.completions.models.own import own_models
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.toxicity_scorer import weights_of
+from empathy_eval.design.carried import carried
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.planning import plans
 from empathy_eval.design.prompts import Prompts
@@ -94,6 +95,10 @@ class Job(Protocol):
         """All that the results are a function of, beside the ledger."""
         ...
 
+    def carried(self) -> dict[str, str]:
+        """What the results are made under, as texts by the path of their file; empty where the header has all of it."""
+        ...
+
 
 @dataclass(frozen=True)
 class Dialogues:
@@ -161,6 +166,10 @@ class Dialogues:
     def header(self) -> dict[str, Any]:
         """Configuration, templates, rules, schemas, seeds and weights."""
         return provenance(self.recipe, own_checks(self.recipe))
+
+    def carried(self) -> dict[str, str]:
+        """Definitions, rules and templates."""
+        return carried(self.header(), self.recipe.catalogue, self.recipe.language, self.recipe.prompts)
 
 
 def _own_models(recipe: Recipe) -> dict[str, Any]:

@@ -22,6 +22,11 @@ class NotRecomputed(Problem):
 
 
 @dataclass(frozen=True)
+class Told(NotRecomputed):
+    """What is told of a release beside its numbers, such as definitions of its own: no number stands unchecked for it."""
+
+
+@dataclass(frozen=True)
 class Chosen:
     """The metrics of a manifest that are measured, those whose settings are trusted too, and what is left out."""
 

@@ -15,8 +15,8 @@ from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, JUDGED, SPLITS, fil
 from empathy_eval.releases.annotations import identity_of
 
 # What of a manifest says how a release was made.
-MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "toxicity_weights", "checks", "builder",
-           "software")  # fmt: skip
+MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "definitions", "toxicity_weights",
+           "checks", "builder", "software")  # fmt: skip
 
 
 @dataclass(frozen=True)

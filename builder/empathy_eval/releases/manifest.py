@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.design.carried import DESIGN
 from empathy_eval.releases.selection import Selection
 
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -46,13 +47,14 @@ def manifest_facts(
         "withdrawn": header["configuration"].get("withdrawn", []),
         "spares_left_out": selection.spares,
         **({"below_quota": selection.below_quota} if selection.below_quota else {}),
-        **{name: value for name, value in header.items() if name != "outcomes"},
-        "software": {"python": platform.python_version(), **_versions()},
+        **{name: value for name, value in header.items() if name not in ("outcomes", DESIGN)},
+        "software": software(),
     }
 
 
-def _versions() -> dict[str, str]:
-    found: dict[str, str] = {}
+def software() -> dict[str, str]:
+    """The versions of what numbers may hang on, as far as it is installed."""
+    found = {"python": platform.python_version()}
     for name in SOFTWARE:
         with contextlib.suppress(metadata.PackageNotFoundError):
             found[name] = metadata.version(name)

@@ -53,7 +53,8 @@ def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Call
     """Publishes a release as version ``v<version>`` of a dataset repository: one commit, then a tag on it.
 
     What was interrupted is run again: a commit that already holds the release is only tagged. Hidden files, such as
-    ``.gitattributes``, belong to the repository and are neither sent nor deleted. ``dry_run`` reads and sends nothing.
+    ``.gitattributes``, belong to the repository and are neither sent nor deleted; no file of a release is hidden.
+    ``dry_run`` reads and sends nothing.
 
     Raises:
         InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder, ``repo`` is
@@ -96,7 +97,7 @@ def _version(release_dir: Path) -> str:
 
 
 def _visible(release_dir: Path) -> dict[str, Path]:
-    """The files of a release by their path in it, without hidden ones: a desktop or an editor leaves such behind."""
+    """The files of a release by their path in it, without hidden ones, which are the repository's."""
     paths = {path.relative_to(release_dir).as_posix(): path for path in sorted(release_dir.rglob("*")) if path.is_file()}
     return {name: path for name, path in paths.items() if not hidden(name)}
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from aiohttp import web
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.files import is_own
 from empathy_eval.base.stopping import beside_loops, stopped_by_signals
 from empathy_eval.releases.explore import PAGE
 
@@ -88,7 +89,7 @@ def _file(root: Path, path: str) -> Path | None:
     """The file of a release that a path names; none that is hidden or lies outside, whatever links lead there."""
     try:
         found = (root / path).resolve()
-        inside = found.is_relative_to(root) and found.is_file()
+        inside = is_own(root, root / path) and found.is_file()
     except (OSError, ValueError, RuntimeError):  # a name that is too long or holds a zero, links that lead to each other
         return None
     plain = not path.endswith("/") and not any(part.startswith(".") for part in path.split("/"))

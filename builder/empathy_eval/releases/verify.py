@@ -40,6 +40,7 @@ from empathy_eval.releases.verify_papers import paper_faults
 from empathy_eval.releases.verify_provenance import provenance_faults
 from empathy_eval.releases.verify_report import comparable, disagreements
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
+from empathy_eval.releases.verify_software import software_faults
 from empathy_eval.releases.verify_texts import text_faults
 from empathy_eval.releases.verify_toxicity import toxicity_faults
 
@@ -139,7 +140,7 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 
 STAGES = (
-    (design_faults, row_faults, crossed_faults, annotation_faults, _duplicates),
+    (design_faults, software_faults, row_faults, crossed_faults, annotation_faults, _duplicates),
     (provenance_faults, choice_faults, text_faults),
     (paper_faults,),
 )

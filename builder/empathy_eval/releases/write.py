@@ -18,7 +18,7 @@ from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, c
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.evaluation.report import Report, own_metrics, published_configuration, write_report
-from empathy_eval.generation.build_folder import accepted, read_build
+from empathy_eval.generation.build_folder import accepted, carried_by, read_build, write_carried
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.folder import Folder
 from empathy_eval.raters.judges.told import judges_told, people_told
@@ -119,9 +119,10 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 
 
 def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
-    """All parquet files; returns the number of rows by config and split, empty splits too."""
+    """All parquet files, and what the build was made under; returns the number of rows by config and split, empty splits too."""
     taxonomy, count = load_taxonomy(), candidates_of(header["configuration"])
     _write_words(build_dir, folder, header["configuration"])
+    write_carried(folder, carried_by(build_dir, header))
     data: dict[tuple[str, str], Writer] = {}
     counts: dict[str, Counter[str]] = {}
     with contextlib.ExitStack() as stack:

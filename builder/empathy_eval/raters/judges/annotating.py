@@ -86,8 +86,7 @@ class Annotating:
             "judge": {name: one for name, one in self.judge.items() if name not in DELIVERY},
             "samples": self.samples, "repairs": self.repairs,
         }  # fmt: skip
-        ordered: dict[str, Any] = json.loads(canonical_json(value))
-        return ordered
+        return dict(json.loads(canonical_json(value)))
 
 
 @dataclass(frozen=True)
@@ -132,17 +131,19 @@ class Annotations:
         """Counts of cases and of what was said of them."""
         return AnnotationSummary(total, budget)
 
+    def carried(self) -> dict[str, str]:
+        """Nothing: the rubric stands in the header."""
+        return {}
+
     def header(self) -> dict[str, Any]:
         """Configuration, rubric, templates and schemas: all that the annotations are a function of beside texts and ledger."""
         worded = self.config.rubric.kind != "reward"
         return {
-            "configuration": self.config.published,
-            "identity": self.config.identity,
-            "rubric": asdict(self.config.rubric),
+            "configuration": self.config.published, "identity": self.config.identity, "rubric": asdict(self.config.rubric),
             "templates": dict(sorted({**self.asking.prompts.hashes, "repair": self.prompts.hashes["repair"]}.items())) if worded else {},
             "schemas": {kind.answer: digest(schema(kind.answer)) for kind in JUDGING if worded == (kind is not REWARD)},
             "builder": __version__,
-        }
+        }  # fmt: skip
 
 
 @dataclass
