@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
+from empathy_eval.design.canary import notice_of
 from empathy_eval.design.crossed import CrossedItem, load_crossed
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
 from empathy_eval.evaluation.claims import claims, line_of
@@ -28,7 +29,7 @@ def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
     told = {"claims": claims(report.measured), "line": line_of(report.measured)}
     configs = configs_of(facts["counts"])
     papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
-    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers}
+    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers, "canary": notice_of(facts)}
     values["crossed"] = _crossed(folder) if "crossed" in configs else None
     write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(configs), example=_example(folder)))
 
