@@ -16,7 +16,7 @@ NAMESPACE = uuid.UUID("6d0b9a3e-2f64-5c1d-9e57-0a8c41b7d2f3")
 # What it is called in the metadata of a table, in JSON and in a page.
 CANARY = "canary"
 # The line of any data set of ours, as a model may say it: in any case, broken over lines.
-ANY = re.compile(r"empathy-eval\s+canary\s+GUID\s+[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
+ANY = re.compile(r"empathy-eval\s+canary\s+guid\s+[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def canary_of(name: str) -> str:
@@ -47,4 +47,5 @@ def in_json(manifest: Mapping[str, Any]) -> dict[str, str]:
 
 def holds_canary(text: str, canary: str | None = None) -> bool:
     """Whether a text holds the line of any data set of ours, or that ``canary`` alone."""
-    return bool(ANY.search(text) or (canary and canary in text.lower()))
+    lowered = text.lower()
+    return bool((canary and canary in lowered) or (CANARY in lowered and ANY.search(lowered)))

@@ -26,10 +26,10 @@ GROUP = 1000
 
 def write_card(folder: Path, facts: dict[str, Any], report: Report) -> None:
     """``README.md``: the dataset card, its YAML head naming configs and splits."""
-    told = {"claims": claims(report.measured), "line": line_of(report.measured)}
+    told = {"claims": claims(report.measured), "line": line_of(report.measured), "canary": notice_of(facts)}
     configs = configs_of(facts["counts"])
     papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
-    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers, "canary": notice_of(facts)}
+    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers}
     values["crossed"] = _crossed(folder) if "crossed" in configs else None
     write_whole(folder / "README.md", _render("card.md.j2", **values, columns=_columns(configs), example=_example(folder)))
 
