@@ -92,9 +92,7 @@ class Annotating:
 
 @dataclass(frozen=True)
 class Annotations:
-    """The job of judging the cases of a release by a rubric. ``objects`` hold a judge of one's own, where one was handed in, ``canary``
-    the line of the release, which goes into the header and into no request.
-    """
+    """The job of judging cases by a rubric. ``objects`` hold a judge of one's own; the ``canary`` goes into the header and no request."""
 
     config: Annotating
     prompts: Prompts
