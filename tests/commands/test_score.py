@@ -27,7 +27,7 @@ def test_text_json_and_csv_say_the_same(released: tuple[Path, Released], capsys:
     said = capsys.readouterr().out
     measured = score(released[0], ["rouge-l"])
     assert score_table(measured) in said and score_csv(measured) in said
-    assert json.dumps(measured.to_json(), indent=2, ensure_ascii=False) in said
+    assert json.dumps({**measured.to_json(), "canary": []}, indent=2, ensure_ascii=False) in said
     lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
     (one,) = (line for line in lines if line["table"] == "pairs")
     assert float(one["value"]) == measured.inversion[0].differences["empathetic - apathetic"].value and one["forced"] == "True"

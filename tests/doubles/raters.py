@@ -58,7 +58,7 @@ def fill(review: Path, rater: str, form: str, judge: Judge, out: Path) -> list[P
             for row in rows:
                 row |= {name: str(value) for name, value in filled(row, said[row["item"]]).items()}
             stream = io.StringIO()
-            writer = csv.DictWriter(stream, COLUMNS, lineterminator="\n")
+            writer = csv.DictWriter(stream, list(rows[0]), lineterminator="\n")
             writer.writeheader()
             writer.writerows(rows)
             return [written(out / f"{rater}.csv", stream.getvalue())]

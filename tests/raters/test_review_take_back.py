@@ -370,7 +370,7 @@ def test_what_is_wrong_with_a_strategy_is_told_with_its_own_row(
     rows[number] |= cells
     rows[number][TIE] = f"{rows[number]['item']} {rows[number]['turn']}"
     with path.open("w", newline="") as stream:
-        writer = csv.DictWriter(stream, COLUMNS)
+        writer = csv.DictWriter(stream, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
     with pytest.raises(InputError, match=rf"rater-01.csv: row {number + 2}: {said}"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
@@ -152,11 +152,14 @@ GROUP = 2000
 
 
 class Writer:
-    """A parquet file of one schema, written in groups of rows; with no row it is a valid empty file."""
+    """A parquet file of one schema, written in groups of rows; with no row it is a valid empty file.
 
-    def __init__(self, path: Path, schema: pa.Schema) -> None:
+    ``about`` is told beside the rows, as the metadata of the file; without it the schema's own stays.
+    """
+
+    def __init__(self, path: Path, schema: pa.Schema, about: Mapping[str, str] | None = None) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._schema = schema
+        self._schema = schema = schema.with_metadata(dict(about)) if about else schema
         self._rows: list[TableRow] = []
         self._writer = pq.ParquetWriter(path, schema, compression="zstd")
 

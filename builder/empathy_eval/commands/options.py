@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import input_error, plain
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
@@ -101,6 +101,12 @@ def told_of(faults: Sequence[MetricFault]) -> int:
     for fault in faults:
         print(fault, file=sys.stderr)
     return 1 if faults else 0
+
+
+def warned_of(warnings: Iterable[str]) -> None:
+    """Tells of what the exit status says nothing of, on standard error."""
+    for one in warnings:
+        print(f"warning: {plain(one)}", file=sys.stderr)
 
 
 @contextmanager

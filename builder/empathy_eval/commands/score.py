@@ -9,9 +9,10 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
+from warnings import warn
 
 from empathy_eval.base.errors import input_error, plain
-from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of
+from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of, warned_of
 from empathy_eval.commands.score_tables import own_table, people_table, score_csv, score_table
 
 EXAMPLES = """\
@@ -67,7 +68,7 @@ def score(
     ray_address: str | None = None, items: str | Path | None = None, shortcuts: bool = True,
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
     ratings: str | Path | None = None, ensembles: Sequence[str] = (), attacks: Sequence[Any] | None = None, fairness: bool = False,
-    rules: str | Path | None = None,
+    rules: str | Path | None = None, leaked: Callable[[str], object] = warn,
 ) -> Any:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
@@ -86,6 +87,7 @@ def score(
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
     are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or what ``review import`` wrote.
     ``ensembles`` are rows of others, ``huffman:name,name`` or ``mean:name,name``, fitted to the ratings of validation, measured on test.
+    ``leaked`` is told where an output of what is scored holds the canary of the benchmark.
 
     Raises:
         InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
@@ -99,7 +101,19 @@ def score(
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
     _refuse_unfit(_of_own(release), asked)
     with scoring_with(cache, engine, ray_address, progress) as scoring:
-        return _found(release, metrics, [Path(one) for one in scores], scoring, asked)
+        return _told(_found(release, metrics, [Path(one) for one in scores], scoring, asked), release, scores, asked, leaked)
+
+
+def _told(found: Any, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]) -> Any:
+    """What was found, after outputs that hold the canary are told of: what is scored was read by now, so that nothing of it is faulty."""
+    from empathy_eval.raters.judges.outputs import heard_in_scores
+    from empathy_eval.releases.fetch import release_folder
+
+    source = Path(release) if _of_own(release) else release_folder(release)
+    folders = [Path(one) for one in asked["annotations"]]
+    for one in heard_in_scores(source, [Path(one) for one in scores], folders, judged=bool(asked["judges"]) and not folders):
+        leaked(one)
+    return found
 
 
 def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | None) -> dict[str, Any]:
@@ -193,19 +207,21 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
+    heard: list[str] = []
     with scoring_bar() as progress:
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
             strict=options.strict, items=options.items, shortcuts=not options.no_shortcuts, cache=cache_of(options),
             engine=options.engine, ray_address=options.ray_address, progress=progress, judges=options.judge,
             annotations=options.annotations, ratings=options.ratings, ensembles=options.ensemble, attacks=options.attacks,
-            rules=options.rules, fairness=options.fairness,
+            rules=options.rules, fairness=options.fairness, leaked=heard.append,
         )  # fmt: skip
     if options.json:
-        print(json.dumps(measured.to_json(), indent=2, ensure_ascii=False))
+        print(json.dumps({**measured.to_json(), "canary": heard}, indent=2, ensure_ascii=False))
     else:
         table: Callable[[Any], str] = people_table if options.ratings else own_table if _of_own(options.release) else score_table
         print(score_csv(measured) if options.csv else plain(table(measured)))
+    warned_of(heard)
     return told_of(measured.faults)
 
 

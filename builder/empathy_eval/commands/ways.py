@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from empathy_eval.base.errors import input_error, plain
-from empathy_eval.commands.options import add_engine, check_engine
+from empathy_eval.commands.options import add_engine, check_engine, warned_of
 from empathy_eval.commands.progress import shown
 
 if TYPE_CHECKING:
@@ -178,6 +178,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
     ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
     """
     from empathy_eval.generation.course import Course
+    from empathy_eval.raters.judges.outputs import heard_in_folder
 
     course = Course()
 
@@ -194,11 +195,13 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
             options.budget_tokens, options.slice, options.engine, options.ray_address, watch=watch, course=course,
         )  # fmt: skip
         handed = work(ways)
-    more = closing() if closing and not handed.requests and not options.slice else None
+    finished = not handed.requests and not options.slice
+    more, heard = closing() if closing and finished else None, heard_in_folder(options.out) if finished else []
+    warned_of(heard)
     if options.json:
         told = more.to_json() if more else {}
         beside = {name: {**one.to_json(), **told.get(name, {})} for name, one in handed.beside.items()}
-        print(json.dumps({**handed.to_json(), **told, **beside}, indent=2))
+        print(json.dumps({**handed.to_json(), **told, **beside, **({"canary": heard} if heard else {})}, indent=2))
     else:
         for reason, count in sorted(handed.reasons.items()):
             print(f"came back from batches without an answer: {reason} ({count:,})")

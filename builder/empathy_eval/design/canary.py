@@ -2,12 +2,50 @@
 
 from __future__ import annotations
 
+import re
 import uuid
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.templates import environment
 
 # Of our own; whoever knows it and the name of a data set knows its canary.
 NAMESPACE = uuid.UUID("6d0b9a3e-2f64-5c1d-9e57-0a8c41b7d2f3")
+# What it is called in the metadata of a table, in JSON and in a page.
+CANARY = "canary"
+# The line of any data set of ours, as a model may say it: in any case, broken over lines.
+ANY = re.compile(r"empathy-eval\s+canary\s+guid\s+[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 def canary_of(name: str) -> str:
     """The canary of all releases of a name, such as ``empathy-eval-demo``: its UUID of version 5."""
     return str(uuid.uuid5(NAMESPACE, name))
+
+
+def called(configuration: Mapping[str, Any]) -> dict[str, str]:
+    """What the release of a build of this configuration is called, and the canary of that name."""
+    name = f"empathy-eval-{configuration['name']}"
+    return {"name": name, CANARY: canary_of(name)}
+
+
+def notice_of(manifest: Mapping[str, Any]) -> str | None:
+    """The line with the canary that a file with texts of a release holds, plain ASCII; None for a release of before, which has none."""
+    return _notice(manifest[CANARY]) if CANARY in manifest else None
+
+
+@cache
+def _notice(canary: str) -> str:
+    return environment(data_folder("release")).get_template("canary.txt.j2").render(canary=canary).strip()
+
+
+def in_json(manifest: Mapping[str, Any]) -> dict[str, str]:
+    """The line under its name, for what is written as JSON; empty for a release of before."""
+    return {CANARY: notice} if (notice := notice_of(manifest)) else {}
+
+
+def holds_canary(text: str, canary: str | None = None) -> bool:
+    """Whether a text holds the line of any data set of ours, or that ``canary`` alone."""
+    lowered = text.lower()
+    return bool((canary and canary in lowered) or (CANARY in lowered and ANY.search(lowered)))

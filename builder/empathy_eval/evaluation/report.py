@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.schemas import read_yaml
+from empathy_eval.design.canary import in_json
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
@@ -178,7 +179,7 @@ def write_report(
     """
     report = measure_release(release_dir, facts, found, scoring, judges)
     if report.scores:
-        write_text_scores(out / ITEMS, report.scores)
+        write_text_scores(out / ITEMS, report.scores, in_json(facts))
     write_whole(out / TABLES, tables_text(report.to_json()))
     draw(report, out / "figures")
     write_whole(out / "index.html", page_text(report))

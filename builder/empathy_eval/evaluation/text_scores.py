@@ -99,8 +99,8 @@ def _scores(metric: Metric, statistics: Array) -> NDArray[np.float32]:
     return found
 
 
-def write_text_scores(path: Path, scores: TextScores) -> None:
-    """Writes a row a text, as parquet."""
-    with whole_file(path) as partial, Writer(partial, scores.schema) as table:
+def write_text_scores(path: Path, scores: TextScores, about: Mapping[str, str] | None = None) -> None:
+    """Writes a row a text, as parquet, with what is told ``about`` the file in its metadata."""
+    with whole_file(path) as partial, Writer(partial, scores.schema, about) as table:
         for group in scores.groups():
             table.add_table(group)

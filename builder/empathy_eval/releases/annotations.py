@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import TableRow, Writer
+from empathy_eval.design.canary import in_json
 from empathy_eval.design.dataset import JUDGED, SPLITS, column, file_of, split_of
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
@@ -88,7 +89,7 @@ def add_annotations(folder: Path, annotations: Sequence[Folder], facts: dict[str
             problems += error.problems
     if problems:
         raise InputError(problems)
-    return {"counts": facts["counts"] | _write(folder, taken), "annotations": [one.said for one in taken]}
+    return {"counts": facts["counts"] | _write(folder, taken, in_json(facts)), "annotations": [one.said for one in taken]}
 
 
 def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -> Taken:
@@ -194,7 +195,7 @@ def keys_of(config: str, row: TableRow) -> list[str]:
     return [row[name] for name in JUDGED[config].names if "request_key" in name]
 
 
-def _write(folder: Path, taken: Sequence[Taken]) -> dict[str, dict[str, int]]:
+def _write(folder: Path, taken: Sequence[Taken], about: dict[str, str]) -> dict[str, dict[str, int]]:
     """The configs that have rows, a file a split; returns the number of rows by config and split."""
     taxonomy = load_taxonomy()
     there = {config for one in taken for config in one.said["counts"]}
@@ -203,7 +204,7 @@ def _write(folder: Path, taken: Sequence[Taken]) -> dict[str, dict[str, int]]:
     requests = dict[tuple[str, str | None, str, str, str], None]()
     with contextlib.ExitStack() as stack:
         data = {
-            (config, split): stack.enter_context(Writer(file_of(folder, config, split), schema))
+            (config, split): stack.enter_context(Writer(file_of(folder, config, split), schema, about))
             for config, schema in configs.items()
             for split in SPLITS
         }

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
+from empathy_eval.design.canary import notice_of
 from empathy_eval.design.crossed import CrossedItem, load_crossed
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
 from empathy_eval.evaluation.claims import claims, line_of
@@ -25,7 +26,7 @@ GROUP = 1000
 
 def card_text(folder: Path, facts: dict[str, Any], report: Report) -> str:
     """What ``README.md`` says: the dataset card, its YAML head naming configs and splits."""
-    told = {"claims": claims(report.measured), "line": line_of(report.measured)}
+    told = {"claims": claims(report.measured), "line": line_of(report.measured), "canary": notice_of(facts)}
     configs = configs_of(facts["counts"])
     papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
     values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers}

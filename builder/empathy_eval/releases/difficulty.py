@@ -25,7 +25,7 @@ def fill(folder: Path, difficulty: Mapping[str, float]) -> None:
         for split in SPLITS:
             path = file_of(folder, config, split)
             partial = path.with_suffix(".partial")
-            with pq.ParquetFile(path) as table, Writer(partial, COLUMNS[config]) as writer:
+            with pq.ParquetFile(path) as table, Writer(partial, table.schema_arrow) as writer:
                 for group in range(table.num_row_groups):
                     rows = table.read_row_group(group)
                     values = pa.array(map(difficulty.get, rows.column("pair_id").to_pylist()), pa.float64())

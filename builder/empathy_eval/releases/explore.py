@@ -26,6 +26,7 @@ from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.inline import csp, embedded_json
 from empathy_eval.base.tabular import WHOLE, readable, schema_of, table_batches
 from empathy_eval.base.templates import environment
+from empathy_eval.design.canary import in_json
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, TEXT, column, configs_of, file_of, read_manifest, read_tables
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -118,6 +119,7 @@ def about_of(folder: Path, facts: dict[str, Any], sample: Sample, base: str) -> 
         "name": facts["name"],
         "version": facts["version"],
         "date": facts["date"],
+        **in_json(facts),
         "base": base,
         "files": list(_files(folder, facts)),
         "metrics": _metrics(folder),

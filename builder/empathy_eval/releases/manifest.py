@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.design.canary import called
 from empathy_eval.design.carried import DESIGN
 from empathy_eval.releases.selection import Selection
 
@@ -39,7 +40,7 @@ def manifest_facts(
 ) -> dict[str, Any]:
     """The manifest without the hashes of files."""
     return {
-        "name": f"empathy-eval-{header['configuration']['name']}",
+        **called(header["configuration"]),
         "version": version,
         "date": date,
         "counts": counts,

@@ -29,6 +29,7 @@ from empathy_eval.releases.made_by import is_ours
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify_annotations import annotation_faults
 from empathy_eval.releases.verify_answers import answer_faults
+from empathy_eval.releases.verify_canary import canary_faults
 from empathy_eval.releases.verify_choice import choice_faults
 from empathy_eval.releases.verify_crossed import crossed_faults
 from empathy_eval.releases.verify_design import design_faults
@@ -140,7 +141,7 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 
 STAGES = (
-    (design_faults, software_faults, row_faults, crossed_faults, annotation_faults, _duplicates),
+    (design_faults, software_faults, canary_faults, row_faults, crossed_faults, annotation_faults, _duplicates),
     (provenance_faults, choice_faults, text_faults),
     (paper_faults,),
 )

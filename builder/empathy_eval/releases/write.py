@@ -13,6 +13,7 @@ from typing import Any
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import whole_folder, write_whole
 from empathy_eval.base.tabular import Writer
+from empathy_eval.design.canary import called, in_json
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, configs_of, file_of, provenance_columns, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -120,7 +121,7 @@ def _reviewed(build_dir: Path, header: dict[str, Any], reviews: Path) -> dict[st
 
 def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection: Selection) -> dict[str, dict[str, int]]:
     """All parquet files, and what the build was made under; returns the number of rows by config and split, empty splits too."""
-    taxonomy, count = load_taxonomy(), candidates_of(header["configuration"])
+    taxonomy, count, about = load_taxonomy(), candidates_of(header["configuration"]), in_json(called(header["configuration"]))
     _write_words(build_dir, folder, header["configuration"])
     write_carried(folder, carried_by(build_dir, header))
     data: dict[tuple[str, str], Writer] = {}
@@ -129,13 +130,13 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
 
         def begin(config: str) -> None:
             for split in SPLITS:
-                data[config, split] = stack.enter_context(Writer(file_of(folder, config, split), configs_of([config])[config]))
+                data[config, split] = stack.enter_context(Writer(file_of(folder, config, split), configs_of([config])[config], about))
             counts[config] = Counter(dict.fromkeys(SPLITS, 0))
 
         for config in COLUMNS:
             begin(config)
-        provenance = stack.enter_context(Writer(folder / "provenance.parquet", provenance_columns(count)))
-        candidates = stack.enter_context(Writer(folder / "candidates.parquet", CANDIDATES))
+        provenance = stack.enter_context(Writer(folder / "provenance.parquet", provenance_columns(count), about))
+        candidates = stack.enter_context(Writer(folder / "candidates.parquet", CANDIDATES, about))
         for outcome in accepted(build_dir, checked=True):
             if outcome.dialogue_id not in selection.dialogue_ids:
                 continue

@@ -91,13 +91,14 @@ class Annotating:
 
 @dataclass(frozen=True)
 class Annotations:
-    """The job of judging the cases of a release by a rubric. ``objects`` hold a judge of one's own, where one was handed in."""
+    """The job of judging cases by a rubric. ``objects`` hold a judge of one's own; the ``canary`` goes into the header and no request."""
 
     config: Annotating
     prompts: Prompts
     asking: JudgePrompts
     cases: tuple[Case, ...]
     objects: dict[str, Any] = field(default_factory=dict)
+    canary: dict[str, str] = field(default_factory=dict)
 
     def configured(self, config: Any) -> Annotations:
         """The same cases with another share of what the endpoint may be asked at once."""
@@ -143,6 +144,7 @@ class Annotations:
             "templates": dict(sorted({**self.asking.prompts.hashes, "repair": self.prompts.hashes["repair"]}.items())) if worded else {},
             "schemas": {kind.answer: digest(schema(kind.answer)) for kind in JUDGING if worded == (kind is not REWARD)},
             "builder": __version__,
+            **self.canary,
         }  # fmt: skip
 
 
@@ -214,7 +216,7 @@ def annotations_of(
         )
     tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
     config = Annotating(judge, rubric, design, named, model_of(judge), *tries)
-    return Annotations(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {})
+    return Annotations(config, load_prompts(), asking, tuple(cases), {JUDGE: given} if given is not None else {}, source.canary)
 
 
 def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: Design, templates: Path | None) -> Iterator[Problem]:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import schema_of, table_batches
+from empathy_eval.design.canary import called, in_json
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import MANIFEST, WAYS, column, files_of, pair_id, read_manifest
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, accepted, read_build
@@ -38,6 +39,11 @@ class Source(Protocol):
 
     @property
     def named(self) -> Mapping[str, str]: ...  # noqa: D102
+
+    @property
+    def canary(self) -> dict[str, str]:
+        """The line with the canary of what it is, or is going to be, as JSON; empty for a release of before."""
+        ...
 
     def turns(self) -> Iterator[Placed]:
         """All turns with variants."""
@@ -93,6 +99,11 @@ class Released:
         manifest = read_manifest(self.folder)
         return {"name": manifest["configuration"]["name"], "version": manifest["version"], "seal": manifest["seal"]}
 
+    @property
+    def canary(self) -> dict[str, str]:
+        """As its manifest says."""
+        return in_json(read_manifest(self.folder))
+
     def turns(self) -> Iterator[Placed]:
         """Those of ``pairs``; releases of before know no manner."""
         ids, scenarios = (column(self.folder, "pairs", name) for name in ("pair_id", "scenario_id"))
@@ -140,6 +151,11 @@ class Built:
         """Its name, and the hash of its outcomes."""
         header = read_build(self.folder)
         return {"name": header["configuration"]["name"], "outcomes": header["outcomes"]}
+
+    @property
+    def canary(self) -> dict[str, str]:
+        """That of its releases."""
+        return in_json(called(read_build(self.folder)["configuration"]))
 
     def turns(self) -> Iterator[Placed]:
         """Those of pairs."""

@@ -12,6 +12,7 @@ from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.templates import environment
+from empathy_eval.design.canary import CANARY
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import column, read_manifest
 from empathy_eval.raters.review.between import misfits
@@ -55,7 +56,7 @@ def export_review(
             or anything that is not written again.
     """
     manifest = read_manifest(release_dir)
-    design, replies = _checked(release_dir, design or Design(), replies_file)
+    design, replies = _checked(release_dir, design or Design(), replies_file, manifest.get(CANARY))
     drawn = drawn_for(release_dir, design, replies)
     if not drawn.units:
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
@@ -77,7 +78,7 @@ def export_review(
     return Exported(review.key, drawn, loads, papers)
 
 
-def _checked(release_dir: Path, design: Design, replies_file: Path | None) -> tuple[Design, Replies | None]:
+def _checked(release_dir: Path, design: Design, replies_file: Path | None, canary: str | None) -> tuple[Design, Replies | None]:
     """The design, and the replies that are rated; or an :class:`InputError` with all settings that make no review."""
     names = ("raters",) if design.between else ("raters", "per_item")
     few = [(f"--{name.replace('_', '-')}", value) for name in names if (value := getattr(design, name)) < 1]
@@ -87,7 +88,7 @@ def _checked(release_dir: Path, design: Design, replies_file: Path | None) -> tu
             problems.append(Problem(f"--{name}", f'"{value}" is negative', "give 0 or more"))
     if problems:
         raise InputError(problems)
-    replies = read_replies(replies_file, column(release_dir, "pairs", "pair_id")) if replies_file else None
+    replies = read_replies(replies_file, column(release_dir, "pairs", "pair_id"), canary) if replies_file else None
     if wrong := list(misfits(design, replies)):
         raise InputError(wrong)
     return (replace(design, replies=replies.hash) if replies else design), replies

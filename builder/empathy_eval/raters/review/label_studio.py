@@ -9,6 +9,7 @@ from typing import Any
 
 from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.templates import environment
+from empathy_eval.design.canary import CANARY
 from empathy_eval.raters.review.record import CRITERIA
 
 # Label Studio has one configuration a project, so replies, dialogues and crossed items are projects of their own.
@@ -37,7 +38,7 @@ def labelling_configuration(kind: str, strategies: Iterable[Mapping[str, str]]) 
 
 
 def _task(sheet: dict[str, Any], item: dict[str, Any]) -> dict[str, Any]:
-    data = {"review": sheet["review"], "rater": sheet["rater"], **item}
+    data = {"review": sheet["review"], "rater": sheet["rater"], **item, **({CANARY: sheet[CANARY]} if CANARY in sheet else {})}
     if item["kind"] == "dialogue":
         data["turns"] = [
             {"speaker": NAMED.join(filter(None, (turn["role"], turn["strategy"]))), "text": turn["text"]} for turn in item["turns"]

@@ -7,6 +7,7 @@ from typing import Any
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.inline import csp, embedded_json
 from empathy_eval.base.templates import environment
+from empathy_eval.design.canary import CANARY
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.review.told import FOLDER, told
 
@@ -34,6 +35,7 @@ def page(sheet: dict[str, Any], *, deciding: bool = True) -> str:
         script="\n".join((folder / name).read_text(encoding="utf-8") for name in SCRIPTS),
         data=embedded_json({"sheet": sheet, "training": texts["training"]}),
         crossed=of_crossed(sheet),
+        canary=sheet.get(CANARY),
     )
 
 

@@ -13,6 +13,7 @@ from empathy_eval.base.errors import Problem, input_error
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows, json_rows
+from empathy_eval.design.canary import holds_canary
 from empathy_eval.design.contrasts import CELLS
 from empathy_eval.evaluation.own_texts import raise_at_most
 from empathy_eval.evaluation.score_file import DELIMITERS
@@ -28,7 +29,7 @@ class Replies:
     """What each system replied, by context: only of contexts that all systems answered.
 
     ``hash`` is that of the file, ``left_out`` says how many contexts some systems answered and others did not, and ``naming`` how many
-    of the replies hold the name of a system.
+    of the replies hold the name of a system, ``leaking`` how many hold the canary of the benchmark.
     """
 
     hash: str
@@ -36,6 +37,7 @@ class Replies:
     texts: Mapping[str, Mapping[str, str]]
     left_out: int
     naming: int
+    leaking: int = 0
 
     @property
     def notes(self) -> Iterator[str]:
@@ -44,9 +46,11 @@ class Replies:
             yield f"{self.left_out} contexts that not all systems answered are left out, {len(self.texts)} are left"
         if self.naming:
             yield f"{self.naming} replies hold the name of a system, where raters can read it"
+        if self.leaking:
+            yield f"{self.leaking} replies hold the canary: the training data of what wrote them may hold this benchmark"
 
 
-def read_replies(path: Path, pair_ids: Collection[str]) -> Replies:
+def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = None) -> Replies:
     """The replies of a CSV, TSV or JSONL file, by its suffix: a row a reply (``pair_id``, ``system``, ``text``).
 
     Other columns are passed over. White space around a text goes, as it could tell one system from another.
@@ -74,7 +78,8 @@ def read_replies(path: Path, pair_ids: Collection[str]) -> Replies:
     if not whole:
         what = f"has no context that all {len(systems)} systems replied to: {', '.join(systems)[:200]}"
         raise input_error(path, what, "write the replies of all systems to the same contexts; see that each is called the same in all rows")
-    return Replies(digest_file(path), systems, whole, len(texts) - len(whole), _naming(systems, whole))
+    leaking = sum(holds_canary(text, canary) for some in whole.values() for text in some.values())
+    return Replies(digest_file(path), systems, whole, len(texts) - len(whole), _naming(systems, whole), leaking)
 
 
 def _naming(systems: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> int:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.base.text import ENGLISH
+from empathy_eval.design.canary import in_json
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -91,7 +92,7 @@ def make_review(
     head = {"format": 1, "review": review, "release": release}
     strategies = [{"name": one.name, "phase": one.phase, "gloss": one.definition} for one in load_taxonomy().strategies]
     language = language_of(manifest["configuration"])
-    spoken = head if language == ENGLISH else {**head, "language": language}
+    spoken = {**head, **({} if language == ENGLISH else {"language": language}), **in_json(manifest)}
     sheets = ({**spoken, "rater": rater, "items": [item for _, item in items], "strategies": strategies} for rater, items in shown.items())
     return Review({**head, "release": {**release, "seal": manifest["seal"]}, "settings": design.settings, "items": key}, sheets)
 

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.design.canary import CANARY
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.sheets import both_replies
 from empathy_eval.raters.review.told import warning
@@ -47,6 +48,11 @@ def rows_of(sheet: dict[str, Any]) -> Iterator[Row]:
     """
     for row in _untied_rows(sheet):
         yield row | {TIE: tie(row)}
+
+
+def _columns(sheet: dict[str, Any]) -> tuple[str, ...]:
+    """The columns that are written: last one without a value, whose head is the line with the canary. It need not come back."""
+    return (*COLUMNS, *([sheet[CANARY]] if CANARY in sheet else []))
 
 
 def tie(row: Row) -> str:
@@ -100,7 +106,7 @@ def uncoded(cell: str) -> str:
 def write_csv(sheet: dict[str, Any], path: Path) -> None:
     """The sheet as CSV: UTF-8 with a byte order mark (spreadsheets need it), every cell quoted."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, quoting=csv.QUOTE_ALL, lineterminator="\r\n")
+    writer = csv.DictWriter(text, _columns(sheet), quoting=csv.QUOTE_ALL, lineterminator="\r\n")
     writer.writeheader()
     writer.writerows({name: shielded(value) for name, value in row.items()} for row in rows_of(sheet))
     path.write_text(text.getvalue(), encoding="utf-8-sig", newline="")
@@ -139,13 +145,13 @@ def _write_workbook(sheet: dict[str, Any], stream: io.BytesIO, parts: Path) -> N
 
     # Row by row, each text in its cell: from a table of texts, openpyxl does not give back one that looks like a code.
     with Workbook(stream, {"constant_memory": True, "tmpdir": str(parts)}) as book:
-        book.set_properties({"created": EPOCH})
+        book.set_properties({"created": EPOCH, "comments": sheet.get(CANARY, "")})
         page, names = book.add_worksheet("review", Page), book.add_worksheet("strategies", Page)
         wrapped = {"text_wrap": True, "valign": "top"}
         to_fill, head = book.add_format({**wrapped, "bg_color": "#FFF8E1"}), book.add_format({"bold": True})
         shown = book.add_format({**wrapped, "num_format": "@", "quote_prefix": True})
         page.freeze_panes(1, 1)
-        for place, name in enumerate(COLUMNS):
+        for place, name in enumerate(_columns(sheet)):
             page.set_column(place, place, WIDTHS.get(name, 14), to_fill if name in FILLED else None, {"hidden": name in HIDDEN})
             page.write_string(0, place, name, head)
         _add_choices(page, sheet)
