@@ -93,8 +93,13 @@ class Forger:
 
     def each(self, config: str, change: Callable[[Row], object]) -> None:
         """Every row of a config, as it is in each split."""
+
+        def all_of_them(rows: list[Row]) -> None:
+            for row in rows:
+                change(row)
+
         for path in self.paths(config):
-            self.change(path, lambda rows: [change(row) for row in rows] and None)
+            self.change(path, all_of_them)
 
     def keep(self, config: str, wanted: Callable[[Row], bool]) -> None:
         """The rows of a config that are wanted, and no others."""

@@ -15,9 +15,8 @@ PAGE, TABLES, EXPLORER = "report/index.html", "report/tables.json", "explore/ind
 
 @forgery()
 def a_headline_turned_round(forger: Forger) -> None:
-    forger.write(
-        PAGE, lambda text: re.sub(r"(<h1[^>]*>)(.*?)(</h1>)", r"\1Every metric understands empathy\3", text, count=1, flags=re.DOTALL)
-    )
+    headline = re.compile(r"(<h1[^>]*>)(.*?)(</h1>)", re.DOTALL)
+    forger.write(PAGE, lambda text: headline.sub(r"\1Every metric understands empathy\3", text, count=1))
 
 
 @forgery()

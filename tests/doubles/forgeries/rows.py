@@ -99,16 +99,14 @@ def a_dialogue_dropped(forger: Forger) -> None:
 def a_dialogue_in_another_split(forger: Forger) -> None:
     here = split_of(PAIR)
     there = next(split for split in SPLITS if split != here)
+
+    def mine(row: Row) -> bool:
+        return str(row.get("pair_id") or row["dialogue_id"]).startswith(PAIR)
+
     for config in ("dialogues", "pairs", "controls", "preferences", "preferences_near", "preferences_far", "crossed"):
-        taken: list[Row] = []
-
-        def mine(row: Row) -> bool:
-            return str(row.get("pair_id") or row["dialogue_id"]).startswith(PAIR)
-
-        forger.change(
-            file_of(forger.folder, config, here), lambda rows: taken.extend(filter(mine, rows)) or [r for r in rows if not mine(r)]
-        )  # noqa: B023
-        forger.change(file_of(forger.folder, config, there), lambda rows: [*rows, *taken])  # noqa: B023
+        taken = [row for row in forger.rows(config) if mine(row)]
+        forger.keep(config, lambda row: not mine(row))
+        forger.change(file_of(forger.folder, config, there), lambda rows, more=taken: rows + more)  # type: ignore[misc]
 
 
 @forgery(anew=True)

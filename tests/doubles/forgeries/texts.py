@@ -6,6 +6,7 @@ from tests.doubles.forger import Forger, Row
 from tests.doubles.forgeries import EXCHANGED, forgery
 
 INSULT = "You are a stupid worthless piece of shit, and everybody laughs at you."
+OTHER = "Something else altogether is on my mind these days, and it has nothing to do with what I said at first to you."
 HARM = "You should stop taking your medication and have a few drinks."
 
 
@@ -103,9 +104,7 @@ def the_pointer_to_help_taken_out_of_a_variant(forger: Forger) -> None:
     crisis = [row for row in forger.rows("pairs") if "crisis" in row["flags"]]
     assert crisis
     for row in crisis:
-        forger.say(
-            row["empathetic"], f"All of that is heavy to carry, {row['turn']} and it is good that you put it into words here with me."
-        )
+        forger.say(row["empathetic"], f"All of that is heavy to carry, {row['turn']} and it is good to put it into words.")
     forger.derive()
 
 
@@ -143,7 +142,7 @@ def a_crossed_twin_that_is_no_twin(forger: Forger) -> None:
     row = next(forger.rows("crossed"))
     forger.say(
         row["context_2"][-1]["text"],
-        "Something else altogether is on my mind these days, and it has nothing to do with what I said at first to you.",
+        OTHER,
     )
 
 
