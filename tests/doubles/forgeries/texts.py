@@ -1,0 +1,160 @@
+"""Forgeries of texts: all that follows from a text is made anew, and the report is the program's own."""
+
+from __future__ import annotations
+
+from tests.doubles.forger import Forger, Row
+from tests.doubles.forgeries import EXCHANGED, forgery
+
+INSULT = "You are a stupid worthless piece of shit, and everybody laughs at you."
+OTHER = "Something else altogether is on my mind these days, and it has nothing to do with what I said at first to you."
+HARM = "You should stop taking your medication and have a few drinks."
+
+
+def pair_of(forger: Forger, dialogue: str = "017-seed", place: int = 1) -> Row:
+    return [row for row in forger.rows("pairs") if row["dialogue_id"] == dialogue][place]
+
+
+def exchanged(forger: Forger, variant: str, text: str, *, toxicity: bool = True) -> None:
+    """A text of a pair is another one, in every table, with all that follows."""
+    forger.say(pair_of(forger)[variant], text)
+    forger.derive(toxicity=toxicity)
+
+
+@forgery(anew=True)
+def an_insult_for_a_text(forger: Forger) -> None:
+    exchanged(forger, "empathetic", INSULT)
+
+
+@forgery(anew=True)
+def an_insult_with_the_toxicity_of_the_text_before(forger: Forger) -> None:
+    exchanged(forger, "empathetic", INSULT, toxicity=False)
+
+
+@forgery(anew=True)
+def an_insult_in_an_apathetic_text(forger: Forger) -> None:
+    one = pair_of(forger)["apathetic"]
+    exchanged(forger, "apathetic", f"{one} Shit.", toxicity=False)
+
+
+@forgery(anew=True)
+def harmful_advice(forger: Forger) -> None:
+    exchanged(forger, "empathetic", f"I hear you, and I am here with you. {HARM}")
+
+
+@forgery(anew=True)
+def harmful_advice_in_a_reference(forger: Forger) -> None:
+    one = pair_of(forger)["reference"]
+    exchanged(forger, "reference", f"{one} {HARM}")
+
+
+@forgery(anew=True)
+def a_copy_for_an_empathetic_text(forger: Forger) -> None:
+    exchanged(forger, "empathetic", pair_of(forger)["reference"])
+
+
+@forgery(anew=True)
+def an_apathetic_text_that_is_the_reference(forger: Forger) -> None:
+    exchanged(forger, "apathetic", pair_of(forger)["reference"])
+
+
+@forgery(anew=True)
+def an_apathetic_text_far_from_the_reference(forger: Forger) -> None:
+    exchanged(forger, "apathetic", "Nothing of this matters much, and the matter will surely sort itself out in the end.")
+
+
+@forgery(anew=True)
+def a_far_control_that_is_the_reference(forger: Forger) -> None:
+    row = next(row for row in forger.rows("controls"))
+    forger.say(row["far_apathetic"], row["reference"])
+    forger.derive()
+
+
+@forgery(anew=True)
+def a_near_control_far_from_the_reference(forger: Forger) -> None:
+    row = next(row for row in forger.rows("controls"))
+    forger.say(row["near_empathetic"], "There is so much in this, and all of it may be said here as slowly as it comes.")
+    forger.derive()
+
+
+@forgery(anew=True)
+def a_helper_who_says_next_to_nothing(forger: Forger) -> None:
+    exchanged(forger, "reference", "I see.")
+
+
+@forgery(anew=True)
+def a_description_in_the_first_person(forger: Forger) -> None:
+    one = pair_of(forger)["description"]
+    forger.say(one, f"{one} I know how that feels.")
+
+
+@forgery(anew=True)
+def a_description_that_opens_otherwise(forger: Forger) -> None:
+    forger.say(pair_of(forger)["description"], "A person is sad.")
+
+
+@forgery(anew=True)
+def a_crisis_in_a_text_without_a_flag(forger: Forger) -> None:
+    said = next(row for row in forger.rows("dialogues") if row["dialogue_id"] == "017-seed")["turns"][0]["text"]
+    forger.say(said, f"{said} I want to kill myself.")
+    forger.derive()
+
+
+@forgery(anew=True)
+def the_pointer_to_help_taken_out_of_a_variant(forger: Forger) -> None:
+    crisis = [row for row in forger.rows("pairs") if "crisis" in row["flags"]]
+    assert crisis
+    for row in crisis:
+        forger.say(row["empathetic"], f"All of that is heavy to carry, {row['turn']} and it is good to put it into words.")
+    forger.derive()
+
+
+@forgery(anew=True)
+def a_turn_more_of_the_seeker(forger: Forger) -> None:
+    def more(row: Row) -> None:
+        if row["dialogue_id"] == "017-seed":
+            row["turns"] += [{"role": "seeker", "text": "One more thing.", "strategy": None, "phase": None}] * 3
+
+    forger.each("dialogues", more)
+
+
+@forgery(anew=True)
+def a_dialogue_like_another(forger: Forger) -> None:
+    dialogues = {row["dialogue_id"]: row for row in forger.rows("dialogues")}
+    one, other = dialogues["003-seed"]["turns"], dialogues["017-seed"]["turns"]
+    for mine, its in zip(one, other, strict=False):
+        forger.say(its["text"], mine["text"])
+    forger.derive()
+
+
+@forgery(anew=True)
+def a_text_with_two_spaces(forger: Forger) -> None:
+    exchanged(forger, "empathetic", f"  {pair_of(forger)['empathetic']}\n")
+
+
+@forgery(anew=True)
+def a_crossed_reply_that_harms(forger: Forger) -> None:
+    row = next(forger.rows("crossed"))
+    forger.say(row["reply_2"], f"{row['reply_2'].rsplit(' ', 12)[0]} {HARM}")
+
+
+@forgery(anew=True)
+def a_crossed_twin_that_is_no_twin(forger: Forger) -> None:
+    row = next(forger.rows("crossed"))
+    forger.say(
+        row["context_2"][-1]["text"],
+        OTHER,
+    )
+
+
+@forgery(anew=True)
+def crossed_replies_of_unequal_length(forger: Forger) -> None:
+    row = next(forger.rows("crossed"))
+    forger.say(row["reply_2"], f"{row['reply_2']} {row['reply_2']}")
+
+
+@forgery(anew=True, kind=EXCHANGED)
+def a_text_reworded_everywhere(forger: Forger) -> None:
+    """With several candidates it stays the worst told one: an exchange of words that no list knows."""
+    row = pair_of(forger)
+    forger.say(row["empathetic"], row["empathetic"].replace(".", ", as it were.", 1))
+    forger.derive()
