@@ -30,8 +30,9 @@ from empathy_eval.raters.judges.told import judges_told
 from empathy_eval.releases.difficulty import fill
 from empathy_eval.releases.explore import PAGE, explore_page
 from empathy_eval.releases.manifest import file_hashes, manifest_text, sealed
+from empathy_eval.releases.papers import papers
 from empathy_eval.releases.rows import preference_rows
-from empathy_eval.releases.write import _write_papers, release
+from empathy_eval.releases.write import release
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.judges import Judge
@@ -178,7 +179,8 @@ class Forger:
         report = write_report(self.folder, self.folder / "report", facts, metrics_of(facts)[0], judges=judges_told)
         fill(self.folder, report.measured.difficulty)
         write_whole(self.folder / PAGE, explore_page(self.folder, facts))
-        _write_papers(self.folder, facts, report)
+        for name, text in papers(self.folder, facts, report).items():
+            write_whole(self.folder / name, text)
 
     def seal(self) -> None:
         """All hashes, and the seal. The files that are named are those that are there."""

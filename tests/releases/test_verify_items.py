@@ -25,7 +25,9 @@ Rows = list[dict[str, Any]]
 @pytest.fixture(scope="module")
 def scores(light: Path) -> TextScores:
     manifest = read_manifest(light)
-    return measure_release(light, manifest, metrics_of(manifest)[0]).scores
+    scores = measure_release(light, manifest, metrics_of(manifest)[0]).scores
+    assert scores
+    return scores
 
 
 @pytest.fixture

@@ -9,11 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.files import data_folder, whole_folder, write_whole
-from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.files import whole_folder, write_whole
 from empathy_eval.design.canary import in_json
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.model_families import shared_families
@@ -30,15 +28,14 @@ from empathy_eval.evaluation.figures import draw_chart, draw_course, draw_length
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.judged import judges_charts
 from empathy_eval.evaluation.page import page
+from empathy_eval.evaluation.published import paper_figures
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.shortcuts import measured_with_audit
 from empathy_eval.evaluation.stand import Stand
 from empathy_eval.evaluation.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
-from empathy_eval.metrics.empathy_score.model_folder import is_packaged, published_model
-from empathy_eval.metrics.registry import OF_A_MODEL, Found, find, names_of
+from empathy_eval.metrics.registry import Found, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
-from empathy_eval.metrics.weights import is_listed, published
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -147,23 +144,6 @@ def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Colle
     return Measures(found.metrics, found.diversities, found.language, embedding=embedding)
 
 
-def published_configuration(configuration: dict[str, Any], without: Collection[str] = ()) -> dict[str, Any]:
-    """The configuration as a manifest shows it: a model that is not a well-known one is named by the hash of its weights.
-
-    Of one whose metric is left out only that is said: its weights need not be here.
-    """
-    settings = configuration["report"]
-    there = {name: settings[name]["model"] for name in names_of(settings) if "model" in settings.get(name, {}) and name in OF_A_MODEL}
-    if not there:
-        return configuration
-
-    def named(name: str, model: str) -> str:
-        listed, shown = (is_listed, published) if name == "bertscore" else (is_packaged, published_model)
-        return shown(model) if listed(model) or name not in without else "left-out"
-
-    return {**configuration, "report": {**settings, **{name: {**settings[name], "model": named(name, one)} for name, one in there.items()}}}
-
-
 def write_report(
     release_dir: Path, out: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges
 ) -> Report:
@@ -256,11 +236,3 @@ def _about(stand: Stand, configuration: dict[str, Any]) -> dict[str, Any]:
         "paper": paper_figures(configuration),
         "families": shared_families(configuration),
     }
-
-
-def paper_figures(configuration: dict[str, Any]) -> dict[str, dict[str, float]]:
-    """The paper's figures that stand beside ours: of the same metric and, where there is one, the same model."""
-    ours = configuration["report"].get("bertscore", {})
-    figures = read_yaml(data_folder("release") / "paper.yaml", "paper")
-    same = [one for one in figures if "model" not in one or (one["model"], one["layer"]) == (ours.get("model"), ours.get("layer"))]
-    return {one["metric"]: {name: one[name] for name in PAIR_VARIANTS} for one in same}

@@ -18,7 +18,8 @@ from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, configs_of, file_of, provenance_columns, split_of
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
-from empathy_eval.evaluation.report import Report, own_metrics, published_configuration, write_report
+from empathy_eval.evaluation.published import published_configuration
+from empathy_eval.evaluation.report import Report, own_metrics, write_report
 from empathy_eval.generation.build_folder import accepted, carried_by, read_build, write_carried
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.folder import Folder
