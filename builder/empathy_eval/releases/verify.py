@@ -37,6 +37,7 @@ from empathy_eval.releases.verify_explorer import explorer_faults
 from empathy_eval.releases.verify_figures import figure_faults
 from empathy_eval.releases.verify_files import file_faults
 from empathy_eval.releases.verify_items import item_faults
+from empathy_eval.releases.verify_manifest import manifest_faults
 from empathy_eval.releases.verify_papers import paper_faults
 from empathy_eval.releases.verify_provenance import provenance_faults
 from empathy_eval.releases.verify_report import comparable, disagreements
@@ -142,7 +143,7 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 STAGES = (
     (design_faults, software_faults, canary_faults, row_faults, crossed_faults, annotation_faults, _duplicates),
-    (provenance_faults, choice_faults, text_faults),
+    (manifest_faults, provenance_faults, choice_faults, text_faults),
     (paper_faults,),
 )
 
