@@ -58,8 +58,8 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
 
     Raises:
         InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder, ``repo`` is
-            no name of a repository or missing where something is sent, it has that version already or holds something else than releases, or the token is missing or may
-            not write.
+            no name of a repository or missing where something is sent, it has that version already or holds something else than
+            releases, or the token is missing or may not write.
         JobError: if the Hub cannot be reached, or does not take the release.
     """
     links = [Problem(str(link), "leads out of the release", "put the file itself there") for link in leading_out(release_dir)]
