@@ -1,15 +1,16 @@
-# make install: .venv with everything. make demo: a release from the curated seeds. make test, make check, make docs.
+# make install: .venv with everything. make demo: a release from the curated seeds. make seeds-release DATE=…: Empathy-Eval seeds 1.0. make test, make check, make docs.
 # make check-long: what make test tries on a sample, in full: kills, stops over Ray, odd answers, simulated metrics, groups and raters.
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
+SEEDS := build/seeds
 # What Python compiled is kept, whatever the shell says: the tests start it some hundreds of times.
 export PYTHONDONTWRITEBYTECODE :=
 # Two at a time, each on one core; then those that measure time, alone.
 TESTS = OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not quiet" && \
 	$(BIN)/pytest -m quiet `grep -rl --include='test_*.py' 'mark\.quiet' tests`
 
-.PHONY: install demo test check check-long format docs clean
+.PHONY: install demo seeds-release test check check-long format docs clean
 
 install: .venv/installed
 
@@ -21,6 +22,14 @@ install: .venv/installed
 demo: .venv/installed
 	$(BIN)/empathy-eval build release/demo.yaml --out $(DEMO)
 	$(BIN)/empathy-eval release $(DEMO) --out $(DEMO)/release --version 0.1.0
+
+# Empathy-Eval seeds 1.0, from nothing, without a network or a token once it is installed. Nothing here reads a clock: the date is given.
+seeds-release: .venv/installed
+	@test -n "$(DATE)" || { echo "name the date of the release: make seeds-release DATE=YYYY-MM-DD" >&2; exit 2; }
+	$(BIN)/empathy-eval build release/seeds.yaml --out $(SEEDS)
+	$(BIN)/empathy-eval release $(SEEDS) --out $(SEEDS)/release --version 1.0.0 --date $(DATE)
+	$(BIN)/empathy-eval verify $(SEEDS)/release
+	$(BIN)/empathy-eval publish $(SEEDS)/release --dry-run
 
 test: .venv/installed
 	$(TESTS)

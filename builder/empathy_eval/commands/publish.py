@@ -15,10 +15,11 @@ if TYPE_CHECKING:
     from empathy_eval.releases.publish import Published
 
 
-def publish(release: str | Path, repo: str, *, trusted: Sequence[str] = (), dry_run: bool = False) -> Published:
+def publish(release: str | Path, repo: str | None = None, *, trusted: Sequence[str] = (), dry_run: bool = False) -> Published:
     """Puts a release on the Hub as a tagged version of the dataset repository ``repo``, in one commit, after :func:`verify`.
 
-    ``trusted`` are metrics of the manifest that may be run too. ``dry_run`` looks and sends nothing.
+    ``trusted`` are metrics of the manifest that may be run too. ``dry_run`` looks and sends nothing; without ``repo`` it
+    does not ask the Hub either.
 
     Raises:
         InputError: if the release has faults, or the repository cannot take it.
@@ -39,9 +40,9 @@ def add(verbs: Any) -> None:
         "token is that of `hf auth login` or HF_TOKEN.",
     )
     verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
-    verb.add_argument("--repo", required=True, metavar="ORG/NAME", help="the dataset repository; it is made if it is not there")
+    verb.add_argument("--repo", metavar="ORG/NAME", help="the dataset repository; it is made if it is not there; a dry run goes without")
     add_trust(verb)
-    verb.add_argument("--dry-run", action="store_true", help="list what would go, and send nothing")
+    verb.add_argument("--dry-run", action="store_true", help="list what would go, and send nothing; without --repo no network is used")
     verb.set_defaults(run=run)
 
 
@@ -53,5 +54,5 @@ def run(options: argparse.Namespace) -> int:
     for path, size in published.files:
         print(f"{size:>12,}  {path}")
     done = f"published as {options.repo} v{published.version}, commit {published.commit}"
-    print(done if published.sent else f"nothing was sent; v{published.version} would go to {options.repo}")
+    print(done if published.sent else f"nothing was sent; v{published.version} would go to {options.repo or 'a repository of yours'}")
     return 0
