@@ -9,7 +9,7 @@ from typing import Any
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.files import leading_out
 from empathy_eval.base.hashing import digest_file
-from empathy_eval.design.dataset import MANIFEST, TABLES
+from empathy_eval.design.dataset import MANIFEST, SIGNATURE, TABLES
 from empathy_eval.releases.verify_rows import RESTORE
 
 # What every release holds beside its data. Those of before there was a page to browse them have none, and no scores of texts.
@@ -23,7 +23,7 @@ def file_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     if links := leading_out(folder):
         yield from (Problem(str(link), "leads out of the release", LINK) for link in links)
         return
-    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {MANIFEST}
+    there = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {MANIFEST, SIGNATURE}
     for name in sorted(there - set(manifest["files"])):
         # A clone of a Hub repository has .gitattributes and a .git of its own.
         if not name.startswith("."):

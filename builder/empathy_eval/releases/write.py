@@ -33,6 +33,7 @@ from empathy_eval.releases.explore import PAGE, explore_page
 from empathy_eval.releases.manifest import VERSION, file_hashes, manifest_facts, manifest_text, sealed
 from empathy_eval.releases.rows import candidate_rows, provenance_rows, rows
 from empathy_eval.releases.selection import Selection, select
+from empathy_eval.releases.signing import key_to_sign, sign
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -48,19 +49,22 @@ class Released:
 def release(
     build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None,
     without: Collection[str] = (), annotations: Sequence[Path] = (), trusted: Collection[str] = (),
-    scoring: Scoring = PLAIN,
+    scoring: Scoring = PLAIN, key: Path | None = None,
 ) -> Released:  # fmt: skip
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
     What judges said of its texts, in the folders ``annotations``, becomes configs of their own; ``trusted`` are those of them that are
     code which may be run.
+    With a secret ``key`` of minisign, a file that lies neither in the build nor in ``out``, its manifest is signed.
     The report leaves out the metrics ``without``, and the embedding of its audit if it is among them; manifest, page and card say so.
 
     Raises:
         InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
-            ``partial``) or nothing to release, the record is not valid, what is to be left out is no metric, or annotations do not fit.
+            ``partial``) or nothing to release, the record is not valid, what is to be left out is no metric, annotations do not fit,
+            or the key is none to sign with.
     """
     _check_names(version, date)
+    signing = key_to_sign(key, build_dir, out) if key else None
     header = read_build(build_dir)
     summary = header["summary"]
     if summary["missing"] and not partial:
@@ -84,6 +88,8 @@ def release(
         _write_papers(folder, facts, report)
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
+        if signing:
+            sign(folder, manifest, signing)
     return Released(manifest, report)
 
 
