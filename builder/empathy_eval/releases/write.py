@@ -65,11 +65,7 @@ def release(
     """
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
-    header = read_build(build_dir)
-    summary = header["summary"]
-    if summary["missing"] and not partial:
-        fix = "run the same build again to ask for them, or give --partial to release without them"
-        raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
+    header = _finished(build_dir, partial)
     found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
@@ -79,7 +75,11 @@ def release(
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
-        facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
+        facts = {
+            **manifest_facts(header, version, date, selection, counts),
+            "partial": bool(header["summary"]["missing"]),
+            "reviews": reviewed,
+        }
         facts |= {"without": sorted(set(without))} if without else {}
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
         report = write_report(folder, folder / "report", facts, found, scoring, judges_told)
@@ -91,6 +91,16 @@ def release(
         if signing:
             sign(folder, manifest, signing)
     return Released(manifest, report)
+
+
+def _finished(build_dir: Path, partial: bool) -> dict[str, Any]:
+    """What a build says of itself."""
+    header = read_build(build_dir)
+    summary = header["summary"]
+    if summary["missing"] and not partial:
+        fix = "run the same build again to ask for them, or give --partial to release without them"
+        raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
+    return header
 
 
 def _write_words(build_dir: Path, folder: Path, configuration: dict[str, Any]) -> None:
