@@ -54,8 +54,7 @@ def release(
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
     What judges said of its texts, in the folders ``annotations``, becomes configs of their own; ``trusted`` are those of them that are
-    code which may be run.
-    With a secret ``key`` of minisign, a file that lies neither in the build nor in ``out``, its manifest is signed.
+    code which may be run. With a secret ``key`` of minisign, a file that lies neither in the build nor in ``out``, it is signed.
     The report leaves out the metrics ``without``, and the embedding of its audit if it is among them; manifest, page and card say so.
 
     Raises:
@@ -65,7 +64,7 @@ def release(
     """
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
-    header = _finished(build_dir, partial)
+    header, partly = _finished(build_dir, partial)
     found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
@@ -75,11 +74,7 @@ def release(
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
-        facts = {
-            **manifest_facts(header, version, date, selection, counts),
-            "partial": bool(header["summary"]["missing"]),
-            "reviews": reviewed,
-        }
+        facts = {**manifest_facts(header, version, date, selection, counts), "partial": partly, "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
         report = write_report(folder, folder / "report", facts, found, scoring, judges_told)
@@ -88,19 +83,18 @@ def release(
         _write_papers(folder, facts, report)
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
-        if signing:
-            sign(folder, manifest, signing)
+        sign(folder, manifest, signing)
     return Released(manifest, report)
 
 
-def _finished(build_dir: Path, partial: bool) -> dict[str, Any]:
-    """What a build says of itself."""
+def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
+    """What a build says of itself, and whether items of it are missing."""
     header = read_build(build_dir)
     summary = header["summary"]
     if summary["missing"] and not partial:
         fix = "run the same build again to ask for them, or give --partial to release without them"
         raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
-    return header
+    return header, bool(summary["missing"])
 
 
 def _write_words(build_dir: Path, folder: Path, configuration: dict[str, Any]) -> None:
