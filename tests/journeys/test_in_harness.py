@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval_in_harness.choices import choices, share_right
+
+from tests.journeys.test_docs import blocks
+from tests.journeys.test_installed import ROOT, made, run
 
 # Given two replies, the place of the one that is chosen.
 Taste = Callable[[tuple[str, str]], int]
@@ -127,3 +133,22 @@ def test_what_there_is_not_is_refused_in_words(seeds: Path) -> None:
 
     with pytest.raises(InputError, match="names no release"):
         rows(CONFIG)
+
+
+@pytest.mark.skipif("LONG" not in os.environ, reason="make check-long installs both harnesses into an environment of their own")
+def test_scripted_models_are_told_right_by_both_harnesses_installed_as_the_document_says(seeds: Path, tmp_path: Path) -> None:
+    programs, here = made(tmp_path / "venv"), tmp_path / "here"
+    shutil.copytree(seeds, here / "build" / "demo" / "release")
+    (here / "CLONE").symlink_to(ROOT)
+    install, of_inspect, of_lm_eval = blocks("interop.md", "sh")
+    setting = (
+        f'export PATH="{programs}:$PATH" HF_HUB_OFFLINE=1; pip() {{ python -m pip --disable-pip-version-check "$@"; }}; set -euo pipefail\n'
+    )
+    run(here, "bash", "-c", setting + install)
+    passed = run(ROOT, programs / "python", "-m", "pytest", "-n", "0", "-rs", "tests/journeys/test_in_harness.py", "-k", "both_orders")
+    assert re.search(r"^3 passed|\b3 passed", passed) and "SKIPPED" not in passed
+    # Stand-ins for models, that need no network.
+    said = run(here, "bash", "-c", setting + of_lm_eval.replace("--model hf --model_args pretrained=YOUR-MODEL", "--model dummy"))
+    assert all(name in said for name in ("kind_or_cold_near", "kind_or_cold_far", "fits_context", "|right |"))
+    listed = run(here, "bash", "-c", setting + "inspect list tasks CLONE/examples/in_harness/src")
+    assert "kind_or_cold" in listed and "empathy_eval_in_harness/kind_or_cold" in of_inspect

@@ -32,6 +32,4 @@ def kind_or_cold(release: str, config: str = "preferences_near", split: str = "t
         )
         for one in choices(release, config, split)
     ]  # fmt: skip
-    return Task(
-        dataset=MemoryDataset(samples, name=config), solver=multiple_choice(), scorer=choice(), metrics=[right_in_both_orders()]
-    )
+    return Task(dataset=MemoryDataset(samples, name=config), solver=multiple_choice(), scorer=choice(), metrics=[right_in_both_orders()])

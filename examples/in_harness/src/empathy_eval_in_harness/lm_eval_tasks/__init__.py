@@ -9,7 +9,7 @@ from typing import Any
 from datasets import Dataset, DatasetDict
 from empathy_eval.base.errors import input_error
 
-from empathy_eval_in_harness.choices import LETTERS, choices, share_right
+from empathy_eval_in_harness.choices import LETTERS, Choice, choices, share_right
 
 # What --include_path is to name.
 FOLDER = Path(__file__).parent
@@ -25,16 +25,15 @@ def rows(config: str, release: str = "", split: str = "test", **_: object) -> Da
     if not release:
         raise input_error("--metadata", "names no release", """give --metadata '{"release": "FOLDER-OR-HUB-NAME"}'""")
     asked = [
-        {
-            "id": one.id,
-            "dialogue": one.dialogue,
-            "scenario": one.scenario,
-            "text": "\n\n".join([one.question, *(f"{letter}) {reply}" for letter, reply in zip(LETTERS, one.replies, strict=True)), "Answer:"]),
-            "right": LETTERS.index(one.right),
-        }
+        {"id": one.id, "dialogue": one.dialogue, "scenario": one.scenario, "text": _text(one), "right": LETTERS.index(one.right)}
         for one in choices(release, config, split)
     ]
     return DatasetDict({"test": Dataset.from_list(asked)})
+
+
+def _text(choice: Choice) -> str:
+    replies = [f"{letter}) {reply}" for letter, reply in zip(LETTERS, choice.replies, strict=True)]
+    return "\n\n".join([choice.question, *replies, "Answer:"])
 
 
 def chosen(row: dict[str, Any], results: Sequence[tuple[float, bool]]) -> dict[str, Asked]:
