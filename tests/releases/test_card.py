@@ -87,7 +87,7 @@ def test_the_card_of_a_release_without_preferences_at_equal_closeness_says_nothi
 ) -> None:
     folder, manifest = Path(shutil.copytree(released[0], tmp_path / "copy")), released[1].manifest
     counts = {name: rows for name, rows in manifest["counts"].items() if name not in ("preferences_near", "preferences_far")}
-    write_card(folder, {**manifest, "counts": counts}, released[1].report)
+    (folder / "README.md").write_text(card_text(folder, {**manifest, "counts": counts}, released[1].report))
     assert "confounded" not in (folder / "README.md").read_text() and "**Preferences.**" not in (folder / "README.md").read_text()
 
 

@@ -20,6 +20,7 @@ from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.hub import KIND, REPOSITORY, VERSION, clear_errors, files_at, hidden, short, token_faults
+from empathy_eval.releases.signing import secret_keys
 
 BRANCH, CARD = "main", "README.md"
 AGAIN = "run the same command again: it goes on where it stopped, and until the commit is made nothing of the release is visible"
@@ -57,15 +58,15 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
     nothing; without ``repo`` it asks the Hub nothing either.
 
     Raises:
-        InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder, ``repo`` is
-            no name of a repository or missing where something is sent, it has that version already or holds something else than
-            releases, or the token is missing or may not write.
+        InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder or a secret key lies
+            in it, ``repo`` is no name of a repository or missing where something is sent, it has that version already or holds something
+            else than releases, or the token is missing or may not write.
         JobError: if the Hub cannot be reached, or does not take the release.
     """
     links = [Problem(str(link), "leads out of the release", "put the file itself there") for link in leading_out(release_dir)]
     offline = dry_run and repo is None
     asked = [] if offline else [*_name_faults(repo), *token_faults()]
-    found = [*asked, *(links or faults(release_dir))]
+    found = [*asked, *(links or [*secret_keys(release_dir)] or faults(release_dir))]
     left = tuple(one for one in found if isinstance(one, NotRecomputed))
     if problems := [one for one in found if one not in left]:
         raise InputError(problems)
