@@ -21,44 +21,14 @@ from empathy_eval.generation.outcomes import VARIANTS
 from empathy_eval.releases.annotations import WHAT
 from empathy_eval.releases.made_by import is_before
 from empathy_eval.releases.rows import crossed_requests, preference_rows
-from empathy_eval.releases.verify_rows import RESTORE, read_rows
+from empathy_eval.releases.verify_rows import RESTORE, Cursor, read_rows
 
 KEY = re.compile(r"s[0-9]+-[0-9a-f]{64}")
 SEEDS, RULES = "seed-bank", "rules"
 # The kinds of request by the variant that they make.
 KIND_OF = {one.variant: one for one in KINDS.values() if one.variant}
 # Reasons of answers whose text reached no check of a variant.
-UNREAD = re.compile(r"(finish_\w+|not_json|schema|too_long|too_deep|duplicate_key|surrogate|control_sign|bidirectional_sign|run)")
-
-
-@dataclass
-class _Cursor:
-    """The rows of a config in a split, as far as they are read: each is of the dialogue that is asked for next."""
-
-    rows: Iterator[tuple[str, TableRow]]
-    of: str = "dialogue_id"
-    ahead: tuple[str, TableRow] | None = None
-
-    def take(self, dialogue_id: str) -> list[TableRow]:
-        """The next rows, as long as they are of this dialogue."""
-        found = []
-        while (self.ahead or self._read()) and self.ahead and self._dialogue(self.ahead[1]) == dialogue_id:
-            found.append(self.ahead[1])
-            self.ahead = None
-        return found
-
-    def left(self) -> str | None:
-        """Where the next row is that nobody asked for."""
-        if self.ahead is None:
-            self._read()
-        return self.ahead and self.ahead[0]
-
-    def _read(self) -> bool:
-        self.ahead = next(self.rows, None)
-        return self.ahead is not None
-
-    def _dialogue(self, row: TableRow) -> str:
-        return str(row[self.of]) if self.of == "dialogue_id" else parts_of(row[self.of])[0]
+UNREAD = re.compile(r"(finish_\w+|not_json|schema|too_long|too_deep|duplicate_key|surrogate|control_sign|bidirectional_sign|run_of_signs)")
 
 
 @dataclass
@@ -78,7 +48,7 @@ def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
     path, found = folder / "provenance.parquet", _Found()
     configs = [name for name in ("dialogues", "pairs", "controls", "crossed", *PREFERRED) if name in manifest["counts"]]
     cursors = {
-        (config, split): _Cursor(read_rows(folder, config, split), "pair_id" if config in PREFERRED else "dialogue_id")
+        (config, split): Cursor(read_rows(folder, config, split), "pair_id" if config in PREFERRED else "dialogue_id")
         for config in configs
         for split in SPLITS
     }
