@@ -28,7 +28,7 @@ MOST_DIALOGUES = 5_000_000
 def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """What does not add up, or does not follow from the configuration, by its place in the manifest."""
     try:
-        config = _configuration(folder, manifest)
+        config = configuration_of(folder, manifest)
     except InputError as error:
         yield from error.problems
         return
@@ -37,7 +37,7 @@ def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
     yield from (Problem(f"{folder / MANIFEST}: {where}", what, RESTORE) for where, what in whats)
 
 
-def _configuration(folder: Path, manifest: dict[str, Any]) -> Configuration:
+def configuration_of(folder: Path, manifest: dict[str, Any]) -> Configuration:
     """The configuration of a release, as this program reads it.
 
     Raises:
