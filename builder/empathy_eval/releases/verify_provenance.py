@@ -53,7 +53,7 @@ def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
         for split in SPLITS
     }
     last: tuple[Any, ...] = ()
-    for dialogue_id, group in groupby(_rows(path), lambda row: row["dialogue_id"]):
+    for dialogue_id, group in groupby(made_rows(path), lambda row: row["dialogue_id"]):
         rows = list(group)
         there = {config: cursors[config, split_of(dialogue_id)].take(dialogue_id) for config in configs}
         if (place := place_of(dialogue_id)) <= last:
@@ -78,7 +78,7 @@ def place_of(dialogue_id: str) -> tuple[Any, ...]:
     return int(number), len(index), index
 
 
-def _rows(path: Path) -> Iterator[TableRow]:
+def made_rows(path: Path) -> Iterator[TableRow]:
     """The provenance without the requests of judges, which stand at its end."""
     judged = set(WHAT.values())
     for batch in table_batches(path, PROVENANCE.names):
