@@ -107,14 +107,15 @@ def _texts(folder: Path, manifest: dict[str, Any]) -> Iterator[_Text]:
     """Every text that a build scores; a reference with its pair, the other helper turns with their dialogue."""
     for split in SPLITS:
         known = set[str]()
-        for place, row in read_rows(folder, "pairs", split):
+        for place, row in read_rows(folder, "pairs", split, ["pair_id", "reference", *PAIR_VARIANTS, "toxicity"]):
             known.add(row["pair_id"])
             for name in ("reference", *PAIR_VARIANTS):
                 yield _Text(place, f'"{row["pair_id"]}": {name}', row[name], row["toxicity"][name])
-        for place, row in read_rows(folder, "controls", split):
+        scores = [f"{name}_toxicity" for name in CONTROLS]
+        for place, row in read_rows(folder, "controls", split, ["pair_id", *CONTROLS, *scores]):
             for name in CONTROLS:
                 yield _Text(place, f'"{row["pair_id"]}": {name}', row[name], row[f"{name}_toxicity"])
-        for place, row in read_rows(folder, "dialogues", split):
+        for place, row in read_rows(folder, "dialogues", split, ["dialogue_id", "turns"]):
             for number, turn in enumerate(row["turns"]):
                 if turn["role"] == "helper" and pair_id(row["dialogue_id"], number) not in known:
                     yield _Text(place, f'"{row["dialogue_id"]}": turn {number}', turn["text"])
