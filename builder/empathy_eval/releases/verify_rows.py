@@ -53,11 +53,11 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                     yield Problem(place, f'"{name}": {what}', RESTORE)
 
 
-def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, TableRow]]:
-    """(place, row) of a file, in groups of rows."""
+def read_rows(folder: Path, config: str, split: str, columns: list[str] | None = None) -> Iterator[tuple[str, TableRow]]:
+    """(place, row) of a file, in groups of rows, with all columns or the named ones."""
     path = file_of(folder, config, split)
     number = 0
-    for batch in table_batches(path):
+    for batch in table_batches(path, columns):
         for row in batch.to_pylist():
             yield f"{path}: row {number}", row
             number += 1
