@@ -13,6 +13,7 @@ from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
 from empathy_eval.design.configuration import Configuration, candidates_of, checked
 from empathy_eval.design.dataset import MANIFEST, cells
+from empathy_eval.design.errata import errata_faults, first_of, revision_of, withdrawn_dialogues
 from empathy_eval.design.kinds import CROSSED, kinds_of_build
 from empathy_eval.design.quotas import planned, quotas
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
@@ -32,8 +33,15 @@ def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
     except InputError as error:
         yield from error.problems
         return
-    released = Counter(cells(folder, "dialogues", "dialogue_id"))
-    whats = [*_named(manifest, config), *_planned(folder, manifest, config), *_summed(manifest), *_left_out(manifest, set(released))]
+    released = list(cells(folder, "dialogues", "dialogue_id"))
+    if is_ours(manifest):
+        yield from errata_faults(str(folder / MANIFEST), manifest["configuration"])
+    whats = [
+        *_named(manifest, config),
+        *_planned(folder, manifest, config, released),
+        *_summed(manifest),
+        *_left_out(manifest, set(released)),
+    ]
     yield from (Problem(f"{folder / MANIFEST}: {where}", what, RESTORE) for where, what in whats)
 
 
@@ -71,7 +79,7 @@ def _measures(settings: dict[str, Any]) -> set[str]:
     return {*names_of(settings), *settings, *settings.get("shortcuts", {})}
 
 
-def _planned(folder: Path, manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[str, str]]:
+def _planned(folder: Path, manifest: dict[str, Any], config: Configuration, released: list[str]) -> Iterator[tuple[str, str]]:
     """How many dialogues there are to be, of each scenario and in all, and of how many there are fewer."""
     there = {number: one["quota"] for number, one in manifest["scenarios"].items()}
     catalogue = built_under(folder, manifest).catalogue
@@ -88,12 +96,12 @@ def _planned(folder: Path, manifest: dict[str, Any], config: Configuration) -> I
         yield "scenarios", f"says {there.get(number)} dialogues of {number}, the configuration gives {wanted.get(number)}"
     if manifest["summary"]["planned"] != total:
         yield "summary: planned", f"says {manifest['summary']['planned']}, the configuration gives {total}"
-    found = Counter(one[:3] for one in cells(folder, "dialogues", "dialogue_id"))
+    found, most = (Counter(one[:3] for one in released if some(one)) for some in (bool, lambda one: not revision_of(one)))
     lacking = {number: quota - found[number] for number, quota in there.items() if quota > found[number]}
     if manifest.get("below_quota", {}) != lacking:
         yield "below_quota", f"says {str(manifest.get('below_quota', {}))[:80]}, the data gives {str(lacking)[:80]}"
-    if more := [number for number in found if found[number] > there.get(number, 0)]:
-        yield "scenarios", f"says {there.get(more[0], 0)} dialogues of {more[0]}, the data holds {found[more[0]]}"
+    if more := [number for number in most if most[number] > there.get(number, 0)]:
+        yield "scenarios", f"says {there.get(more[0], 0)} dialogues of {more[0]}, the data holds {most[more[0]]}"
 
 
 def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -103,7 +111,7 @@ def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "summary", f"of {summary['planned']} planned {summary['accepted']}, {summary['rejected']} and {summary['missing']} are told"
     removed = (manifest.get("reviews") or {}).get("removed", [])
     least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"]
-    most = least + len(manifest["withdrawn"]) + len(removed)
+    most = least + len(withdrawn_dialogues(manifest["withdrawn"])) + len(removed)
     if not least <= summary["accepted"] <= most:
         yield "summary: accepted", f"says {summary['accepted']}, data and what was left out give {least} to {most}"
     whole = summary["accepted"] == counts["dialogues"] and not manifest["withdrawn"]
@@ -127,10 +135,10 @@ def _left_out(manifest: dict[str, Any], released: set[str]) -> Iterator[tuple[st
     form = re.compile(r"[0-9]{3}-seed" if manifest["configuration"]["plan"] == "seeds" else r"[0-9]{3}-[0-9]{5,}")
     removed = {one["dialogue_id"] for one in (manifest.get("reviews") or {}).get("removed", [])}
     for goes, stays in manifest["duplicates"].items():
-        if not form.fullmatch(goes) or goes[:3] not in manifest["scenarios"]:
+        if not form.fullmatch(first_of(goes)) or goes[:3] not in manifest["scenarios"]:
             yield f"duplicates: {goes}", "is no dialogue of such a plan"
         elif stays not in released and stays not in manifest["duplicates"] and not manifest["spares_left_out"]:
             yield f"duplicates: {goes}", f"is told to be like {stays}, which is not in the release"
     for one in sorted(removed):
-        if not form.fullmatch(one) or one[:3] not in manifest["scenarios"]:
+        if not form.fullmatch(first_of(one)) or one[:3] not in manifest["scenarios"]:
             yield f"reviews: removed: {one}", "is no dialogue of such a plan"

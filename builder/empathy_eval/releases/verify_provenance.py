@@ -15,6 +15,7 @@ from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.contrasts import CELLS, CONTROLS
 from empathy_eval.design.dataset import PREFERRED, PROVENANCE, SPLITS, pair_id, parts_of, split_of
+from empathy_eval.design.errata import first_of, revision_of
 from empathy_eval.design.kinds import KINDS, NEAR_APATHETIC
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import VARIANTS
@@ -74,8 +75,8 @@ def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
 
 def place_of(dialogue_id: str) -> tuple[Any, ...]:
     """What dialogues are in order by: scenario, then index."""
-    number, _, index = dialogue_id.partition("-")
-    return int(number), len(index), index
+    number, _, index = first_of(dialogue_id).partition("-")
+    return int(number), len(index), index, revision_of(dialogue_id)
 
 
 def made_rows(path: Path) -> Iterator[TableRow]:
