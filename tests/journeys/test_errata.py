@@ -1,4 +1,4 @@
-"""An erratum over three releases of a name: what was withdrawn is in no file, what is corrected has an id of its own, nothing else moves."""
+"""An erratum over three releases of a name: what was withdrawn is in no file, what is corrected has its own id, nothing else moves."""
 
 from __future__ import annotations
 

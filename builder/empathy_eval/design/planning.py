@@ -56,11 +56,7 @@ def _seed_plan(config: Configuration, catalogue: Catalogue, number: int, seed: S
 
 
 def some_plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
-    """The first, the middle and the last plan of a build, without drawing the others.
-
-    Raises:
-        InputError: as :func:`plans`.
-    """
+    """The first, the middle and the last plan of a build, without drawing the others; what :func:`plans` raises it raises too."""
     if config.plan == "drawn":
         ids = [f"{number:03d}-{index:05d}" for number, found in places(config, catalogue).items() for index in range(len(found))]
     else:
@@ -91,11 +87,11 @@ def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn
 
 def _planned(config: Configuration, catalogue: Catalogue, identity: tuple[int, int], place: int) -> Plan:
     """The plan of a scenario and an index, with what falls to its place of the sequence."""
-    named = config.corrected.get(f"{identity[0]:03d}-{identity[1]:05d}")
     # What is made anew is drawn anew: of the same plan the same would be asked, and answered.
+    named = config.corrected.get(f"{identity[0]:03d}-{identity[1]:05d}")
     seed = derived_random(config.seed, "corrected", named).getrandbits(32) if named else config.seed
     plan = drawn_plan(seed, *identity, catalogue, config.rules, controls_at(config, place))
-    plan = replace(plan, dialogue_id=named) if named else plan
+    plan = replace(plan, dialogue_id=named or plan.dialogue_id)
     if not (wanted := crossed_at(config, place)):
         return plan
     found = crossable([turn.role for turn in plan.turns])

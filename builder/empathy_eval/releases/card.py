@@ -98,6 +98,11 @@ def changelog_text(facts: dict[str, Any]) -> str:
     return _render("changelog.md.j2", facts=facts)
 
 
+def eval_text(facts: dict[str, Any]) -> str:
+    """What ``eval.yaml`` says: the tasks that the Hub lists of a benchmark."""
+    return _render("eval.yaml.j2", facts=facts)
+
+
 def _render(template: str, **values: Any) -> str:
     templates = environment(data_folder("release") / "card")
     templates.filters["before"] = before
