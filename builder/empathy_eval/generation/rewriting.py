@@ -60,6 +60,11 @@ def messages(recipe: Recipe, kind: Kind, scene: Scene) -> list[Message]:
     return recipe.prompts.render(kind.name, **seen)
 
 
+def said_in(value: Any) -> str:
+    """The text of a valid answer."""
+    return str(value["text"]).strip()
+
+
 @dataclass(frozen=True)
 class Edit:
     """How many words a reply has, and how many of them are to be changed: at least an eighth or so, and so few that it stays near."""
@@ -128,7 +133,7 @@ class Rewriter:
 
         async def ask(first: int, trail: ItemTrail) -> Answer[Judged] | None:
             async def judge(value: Any) -> Judged | list[Flaw]:
-                text = value["text"].strip()
+                text = said_in(value)
                 judged = await self._judged(kind, scene, text, trail)
                 return judged if isinstance(judged, list) else (text, judged)
 

@@ -69,7 +69,7 @@ def wanted_rows(item: Item, manifest: dict[str, Any]) -> Iterator[Made]:
     """What the provenance says of a dialogue, as its rows in the tables give it."""
     dialogue, rows = item
     name = dialogue["dialogue_id"]
-    said = [f"{turn['role']}: {turn['text']}" for turn in dialogue["turns"]]
+    said = [f"{turn['role']}: {turn['text']}: {turn['strategy']}" for turn in dialogue["turns"]]
     yield Made(name, None, "dialogue", dialogue["source"], dialogue["model"], "\0".join([dialogue["description"], *said]))
     controls = {row["pair_id"]: row for row in rows["controls"]}
     for row in rows["pairs"]:

@@ -45,7 +45,7 @@ def _people(said: dict[str, Any]) -> Said:
             yield f"removed: {one['dialogue_id']}", what
     judged = sum(one["remove"] + one["keep"] for one in said["removed"]) + (alone := said.get("alone", {})).get("judgements", 0)
     judged += (said.get("crossed") or {"fitting": {"choices": 0}})["fitting"]["choices"]
-    samples = defaultdict(int)
+    samples: dict[tuple[str, str], int] = defaultdict(int)
     for row in said["ratings"]:
         samples[row["sample"], row["criterion"]] += row["ratings"]
     if judged + max(samples.values(), default=0) > said["judgements"]:
