@@ -45,7 +45,7 @@ FORGERIES: dict[str, tuple[str, Callable[[Rows], Any], str]] = {
         "provenance", lambda rows: [{**rows[0], "dialogue_id": "001-seed"}, *rows], '"001-seed" is of no dialogue',
     ),
     "a method": ("provenance", lambda rows: rows[1].update(method="rules"), 'its method is "rules", the tables give "model"'),
-    "a model": ("provenance", lambda rows: rows[1].update(model="better"), 'its model is "better", the tables give "twice-said"'),
+    "a model": ("provenance", lambda rows: rows[1].update(model="better"), 'its model is "better", the tables give "seed-bank@'),
     "a control's model": ("provenance", lambda rows: _control(rows).update(model="better"), "usage: better: has 0 requests, the prov"),
     "a key that is none": ("provenance", lambda rows: rows[1].update(request_key="yes"), 'its request_key "yes" is none'),
     "one key for two texts": (
@@ -86,6 +86,7 @@ def test_a_row_of_controls_dropped_is_told_by_the_provenance_and_without_it_by_t
         forger.keep(config, lambda row: row["pair_id"] != first)
     assert f"the tables give {first[:-3]}" in said(forger)
     forger.keep("provenance", lambda row: row["pair_id"] != first or "_" not in row["what"])
+    forger.keep("candidates", lambda row: row["pair_id"] != first)
     forger.facts["withdrawn"], forger.facts["configuration"]["withdrawn"] = [], []
     forger.facts["summary"] |= {"planned": 5, "accepted": 5}
     assert "summary: controls: is " in said(forger)
@@ -94,6 +95,12 @@ def test_a_row_of_controls_dropped_is_told_by_the_provenance_and_without_it_by_t
 def test_rows_in_another_order_are_told(forger: Forger) -> None:
     forger.change(forger.paths("pairs")[0], lambda rows: rows[::-1])
     assert "pairs/train.parquet: row 1:" in said(forger)
+
+
+def _bank(facts: dict[str, Any]) -> dict[str, int]:
+    """What the model took that answers for all of them."""
+    usage: dict[str, dict[str, int]] = facts["summary"]["usage"]
+    return next(one for name, one in usage.items() if name.startswith("seed-bank@"))
 
 
 MANIFEST: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
@@ -105,11 +112,11 @@ MANIFEST: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "planned": (lambda facts: facts["summary"].update(planned=99), "summary: 99 are planned"),
     "pairs": (lambda facts: facts["summary"].update(pairs=1), "summary: pairs: is 1, the release has"),
     "rejected": (lambda facts: facts["summary"]["rejected_by_reason"].update(toxic=3), "summary: rejected_by_reason: is toxic: 3"),
-    "duplicates": (lambda facts: facts["duplicates"].update({"017-00042": "017-seed"}), "summary: accepted: is 6; 6 are"),
+    "duplicates": (lambda facts: facts["duplicates"].update({"017-00042": "017-seed"}), 'configuration: plans no "017-00042"'),
     "spares": (lambda facts: facts.update(spares_left_out=4), "summary: accepted: is 6; 9 are released"),
     "quota": (lambda facts: facts["scenarios"]["017"].update(quota=2), "below_quota: says"),
     "schemas": (lambda facts: facts["schemas"].update(variant_answer="0"), "schemas: are not those of this version"),
-    "usage": (lambda facts: facts["summary"]["usage"]["twice-said"].update(requests=1), "usage: twice-said: has 1 requests"),
+    "usage": (lambda facts: _bank(facts).update(requests=1), "has 1 requests, the provenance "),
 }
 
 
