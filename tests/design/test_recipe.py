@@ -44,6 +44,11 @@ def test_packaged_configurations_go_by_their_names() -> None:
         assert load_recipe(name).config == load_configuration(data_folder("release") / f"{name}.yaml")
 
 
+def test_the_seeds_differ_from_the_demo_in_their_name_alone() -> None:
+    demo, seeds = load_recipe("demo").config.raw, load_recipe("seeds").config.raw
+    assert {name for name in demo.keys() | seeds.keys() if demo.get(name) != seeds.get(name)} == {"name"}
+
+
 def test_a_path_is_a_path_and_a_file_goes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     mine = demo_file(tmp_path, seed=7)
@@ -56,7 +61,7 @@ def test_a_path_is_a_path_and_a_file_goes_before_a_name(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("tiny", 'configuration "tiny": is no file, and none of that name is packaged\n  Fix: name a file, or one of demo, full'),
+        ("tiny", 'configuration "tiny": is no file, and none of that name is packaged\n  Fix: name a file, or one of demo, full, seeds'),
         ("demo.yaml", "demo.yaml: cannot be read: No such file"),
         ("./demo", "demo: cannot be read: No such file"),
         ("release/demo", "release/demo: cannot be read: No such file"),

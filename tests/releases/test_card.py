@@ -27,7 +27,7 @@ def test_the_hubs_own_class_reads_the_card(released: tuple[Path, Released]) -> N
     card = DatasetCard.load(released[0] / "README.md")
     data = card.data.to_dict()
     assert data["license"] == "cc-by-4.0" and data["language"] == ["en"]
-    assert [one["config_name"] for one in data["configs"]] == ["pairs", "dialogues", "preferences", "controls", "crossed"]
+    assert [one["config_name"] for one in data["configs"]] == [*COLUMNS, "preferences_near", "preferences_far", "crossed"]
     assert data["configs"][0]["default"] is True
 
 
@@ -72,6 +72,23 @@ def test_the_card_names_prompts_by_hash_and_how_to_rebuild(released: tuple[Path,
     for name, value in manifest["templates"].items():
         assert f"| `{name}` | `{value}` |" in card
     assert manifest["identity"] in card and "--version 0.1.0" in card
+
+
+def test_the_card_says_which_preferences_are_confounded_and_how_many_pairs_have_none(released: tuple[Path, Released]) -> None:
+    counts = released[1].manifest["counts"]
+    card, total = (released[0] / "README.md").read_text(), {config: sum(rows.values()) for config, rows in counts.items()}
+    left = total["pairs"] - total["preferences"]
+    assert f"Of {total['pairs']} pairs {left} have no preference" in card and "`preferences` is *confounded*" in card
+    assert f"{total['preferences'] - total['preferences_near']} have none in `preferences_near`" in card
+
+
+def test_the_card_of_a_release_without_preferences_at_equal_closeness_says_nothing_of_them(
+    released: tuple[Path, Released], tmp_path: Path
+) -> None:
+    folder, manifest = Path(shutil.copytree(released[0], tmp_path / "copy")), released[1].manifest
+    counts = {name: rows for name, rows in manifest["counts"].items() if name not in ("preferences_near", "preferences_far")}
+    (folder / "README.md").write_text(card_text(folder, {**manifest, "counts": counts}, released[1].report))
+    assert "confounded" not in (folder / "README.md").read_text() and "**Preferences.**" not in (folder / "README.md").read_text()
 
 
 def test_the_command_of_mlcroissant_validates_it(released: tuple[Path, Released]) -> None:

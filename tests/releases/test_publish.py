@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
+from empathy_eval.releases.publish import publish
 
 from tests.doubles.hub import READER, REPO, WRITER, Blob, Client, Hub
 
@@ -199,6 +201,13 @@ def test_a_dry_run_sends_nothing_and_refuses_what_the_run_would(hub: Hub, client
     assert "published already" in client.publish(folder, dry_run=True)["text"]
     assert client.publish(later, dry_run=True)["sent"] is False
     assert hub.sent() == []
+
+
+def test_a_dry_run_without_a_repository_lists_the_files_and_asks_nothing(folder: Path) -> None:
+    found = publish(folder, None, dry_run=True, faults=lambda _: [])
+    assert (dict(found.files), found.sent) == ({name: len(data) for name, data in local(folder).items()}, False)
+    with pytest.raises(InputError, match="is not named"):
+        publish(folder, None, faults=lambda _: [])
 
 
 def test_a_repository_of_something_else_is_not_replaced(hub: Hub, client: Client, folder: Path) -> None:

@@ -85,6 +85,15 @@ def cache_of(options: argparse.Namespace) -> Path | bool:
     return False if options.no_cache else options.cache or True
 
 
+def add_signer(verb: argparse.ArgumentParser) -> None:
+    """Adds the key that must have signed a release."""
+    verb.add_argument(
+        "--signer",
+        metavar="KEY",
+        help="the public key of minisign by which the release must be signed: its file, or the line of base64 in it",
+    )
+
+
 def add_trust(verb: argparse.ArgumentParser) -> None:
     """Adds which metrics of a manifest may be run beside the built-in and the installed ones."""
     verb.add_argument(

@@ -9,25 +9,30 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import add_trust
+from empathy_eval.commands.options import add_signer, add_trust
 
 if TYPE_CHECKING:
     from empathy_eval.releases.publish import Published
 
 
-def publish(release: str | Path, repo: str, *, trusted: Sequence[str] = (), dry_run: bool = False) -> Published:
+def publish(
+    release: str | Path, repo: str | None = None, *, trusted: Sequence[str] = (), signer: str | Path | None = None, dry_run: bool = False
+) -> Published:
     """Puts a release on the Hub as a tagged version of the dataset repository ``repo``, in one commit, after :func:`verify`.
 
-    ``trusted`` are metrics of the manifest that may be run too. ``dry_run`` looks and sends nothing.
+    ``trusted`` are metrics of the manifest that may be run too; ``signer`` is the public key by which the release must be
+    signed. ``dry_run`` looks and sends nothing; without ``repo`` it does not ask the Hub either.
 
     Raises:
         InputError: if the release has faults, or the repository cannot take it.
         JobError: if the Hub cannot be reached, or does not take it.
     """
     from empathy_eval.releases.publish import publish
+    from empathy_eval.releases.signing import read_public_key
     from empathy_eval.releases.verify import verify
 
-    return publish(Path(release), repo, dry_run=dry_run, faults=partial(verify, trusted=trusted))
+    key = read_public_key(signer) if signer is not None else None
+    return publish(Path(release), repo, dry_run=dry_run, faults=partial(verify, trusted=trusted, signer=key))
 
 
 def add(verbs: Any) -> None:
@@ -39,19 +44,20 @@ def add(verbs: Any) -> None:
         "token is that of `hf auth login` or HF_TOKEN.",
     )
     verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
-    verb.add_argument("--repo", required=True, metavar="ORG/NAME", help="the dataset repository; it is made if it is not there")
+    verb.add_argument("--repo", metavar="ORG/NAME", help="the dataset repository; it is made if it is not there; a dry run goes without")
+    add_signer(verb)
     add_trust(verb)
-    verb.add_argument("--dry-run", action="store_true", help="list what would go, and send nothing")
+    verb.add_argument("--dry-run", action="store_true", help="list what would go, and send nothing; without --repo no network is used")
     verb.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    published = publish(options.release, options.repo, trusted=options.trust_metrics, dry_run=options.dry_run)
+    published = publish(options.release, options.repo, trusted=options.trust_metrics, signer=options.signer, dry_run=options.dry_run)
     for one in published.left:
         print(one, file=sys.stderr)
     for path, size in published.files:
         print(f"{size:>12,}  {path}")
     done = f"published as {options.repo} v{published.version}, commit {published.commit}"
-    print(done if published.sent else f"nothing was sent; v{published.version} would go to {options.repo}")
+    print(done if published.sent else f"nothing was sent; v{published.version} would go to {options.repo or 'a repository of yours'}")
     return 0

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 def release(
     build: str | Path, out: str | Path, version: str, *, date: str | None = None, reviews: str | Path | None = None,
     without: Sequence[str] = (), annotations: Sequence[str | Path] = (), trusted: Sequence[str] = (), partial: bool = False,
-    progress: Callable[[int], None] | None = None,
+    sign: str | Path | None = None, progress: Callable[[int], None] | None = None,
 ) -> Released:  # fmt: skip
     """Writes a finished build as a folder that is a Hub dataset repository as it stands, whole or not at all.
 
     ``reviews`` is a record of :func:`empathy_eval.review_import`: what raters removed is left out. ``without`` are metrics of the
     configuration that the report leaves out, or "embedding"; ``annotations`` are folders of :func:`empathy_eval.annotate`, which become
     the configs "annotations", "comparisons" and "strategies", ``trusted`` the judges that they name as ``module:name`` and that may be
-    run; ``partial`` releases although items are missing; ``progress`` is told of
-    scored texts.
+    run; ``partial`` releases although items are missing; ``sign`` is a secret key of minisign without a password, by which the manifest
+    is signed; ``progress`` is told of scored texts.
 
     Raises:
         InputError: if the build is not finished or was changed, or something that is given is not valid.
@@ -37,7 +37,7 @@ def release(
     with scoring_with(cache=False, progress=progress) as scoring:
         return release(
             Path(build), Path(out), version, date=date, partial=partial, reviews=Path(reviews) if reviews else None, without=without,
-            annotations=[Path(one) for one in annotations], trusted=trusted, scoring=scoring,
+            annotations=[Path(one) for one in annotations], trusted=trusted, scoring=scoring, key=Path(sign) if sign else None,
         )  # fmt: skip
 
 
@@ -70,6 +70,10 @@ def add(verbs: Any) -> None:
         help="run this judge that annotations name as module:name, to know its requests: it is code, so know what it is; repeatable",
     )  # fmt: skip
     verb.add_argument("--partial", action="store_true", help="release although items are missing")
+    verb.add_argument(
+        "--sign", type=Path, metavar="KEY",
+        help="sign the manifest with this secret key of minisign, made without a password (minisign -G -W); it never goes into a folder",
+    )  # fmt: skip
     verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
     verb.set_defaults(run=run)
 
@@ -79,7 +83,7 @@ def run(options: argparse.Namespace) -> int:
     with scoring_bar() as progress:
         released = release(
             options.build, options.out, options.version, date=options.date, reviews=options.reviews, without=options.without,
-            annotations=options.annotations, trusted=options.trust_judge, partial=options.partial, progress=progress,
+            annotations=options.annotations, trusted=options.trust_judge, partial=options.partial, sign=options.sign, progress=progress,
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:

@@ -9,7 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import A_RELEASE, add_trust, scoring_bar, scoring_with
+from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_bar, scoring_with
 
 if TYPE_CHECKING:
     from empathy_eval.base.errors import Problem
@@ -17,24 +17,29 @@ if TYPE_CHECKING:
 
 def verify(
     release: str | Path, *, fast: bool = False, trusted: Sequence[str] = (), ledgers: Sequence[str | Path] = (),
-    progress: Callable[[int], None] | None = None,
+    signer: str | Path | None = None, progress: Callable[[int], None] | None = None,
 ) -> list[Problem]:  # fmt: skip
     """All faults of a release (a folder, or a Hub name such as ``org/name@v1.0.0``); an empty list if it is what it claims.
 
     ``fast`` leaves the recomputation of the report's numbers out. A metric that is not run is no fault: at the end of the list a
     :class:`~empathy_eval.metrics.trust.NotRecomputed` names it. ``trusted`` are metrics of the manifest that may be run too.
-    With the ``ledgers`` of its build every text is held against the answers, with those that :func:`empathy_eval.annotate` filled every
-    row of what judges said.
+    ``signer`` is a public key of minisign, as a file or as its line of base64: the release must be signed by it; without it a signature
+    is told as not checked. With the ``ledgers`` of its build every text is held against the answers, with those that
+    :func:`empathy_eval.annotate` filled every row of what judges said.
 
     Raises:
-        InputError: if it is no release, or cannot be had, or a ledger cannot be read.
+        InputError: if it is no release, or cannot be had, or a ledger or the key cannot be read.
         JobError: if a ledger is damaged.
     """
     from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.signing import read_public_key
     from empathy_eval.releases.verify import verify
 
+    key = read_public_key(signer) if signer is not None else None
     with scoring_with(cache=False, progress=progress) as scoring:
-        return verify(release_folder(release), fast=fast, trusted=trusted, ledgers=[Path(one) for one in ledgers], scoring=scoring)
+        return verify(
+            release_folder(release), fast=fast, trusted=trusted, ledgers=[Path(one) for one in ledgers], signer=key, scoring=scoring
+        )
 
 
 def add(verbs: Any) -> None:
@@ -57,6 +62,7 @@ def add(verbs: Any) -> None:
         help="a ledger of the build or of annotate: hold every text, or every row of what judges said, against the answers; repeatable, "
         "and all of annotate are needed",
     )  # fmt: skip
+    add_signer(verb)
     add_trust(verb)
     verb.add_argument("--json", action="store_true", help="print faults and what is told, as JSON; `kind` tells which")
     verb.set_defaults(run=run)
@@ -68,7 +74,8 @@ def run(options: argparse.Namespace) -> int:
 
     with scoring_bar() as progress:
         problems = verify(
-            options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, progress=progress
+            options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer,
+            progress=progress,
         )  # fmt: skip
     kinds = ["told" if isinstance(one, Told) else "not_recomputed" if isinstance(one, NotRecomputed) else "fault" for one in problems]
     faulty, left = "fault" in kinds, "not_recomputed" in kinds

@@ -197,6 +197,8 @@ def cells(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPL
 
 
 MANIFEST, TABLES = "manifest.json", "tables.json"
+# Of the manifest, which names every other file and cannot name this one.
+SIGNATURE = f"{MANIFEST}.minisig"
 
 
 def read_manifest(release_dir: Path) -> dict[str, Any]:

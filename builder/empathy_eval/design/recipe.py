@@ -18,7 +18,7 @@ from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 
 # The configurations of the project, which go by their names.
-PACKAGED = ("demo", "full")
+PACKAGED = ("demo", "full", "seeds")
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.hub import KIND, REPOSITORY, VERSION, clear_errors, files_at, hidden, short, token_faults
+from empathy_eval.releases.signing import secret_keys
 
 BRANCH, CARD = "main", "README.md"
 AGAIN = "run the same command again: it goes on where it stopped, and until the commit is made nothing of the release is visible"
@@ -32,7 +33,7 @@ class Published:
     ``left`` are its metrics that were not run: their numbers go out unchecked.
     """
 
-    repo: str
+    repo: str | None
     version: str
     files: tuple[tuple[str, int], ...]
     commit: str | None
@@ -49,26 +50,30 @@ class Repository:
     files: Mapping[str, RepoFile]
 
 
-def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Callable[[Path], Sequence[Problem]]) -> Published:
+def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, faults: Callable[[Path], Sequence[Problem]]) -> Published:
     """Publishes a release as version ``v<version>`` of a dataset repository: one commit, then a tag on it.
 
     What was interrupted is run again: a commit that already holds the release is only tagged. Hidden files, such as
-    ``.gitattributes``, belong to the repository and are neither sent nor deleted; no file of a release is hidden.
-    ``dry_run`` reads and sends nothing.
+    ``.gitattributes``, belong to the repository and are neither sent nor deleted; no file of a release is hidden. ``dry_run`` sends
+    nothing; without ``repo`` it asks the Hub nothing either.
 
     Raises:
-        InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder, ``repo`` is
-            no name of a repository, it has that version already or holds something else than releases, or the token is missing or may
-            not write.
+        InputError: if ``faults`` finds any (a metric that was not recomputed is none), a link leads out of the folder or a secret key lies
+            in it, ``repo`` is no name of a repository or missing where something is sent, it has that version already or holds something
+            else than releases, or the token is missing or may not write.
         JobError: if the Hub cannot be reached, or does not take the release.
     """
     links = [Problem(str(link), "leads out of the release", "put the file itself there") for link in leading_out(release_dir)]
-    found = [*_name_faults(repo), *token_faults(), *(links or faults(release_dir))]
+    offline = dry_run and repo is None
+    asked = [] if offline else [*_name_faults(repo), *token_faults()]
+    found = [*asked, *(links or [*secret_keys(release_dir)] or faults(release_dir))]
     left = tuple(one for one in found if isinstance(one, NotRecomputed))
     if problems := [one for one in found if one not in left]:
         raise InputError(problems)
     version, files = _version(release_dir), _visible(release_dir)
     sizes = tuple((name, path.stat().st_size) for name, path in files.items())
+    if repo is None:
+        return Published(None, version, sizes, None, False, left)
     with clear_errors(repo, AGAIN, partial(_meaning, repo)):
         api = HfApi()
         there = _look(api, repo)
@@ -80,8 +85,10 @@ def publish(release_dir: Path, repo: str, *, dry_run: bool = False, faults: Call
     return Published(repo, version, sizes, commit, True, left)
 
 
-def _name_faults(repo: str) -> Iterator[Problem]:
-    if not REPOSITORY.fullmatch(repo):
+def _name_faults(repo: str | None) -> Iterator[Problem]:
+    if repo is None:
+        yield Problem("repository", "is not named", "name it with --repo owner/name; only a dry run goes without")
+    elif not REPOSITORY.fullmatch(repo):
         yield Problem("repository", f'"{repo}" is not the name of a repository', "write it as owner/name, such as my-lab/empathy-eval")
 
 

@@ -27,6 +27,7 @@ from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.explore import PAGE
 from empathy_eval.releases.made_by import is_ours
 from empathy_eval.releases.manifest import manifest_text, sealed
+from empathy_eval.releases.signing import PublicKey, signature_faults
 from empathy_eval.releases.verify_annotations import annotation_faults
 from empathy_eval.releases.verify_canary import canary_faults
 from empathy_eval.releases.verify_choice import choice_faults
@@ -37,9 +38,11 @@ from empathy_eval.releases.verify_figures import figure_faults
 from empathy_eval.releases.verify_files import file_faults
 from empathy_eval.releases.verify_items import item_faults
 from empathy_eval.releases.verify_ledger import ledger_faults
+from empathy_eval.releases.verify_manifest import manifest_faults
 from empathy_eval.releases.verify_papers import paper_faults
 from empathy_eval.releases.verify_provenance import provenance_faults
 from empathy_eval.releases.verify_report import comparable, disagreements
+from empathy_eval.releases.verify_reviews import review_faults
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
 from empathy_eval.releases.verify_software import software_faults
 from empathy_eval.releases.verify_texts import text_faults
@@ -49,10 +52,12 @@ NOT_COMPARED = "not compared are the rows of {} and every p-value after Holm, wh
 
 
 def verify(
-    release_dir: Path, *, fast: bool = False, trusted: Collection[str] = (), ledgers: Sequence[Path] = (), scoring: Scoring = PLAIN
-) -> list[Problem]:
+    release_dir: Path, *, fast: bool = False, trusted: Collection[str] = (), ledgers: Sequence[Path] = (),
+    signer: PublicKey | None = None, scoring: Scoring = PLAIN,
+) -> list[Problem]:  # fmt: skip
     """All faults of a release; an empty list if it is what it claims. ``fast`` leaves the report's numbers out.
 
+    With the key of a ``signer`` the release must be signed by it, and is looked at no further where it is not.
     With the ``ledgers`` of its build every text, and with those of its annotations every row of them, is held against the answers.
 
     Nothing is run that the release names, but for built-in and installed metrics and those that are ``trusted`` by name. A metric that
@@ -66,6 +71,25 @@ def verify(
     path = release_dir / MANIFEST
     if not path.is_file():
         raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
+    manifest = _manifest(path)
+    if isinstance(manifest, list):
+        return manifest
+    found = [*signature_faults(release_dir, manifest, signer)]
+    if all(isinstance(one, NotRecomputed) for one in found):
+        found += [*file_faults(release_dir, manifest)] or [*_tables(release_dir, manifest)]
+    # What comes later takes for granted what comes earlier.
+    for stage in STAGES:
+        if all(isinstance(one, NotRecomputed) for one in found):
+            found += [problem for part in stage for problem in part(release_dir, manifest)]
+    if ledgers and all(isinstance(one, NotRecomputed) for one in found):
+        found += ledger_faults(release_dir, manifest, ledgers)
+    if not fast and all(isinstance(one, NotRecomputed) for one in found):
+        found += [*toxicity_faults(release_dir, manifest), *_report(release_dir, manifest, trusted, replace(scoring, cache=None))]
+    return sorted(found, key=lambda one: isinstance(one, NotRecomputed))
+
+
+def _manifest(path: Path) -> dict[str, Any] | list[Problem]:
+    """The manifest as it was sealed, or what is wrong with it."""
     try:
         text = text_of(path)
         manifest: dict[str, Any] = json_value(text)
@@ -75,18 +99,7 @@ def verify(
         return list(error.problems)
     except (ValueError, OSError) as error:
         return [Problem(str(path), f"cannot be read: {error}", RESTORE)]
-    if not whole:
-        return [Problem(str(path), "was changed after the release (its seal does not fit)", RESTORE)]
-    found = [*file_faults(release_dir, manifest)] or [*_tables(release_dir, manifest)]
-    # What comes later takes for granted what comes earlier.
-    for stage in STAGES:
-        if all(isinstance(one, NotRecomputed) for one in found):
-            found += [problem for part in stage for problem in part(release_dir, manifest)]
-    if ledgers and all(isinstance(one, NotRecomputed) for one in found):
-        found += ledger_faults(release_dir, manifest, ledgers)
-    if not fast and all(isinstance(one, NotRecomputed) for one in found):
-        found += [*toxicity_faults(release_dir, manifest), *_report(release_dir, manifest, trusted, replace(scoring, cache=None))]
-    return found
+    return manifest if whole else [Problem(str(path), "was changed after the release (its seal does not fit)", RESTORE)]
 
 
 def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -142,7 +155,8 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 STAGES = (
     (design_faults, software_faults, canary_faults, row_faults, crossed_faults, annotation_faults, _duplicates),
-    (provenance_faults, choice_faults, text_faults),
+    (manifest_faults, review_faults, provenance_faults),
+    (choice_faults, text_faults),
     (paper_faults,),
 )
 

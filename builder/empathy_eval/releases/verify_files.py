@@ -13,7 +13,7 @@ from empathy_eval.base.files import entries, leading_out
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.carried import DESIGN, SCENARIOS, hashes_of, known
 from empathy_eval.design.configuration import candidates_of
-from empathy_eval.design.dataset import MANIFEST, SPLITS, TABLES, configs_of, file_of
+from empathy_eval.design.dataset import MANIFEST, SIGNATURE, SPLITS, TABLES, configs_of, file_of
 from empathy_eval.design.word_list import WORD_LIST
 from empathy_eval.releases.made_by import is_before
 from empathy_eval.releases.verify_rows import RESTORE
@@ -26,7 +26,7 @@ LATER = {"candidates.parquet", "explore/index.html", "report/items.parquet"}
 FIGURE_NAMES = ("accuracies", "course", "effects", "judges", "lengths", "ranks", "scenarios")
 FIGURES = {f"report/figures/{name}.{kind}" for name in FIGURE_NAMES for kind in ("png", "svg")}
 # What a repository of git or the Hub, and what a fetched one, has of its own; and what signs a manifest.
-BESIDE = {MANIFEST, ".gitattributes", "manifest.json.minisig"}
+BESIDE = {MANIFEST, ".gitattributes", SIGNATURE}
 NOTES = re.compile(r"\.cache/huggingface/(?:\.gitignore|CACHEDIR\.TAG|download/(?P<of>.+)\.(?:metadata|lock))")
 # Letters that look like others, signs that nobody sees and ways out of a folder are in no name.
 PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")

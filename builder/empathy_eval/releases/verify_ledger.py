@@ -6,6 +6,7 @@ import contextlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +15,17 @@ from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.completions.asker import judged
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Completion
+from empathy_eval.design.dataset import SPLITS, split_of
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, KINDS, NEAR_APATHETIC, SCORE, SELF_CHAT
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
 from empathy_eval.metrics.trust import Told
 from empathy_eval.raters.judges.replay import Ledgers
 from empathy_eval.releases.verify_answers import answer_faults
-from empathy_eval.releases.verify_complete import Item
 from empathy_eval.releases.verify_design import built_under
-from empathy_eval.releases.verify_order import Groups, in_order
-from empathy_eval.releases.verify_provenance import COLUMNS, JUDGES
-from empathy_eval.releases.verify_requests import Made, wanted_rows
-from empathy_eval.releases.verify_rows import RESTORE
-from empathy_eval.releases.verify_tally import KIND
+from empathy_eval.releases.verify_provenance import KIND_OF, made_rows
+from empathy_eval.releases.verify_requests import SEPARATOR, texts_of
+from empathy_eval.releases.verify_rows import RESTORE, Cursor, read_rows
 
 ASKED = ", ".join(f"'{name}'" for name in KINDS if name != SCORE.name)
 OF_A_BUILD = f"SELECT 1 FROM sound_completions WHERE kind IN ({ASKED}) LIMIT 1"  # noqa: S608
@@ -76,7 +75,7 @@ class _Answers:
     found: int = 0
     used: dict[str, Counter[str]] = field(default_factory=dict)
 
-    def wrong(self, row: TableRow, made: Made, names: Mapping[str, str], fresh: bool) -> str | None:
+    def wrong(self, row: TableRow, text: str | None, names: Mapping[str, str], fresh: bool) -> str | None:
         """What is wrong with a row of the provenance; what was not taken before in its dialogue is counted."""
         completion = self.ledgers.get(row["request_key"])
         if completion is None:
@@ -86,9 +85,9 @@ class _Answers:
             self.used.setdefault(completion.model, Counter()).update({"requests": 1, **asdict(completion.usage)})
         if completion.model != row["model"]:
             return f'was answered by "{completion.model[:80]}", and is said to be by "{row["model"]}"'
-        kind = SELF_CHAT.name if made.what == "dialogue" else CROSSED.name if made.what == "crossed" else KIND[made.what]
+        kind = SELF_CHAT.name if row["what"] == "dialogue" else CROSSED.name if row["what"] == "crossed" else KIND_OF[row["what"]].name
         kind = CROSSED_CHECK.name if row["method"] == "judge" else kind
-        return None if said_by(completion, kind, names) == made.text else "is not what the answer to its request says"
+        return None if said_by(completion, kind, names) == text else "is not what the answer to its request says"
 
     def cheaper(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         """Models that are said to have used less than their answers to what is released alone. What else was asked no key tells."""
@@ -106,9 +105,9 @@ def said_by(completion: Completion, kind: str, names: Mapping[str, str]) -> str 
     async def read(value: Any) -> str:
         if kind == SELF_CHAT.name:
             told, turns = self_chat.said_in(value)
-            return "\0".join([told, *(f"{one.role}: {one.text}: {names.get(one.strategy or '')}" for one in turns)])
+            return SEPARATOR.join([told, *(f"{one.role}: {one.text}: {names.get(one.strategy or '')}" for one in turns)])
         if kind == CROSSED.name:
-            return "\0".join(crossed_by_models.said_in(value).values())
+            return SEPARATOR.join(crossed_by_models.said_in(value).values())
         return str(value["choice"]) if kind == CROSSED_CHECK.name else rewriting.said_in(value)
 
     # Nothing in it waits, and there are a million of them.
@@ -125,17 +124,17 @@ def _texts(folder: Path, manifest: dict[str, Any], answers: _Answers) -> Iterato
     catalogue = built_under(folder, manifest).catalogue
     taxonomy = catalogue.taxonomy if catalogue else load_taxonomy()
     named = {one.abbreviation: one.name for one in taxonomy.strategies}
-    wanted = {config: columns for config, columns in COLUMNS.items() if config in ("pairs", "controls", "crossed")}
-    beside = {config: Groups(in_order(folder, config, columns)) for config, columns in wanted.items() if config in manifest["counts"]}
-    rows = (row for batch in table_batches(path) for row in batch.to_pylist() if row["what"] not in JUDGES)
-    for place, dialogue in in_order(folder, "dialogues", ["dialogue_id", "source", "model", "description", "turns"]):
-        taken = set[str | None]()
-        for made in wanted_rows(Item(dialogue, {config: groups.at(place) for config, groups in beside.items()}), manifest):
-            row = next(rows)
-            if made.method == "rules":
+    configs = [name for name in ("dialogues", "pairs", "controls", "crossed") if name in manifest["counts"]]
+    cursors = {(config, split): Cursor(read_rows(folder, config, split)) for config in configs for split in SPLITS}
+    for dialogue_id, group in groupby(made_rows(path), lambda row: row["dialogue_id"]):
+        there = {config: cursors[config, split_of(dialogue_id)].take(dialogue_id) for config in configs}
+        taken, texts = set[str | None](), texts_of(there)
+        for row in group:
+            if row["method"] == "rules":
                 continue
-            if what := answers.wrong(row, made, named, row["request_key"] not in taken):
-                yield Problem(f"{path}: {made.about}", what, RESTORE)
+            text = texts.get((row["pair_id"], row["what"]), texts.get(row["request_key"]))
+            if what := answers.wrong(row, text, named, row["request_key"] not in taken):
+                yield Problem(f"{path}: {row['pair_id'] or dialogue_id}, {row['what']}", what, RESTORE)
             taken.add(row["request_key"])
 
 
@@ -148,7 +147,7 @@ def _candidates(folder: Path, manifest: dict[str, Any], ledgers: Sequence[Ledger
     by_rules = manifest["configuration"]["near_apathetic"] != "model"
     for batch in table_batches(path, ["pair_id", "variant", "text", "attempt"]):
         for row in batch.to_pylist():
-            kind = KIND[row["variant"]]
+            kind = KIND_OF[row["variant"]].name
             if kind not in told:
                 found = (one for ledger in ledgers for _, one in ledger.rows("kind = ?", (kind,)))
                 told[kind] = {hash(said_by(one, kind, {})) for one in found}

@@ -1,98 +1,236 @@
-"""The provenance and the candidates of a release, row for row against its tables, and what the manifest counts."""
+"""The provenance and the candidates of a release, row for row against its tables, in the order of the plan."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections import Counter
+from collections.abc import Iterator
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import Problem
 from empathy_eval.base.tabular import TableRow, table_batches
-from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import PREFERRED, TEXT_HASH
+from empathy_eval.design.configuration import candidates_of
+from empathy_eval.design.contrasts import CONTROLS
+from empathy_eval.design.dataset import MANIFEST, PREFERRED, PROVENANCE, SPLITS, TEXT_HASH, split_of
+from empathy_eval.design.kinds import KINDS, NEAR_APATHETIC
+from empathy_eval.design.word_list import NOT_CHOSEN
+from empathy_eval.generation.outcomes import VARIANTS
 from empathy_eval.releases.annotations import WHAT
-from empathy_eval.releases.verify_candidates import candidate_faults
-from empathy_eval.releases.verify_complete import Item, incomplete
-from empathy_eval.releases.verify_counts import count_faults
-from empathy_eval.releases.verify_order import Groups, Place, in_order, order_faults, place_of
-from empathy_eval.releases.verify_requests import Requests, wanted_rows, wrong_rows
-from empathy_eval.releases.verify_reviews import review_faults
-from empathy_eval.releases.verify_rows import RESTORE
-from empathy_eval.releases.verify_tally import Tally
+from empathy_eval.releases.made_by import is_before
+from empathy_eval.releases.rows import crossed_requests, preference_rows
+from empathy_eval.releases.verify_requests import KEY, Requests
+from empathy_eval.releases.verify_rows import RESTORE, Cursor, read_rows
 
-JUDGES = frozenset(WHAT.values())
-COLUMNS = {
-    "pairs": ["dialogue_id", "pair_id", "turn", *PAIR_VARIANTS, "apathetic_method", "near_model", "far_model"],
-    "controls": ["dialogue_id", "pair_id", *CONTROLS],
-    "crossed": ["dialogue_id", "turn", "context_2", "reply_2", "reason", "source", "writer", "judge", "request_keys"],
-    **{config: ["pair_id"] for config in PREFERRED},
-}
+DIALOGUE = re.compile(r"[0-9]{3}-(?:seed|[0-9]{5,9})")
+PAIR = re.compile(rf"({DIALOGUE.pattern})-t([0-9]{{2,6}})")
+SEEDS, RULES = "seed-bank", "rules"
+# The kinds of request by the variant that they make.
+KIND_OF = {one.variant: one for one in KINDS.values() if one.variant}
+# Reasons of answers whose text reached no check of a variant.
+UNREAD = re.compile(r"(finish_\w+|not_json|schema|too_long|too_deep|duplicate_key|surrogate|control_sign|bidirectional_sign|run_of_signs)")
 
 
 def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
-    """Rows of the provenance and the candidates that the tables do not give, and those that are missing; counts that do not add up."""
-    found, tally = list(order_faults(folder, manifest)), Tally()
-    try:
-        found = found or [*_walk(folder, manifest, tally)]
-        found += [*review_faults(folder, manifest)]
-    except InputError as error:
-        found += error.problems
-    yield from found or count_faults(folder, manifest, tally)
+    """Rows of the provenance, the preferences, the controls and the candidates that the tables do not give, and those that are missing.
 
-
-def _walk(folder: Path, manifest: dict[str, Any], tally: Tally) -> Iterator[Problem]:
-    """All files side by side, dialogue by dialogue; what comes by is counted."""
-    path, rejected, requests = folder / "provenance.parquet", folder / "candidates.parquet", Requests()
-    unplaced = list[Problem]()
-    asked, candidates = Groups(_asked(path, unplaced)), Groups(_numbered(rejected, unplaced))
-    beside = {config: Groups(in_order(folder, config, names)) for config, names in COLUMNS.items() if config in manifest["counts"]}
-    for place, dialogue in in_order(folder, "dialogues", ["dialogue_id", "source", "model", "description", "turns"]):
-        item = Item(dialogue, {config: groups.at(place) for config, groups in beside.items()})
-        yield from (*_strays(path, asked.before(place)), *_strays(rejected, candidates.before(place)))
-        mine = asked.at(place)
-        yield from wrong_rows(path, mine, list(wanted_rows(item, manifest)), requests)
-        others = candidates.at(place)
-        yield from candidate_faults(rejected, item, others, manifest)
-        yield from incomplete(folder, item, manifest)
-        tally.add(item, mine, others)
-    yield from (*_strays(path, asked.before(None)), *_strays(rejected, candidates.before(None)), *unplaced)
+    Everything lies in the order of the plan, so that all of it is read once, side by side.
+    """
+    path, rejected = folder / "provenance.parquet", folder / "candidates.parquet"
+    if unread := list(_unread(folder)):
+        yield from unread
+        return
+    requests, refused = Requests(), Counter[str]()
+    candidates = Cursor(_numbered(rejected), "pair_id")
+    configs = [name for name in ("dialogues", "pairs", "controls", "crossed", *PREFERRED) if name in manifest["counts"]]
+    cursors = {
+        (config, split): Cursor(read_rows(folder, config, split), "pair_id" if config in PREFERRED else "dialogue_id")
+        for config in configs
+        for split in SPLITS
+    }
+    last: tuple[Any, ...] = ()
+    for dialogue_id, group in groupby(made_rows(path), lambda row: row["dialogue_id"]):
+        rows = list(group)
+        there = {config: cursors[config, split_of(dialogue_id)].take(dialogue_id) for config in configs}
+        if (place := place_of(dialogue_id)) <= last:
+            yield Problem(str(path), f'"{dialogue_id}" is not in the order of the plan', RESTORE)
+        last = max(place, last)
+        for what in (*_against(rows, there, manifest), *_complete(there, manifest), *_keys(rows)):
+            yield Problem(str(path), f'"{dialogue_id}": {what}', RESTORE)
+        beside = candidates.take(dialogue_id)
+        yield from (Problem(f"{rejected}: {where}", what, RESTORE) for where, what in _candidates(beside, rows, there, manifest))
+        refused.update(f"{KIND_OF[row['variant']].name}: {one}" for row in beside if row["variant"] in KIND_OF for one in row["reasons"])
+        requests.add(rows, there)
+    for cursor in (*cursors.values(), candidates):
+        if where := cursor.left():
+            yield Problem(where, "is in no place of the plan, or of a dialogue that the provenance does not name there", RESTORE)
     if torn := requests.torn():
         yield Problem(str(path), f"names {torn} requests for texts that differ: one answer has one text", RESTORE)
+    for where, what in (*requests.untold(manifest["summary"]["usage"]), *_refused(refused, manifest)):
+        yield Problem(f"{folder / MANIFEST}: summary: {where}", what, RESTORE)
 
 
-def _asked(path: Path, unplaced: list[Problem]) -> Iterator[tuple[Place, TableRow]]:
-    """The rows of what was made; those of judges come after all of them, and have no text."""
-    judged, hashed = False, False
-    for place, row in _numbered(path, unplaced, {"what": JUDGES}):
-        if row["what"] not in JUDGES and not judged:
-            yield place, row
-            continue
-        if row["what"] not in JUDGES:
-            unplaced.append(Problem(f"{path}: row {row['row']}", "stands behind those of judges", RESTORE))
-            return
-        if row.get(TEXT_HASH) is not None and not hashed:
-            unplaced.append(Problem(f"{path}: row {row['row']}", "is of a judge, and has the hash of a text", RESTORE))
-            hashed = True
-        judged = True
+def _unread(folder: Path) -> Iterator[Problem]:
+    """The first row of either file that is of no dialogue or lacks a value; of the provenance, the first that stands behind those of
+    judges, or is of a judge or a dialogue and has the hash of a text."""
+    judged, judges, without = False, set(WHAT.values()), ("dialogue", "crossed", *WHAT.values())
+    for where, row in _numbered(folder / "provenance.parquet"):
+        if not DIALOGUE.fullmatch(row["dialogue_id"] or "") or None in (row["what"], row["method"], row["model"]):
+            yield Problem(where, f'"{str(row["dialogue_id"])[:80]}" is no dialogue, or a value is missing', RESTORE)
+            break
+        if judged and row["what"] not in judges:
+            yield Problem(where, "stands behind those of judges", RESTORE)
+            break
+        if row["what"] in without and row.get(TEXT_HASH) is not None:
+            yield Problem(where, "is of no text of a variant, and has the hash of one", RESTORE)
+            break
+        judged = row["what"] in judges
+    for where, row in _numbered(folder / "candidates.parquet"):
+        if None in (*row.values(), *(row["reasons"] or ())) or not PAIR.fullmatch(row["pair_id"]):
+            yield Problem(where, f'"{str(row["pair_id"])[:80]}" is no pair, or a value is missing', RESTORE)
+            break
 
 
-def _numbered(path: Path, unplaced: list[Problem], free: dict[str, frozenset[str]] | None = None) -> Iterator[tuple[Place, TableRow]]:
-    """Rows with their numbers, as far as they are in the order of the plan; some rows are ``free`` of it."""
-    before, number = (-1, -1), 0
+def _numbered(path: Path) -> Iterator[tuple[str, TableRow]]:
+    """(place, row) of a file of its own."""
+    number = 0
     for batch in table_batches(path):
         for row in batch.to_pylist():
-            place = place_of(row["dialogue_id"] if "dialogue_id" in row else (row["pair_id"] or "").rpartition("-t")[0])
-            of_judge = any(row[name] in values for name, values in (free or {}).items())
-            if not of_judge and (place is None or place < before):
-                name = row.get("dialogue_id") or row["pair_id"]
-                unplaced.append(Problem(f"{path}: row {number}", f'"{str(name)[:80]}" does not stand where the plan has it', RESTORE))
-                return
-            before = before if of_judge or place is None else place
-            yield before, row | {"row": number}
+            yield f"{path}: row {number}", row
             number += 1
 
 
-def _strays(path: Path, rows: Sequence[TableRow]) -> Iterator[Problem]:
+def place_of(dialogue_id: str) -> tuple[Any, ...]:
+    """What dialogues are in order by: scenario, then index."""
+    number, _, index = dialogue_id.partition("-")
+    return int(number), len(index), index
+
+
+def made_rows(path: Path) -> Iterator[TableRow]:
+    """The provenance without the requests of judges, which stand at its end."""
+    judged = set(WHAT.values())
+    for batch in table_batches(path, PROVENANCE.names):
+        yield from (row for row in batch.to_pylist() if row["what"] not in judged)
+
+
+def _against(rows: list[TableRow], there: dict[str, list[TableRow]], manifest: dict[str, Any]) -> Iterator[str]:
+    """What the provenance of a dialogue says otherwise than its rows."""
+    wanted = list(_wanted(there, manifest["configuration"]))
+    named = [(row["pair_id"], row["what"]) for row in rows]
+    if named != (names := [(one["pair_id"], one["what"]) for one in wanted]):
+        strange = next((pair for pair in zip(named, names, strict=False) if pair[0] != pair[1]), None)
+        told = f"{strange[0]} where the tables give {strange[1]}" if strange else f"{len(named)} rows where the tables give {len(names)}"
+        yield f"the provenance has {told}"
+        return
+    for row, one in zip(rows, wanted, strict=True):
+        for name, value in one.items():
+            if row[name] != value:
+                yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} has the {name} {row[name]!r}, the tables give {value!r}"
+        if row["model"] not in manifest["summary"]["usage"] and row["model"] != RULES:
+            yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} is by {row['model']!r}, of which the manifest knows no request"
+
+
+def _wanted(there: dict[str, list[TableRow]], configuration: dict[str, Any]) -> Iterator[TableRow]:
+    """The rows of the provenance that a dialogue and its rows give, as far as these say it."""
+    kinds = {role: one["kind"] for role, one in configuration["models"].items()}
+    controlled = {row["pair_id"] for row in there["controls"]}
+    for row in there["dialogues"]:
+        yield {"pair_id": None, "what": "dialogue", "method": "seed" if kinds["self_chat"] == SEEDS else "model", "model": row["model"]}
+    for row in there["pairs"]:
+        for variant in VARIANTS:
+            if variant in CONTROLS and row["pair_id"] not in controlled:
+                continue
+            role = KIND_OF[variant].role
+            made: TableRow = {"pair_id": row["pair_id"], "what": variant, "method": "seed" if kinds[role] == SEEDS else "model"}
+            if variant == "apathetic":
+                made |= {"method": row["apathetic_method"], "model": row["near_model"]}
+            elif variant == "empathetic":
+                made["model"] = row["far_model"]
+            yield made | ({"request_key": None} if made["method"] == RULES else {})
+    for row in there.get("crossed", ()):
+        yield from crossed_requests(row)
+
+
+def _complete(there: dict[str, list[TableRow]], manifest: dict[str, Any]) -> Iterator[str]:
+    """What the rows of a dialogue say that no build of that configuration does; preferences that they do not give, or that are missing."""
+    kinds, ways = (
+        {role: one["kind"] for role, one in manifest["configuration"]["models"].items()},
+        manifest["configuration"]["near_apathetic"],
+    )
+    source = "seed" if kinds["self_chat"] == SEEDS else "model"
+    methods = {"rules"} if ways == "rules" else {"seed" if kinds["near"] == SEEDS else "model"} | ({"rules"} if ways != "model" else set())
+    for row in there["dialogues"]:
+        if row["source"] != source:
+            yield f"is said to be of a {row['source']}, and a {source} was asked"
+    for row in there["pairs"]:
+        if row["apathetic_method"] not in methods:
+            yield f'{row["pair_id"]} has an apathetic text by "{row["apathetic_method"]}", which the configuration does not ask for'
+        if (row["near_model"] == RULES) != (row["apathetic_method"] == RULES):
+            yield f'{row["pair_id"]} has an apathetic text by "{row["apathetic_method"]}" of "{row["near_model"]}"'
+    wanted: dict[str, list[str]] = {config: [] for config in PREFERRED}
+    for config, own in (("pairs", ("preferences",)), ("controls", ("preferences_near", "preferences_far"))):
+        for row in there[config]:
+            for name in own:
+                wanted[name] += [row["pair_id"]] * (name in dict(preference_rows(row)))
+    for config, ids in wanted.items():
+        if config not in there and (not ids or is_before(manifest)):
+            continue
+        if (told := [row["pair_id"] for row in there.get(config, ())]) != ids:
+            yield f"has {len(told)} rows in {config}, its texts give {len(ids)}, or in another order"
+
+
+def _keys(rows: list[TableRow]) -> Iterator[str]:
+    """Keys of requests that are none, or are there where none was asked for."""
     for row in rows:
-        name = row.get("dialogue_id") or row["pair_id"]
-        yield Problem(f"{path}: row {row['row']}", f'"{str(name)[:80]}" is of no dialogue of the release', RESTORE)
+        key, about = row["request_key"], f"{row['what']} of {row['pair_id'] or 'the dialogue'}"
+        if key is None:
+            if row["method"] != RULES:
+                yield f"{about} was asked of a model, and has no request"
+        elif not KEY.fullmatch(key):
+            yield f'{about} has the request "{key[:80]}", which is none'
+
+
+def _candidates(
+    rows: list[TableRow], made: list[TableRow], there: dict[str, list[TableRow]], manifest: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """(which, what) of a dialogue's candidates that are of no turn of it, stand or are numbered otherwise than they are made, or are fewer
+    or more than were asked for."""
+    configuration, released = manifest["configuration"], {(row["pair_id"], row["what"]) for row in made if row["request_key"]}
+    turns = [one["role"] for row in there["dialogues"] for one in row["turns"]]
+    count, tries = candidates_of(configuration), configuration["samples"] * (1 + configuration["repairs"])
+    before, beside = (-1, ""), Counter[tuple[str, str]]()
+    for (name, variant), group in groupby(rows, lambda row: (row["pair_id"], row["variant"])):
+        where, kind, found = f"{name}, {variant}", KIND_OF.get(variant), PAIR.fullmatch(name)
+        place = int(found[2]) if found else len(turns)
+        if kind is None or not place < len(turns) or turns[place] != "helper" or name != f"{name.rpartition('-t')[0]}-t{place:02d}":
+            yield where, "is of no turn of the release"
+            continue
+        if (place, kind.name) <= before:
+            yield where, "comes in two parts, or not in order"
+        before, numbers, chosen = (place, kind.name), [row["attempt"] for row in group], (name, variant) in released
+        beside[name, variant] = len(numbers)
+        holes = set(range(1, len(numbers) + 2)) - set(numbers)
+        # Of several the one that was chosen has the number that none of these has; else they come before it.
+        right = numbers == sorted(set(numbers)) and numbers[0] > 0 and len(holes) == 1
+        if not right or ((not chosen or count == 1) and numbers[-1] != len(numbers)):
+            yield where, f"are numbered {numbers[:9]}, which leaves no one number for the text that was released, or none too many"
+        by_rules = variant == "apathetic" and configuration["near_apathetic"] != "model"
+        if len(numbers) + chosen > count * tries + by_rules:
+            yield where, f"has {len(numbers) + chosen} texts, and {count * tries + by_rules} could be made"
+    told = manifest["summary"]["samples_refused"]
+    unread = {name.partition(": ")[0] for name in told if UNREAD.fullmatch(name.partition(": ")[2])}
+    for name, variant in sorted(one for one in released if one[0] and one[1] in KIND_OF) if count > 1 else ():
+        if KIND_OF[variant].name not in unread and beside[name, variant] < count - 1:
+            yield f"{name}, {variant}", f"has {beside[name, variant]} texts, and {count} candidates were asked for"
+
+
+def _refused(refused: Counter[str], manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Reasons that more candidates have than samples were refused for them."""
+    told = manifest["summary"]["samples_refused"]
+    # What rules made and a model then was asked for is no sample.
+    uncounted = NEAR_APATHETIC.name if manifest["configuration"]["near_apathetic"] == "rules-then-model" else None
+    for name, count in sorted(refused.items()):
+        kind, _, reason = name.partition(": ")
+        if count > told.get(name, 0) and reason != NOT_CHOSEN and kind != uncounted:
+            yield f"samples_refused: {name[:80]}", f"says {told.get(name, 0)}, and {count} candidates are refused for it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -111,3 +112,33 @@ def _against_dialogue(row: TableRow, dialogue: TableRow | None) -> Iterator[str]
     for name in ("scenario_id", "scenario", "description", "source", "model"):
         if row[name] != dialogue[name]:
             yield f"its {name} is not that of the dialogue"
+
+
+@dataclass
+class Cursor:
+    """The rows of a config in a split, as far as they are read: each is of the dialogue that is asked for next."""
+
+    rows: Iterator[tuple[str, TableRow]]
+    of: str = "dialogue_id"
+    ahead: tuple[str, TableRow] | None = None
+
+    def take(self, dialogue_id: str) -> list[TableRow]:
+        """The next rows, as long as they are of this dialogue."""
+        found = []
+        while (self.ahead or self._read()) and self.ahead and self._dialogue(self.ahead[1]) == dialogue_id:
+            found.append(self.ahead[1])
+            self.ahead = None
+        return found
+
+    def left(self) -> str | None:
+        """Where the next row is that nobody asked for."""
+        if self.ahead is None:
+            self._read()
+        return self.ahead and self.ahead[0]
+
+    def _read(self) -> bool:
+        self.ahead = next(self.rows, None)
+        return self.ahead is not None
+
+    def _dialogue(self, row: TableRow) -> str:
+        return str(row[self.of]) if self.of == "dialogue_id" else parts_of(row[self.of])[0]

@@ -33,6 +33,7 @@ from empathy_eval.releases.manifest import VERSION, file_hashes, manifest_facts,
 from empathy_eval.releases.papers import papers
 from empathy_eval.releases.rows import candidate_rows, provenance_rows, rows
 from empathy_eval.releases.selection import Selection, select
+from empathy_eval.releases.signing import key_to_sign, sign
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 
@@ -48,24 +49,22 @@ class Released:
 def release(
     build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None,
     without: Collection[str] = (), annotations: Sequence[Path] = (), trusted: Collection[str] = (),
-    scoring: Scoring = PLAIN,
+    scoring: Scoring = PLAIN, key: Path | None = None,
 ) -> Released:  # fmt: skip
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
     What judges said of its texts, in the folders ``annotations``, becomes configs of their own; ``trusted`` are those of them that are
-    code which may be run.
+    code which may be run. With a secret ``key`` of minisign, a file that lies neither in the build nor in ``out``, it is signed.
     The report leaves out the metrics ``without``, and the embedding of its audit if it is among them; manifest, page and card say so.
 
     Raises:
         InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
-            ``partial``) or nothing to release, the record is not valid, what is to be left out is no metric, or annotations do not fit.
+            ``partial``) or nothing to release, the record is not valid, what is to be left out is no metric, annotations do not fit,
+            or the key is none to sign with.
     """
     _check_names(version, date)
-    header = read_build(build_dir)
-    summary = header["summary"]
-    if summary["missing"] and not partial:
-        fix = "run the same build again to ask for them, or give --partial to release without them"
-        raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
+    signing = key_to_sign(key, build_dir, out) if key else None
+    header, partly = _finished(build_dir, partial)
     found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
@@ -75,7 +74,7 @@ def release(
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
         counts = _write_data(build_dir, folder, header, selection)
-        facts = {**manifest_facts(header, version, date, selection, counts), "partial": bool(summary["missing"]), "reviews": reviewed}
+        facts = {**manifest_facts(header, version, date, selection, counts), "partial": partly, "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
         report = write_report(folder, folder / "report", facts, found, scoring, judges_told)
@@ -85,7 +84,18 @@ def release(
             write_whole(folder / name, text)
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
+        sign(folder, manifest, signing)
     return Released(manifest, report)
+
+
+def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
+    """What a build says of itself, and whether items of it are missing."""
+    header = read_build(build_dir)
+    summary = header["summary"]
+    if summary["missing"] and not partial:
+        fix = "run the same build again to ask for them, or give --partial to release without them"
+        raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
+    return header, bool(summary["missing"])
 
 
 def _write_words(build_dir: Path, folder: Path, configuration: dict[str, Any]) -> None:

@@ -1,0 +1,233 @@
+"""Signatures of releases in the form of minisign: over the manifest, and so over every file that it names.
+
+A signature is four lines: a comment, base64 of algorithm, key id and signature, a trusted comment, and base64 of a signature over
+signature and trusted comment. The trusted comment names the release, so that no signature stands for another one.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import Problem, input_error, missing_package
+from empathy_eval.base.files import write_whole
+from empathy_eval.base.parsing import Refused
+from empathy_eval.design.dataset import MANIFEST, SIGNATURE
+from empathy_eval.metrics.trust import NotRecomputed
+
+# Of any file of this kind: its lines hold a few hundred.
+MOST_BYTES = 4096
+COMMENT, TRUSTED = "untrusted comment: ", "trusted comment: "
+# What a signature is made of: the file, as minisign did before, or its BLAKE2b-512.
+PLAIN, HASHED = b"Ed", b"ED"
+NO_PASSWORD, PASSWORD, CHECKSUM = b"\0\0", b"Sc", b"B2"
+PUBLIC_LENGTH, SECRET_LENGTH, SIGNATURE_LENGTH = 42, 158, 74
+NEW_KEY = "make a pair of keys with `minisign -G -W -p PUBLIC -s SECRET`, and name {}"
+ASK = "ask whoever released it for the signature and the public key, by a way that you trust"
+
+
+@dataclass(frozen=True)
+class PublicKey:
+    """The id of a key (8 bytes, that name it and prove nothing) and the key itself (32 bytes)."""
+
+    id: bytes
+    key: bytes
+
+
+@dataclass(frozen=True)
+class SecretKey:
+    """The id of a key and what signs (32 bytes, never shown)."""
+
+    id: bytes
+    seed: bytes = field(repr=False)
+
+
+def read_public_key(given: str | Path) -> PublicKey:
+    """A public key of minisign: the base64 line itself, or the file that holds it.
+
+    Raises:
+        InputError: if it is none.
+    """
+    fix = NEW_KEY.format("PUBLIC, or the line of base64 in it")
+    try:
+        data = _decoded(str(given), PUBLIC_LENGTH)
+    except Refused:
+        try:
+            data = _decoded(_lines(Path(given), 2)[1], PUBLIC_LENGTH)
+        except (OSError, ValueError) as error:
+            raise input_error(given, f"is no public key: {_why(error)}", fix) from error
+    if data[:2] != PLAIN:
+        raise input_error(given, f'is no public key: its algorithm is {ascii(data[:2])[1:]}, not "Ed"', fix)
+    return PublicKey(data[2:10], data[10:])
+
+
+def read_secret_key(path: Path) -> SecretKey:
+    """A secret key of minisign that has no password. Nothing of the key is said in an error.
+
+    Raises:
+        InputError: if it is none, has a password, or does not fit together; or if the package that signs is missing.
+    """
+    fix = NEW_KEY.format("SECRET")
+    try:
+        data = _decoded(_lines(path, 2)[1], SECRET_LENGTH)
+    except (OSError, ValueError) as error:
+        raise input_error(path, f"is no secret key: {_why(error)}", fix) from error
+    if data[2:4] == PASSWORD:
+        raise input_error(path, "is a secret key with a password, which nothing here asks for", fix)
+    if data[:2] != PLAIN or data[2:4] != NO_PASSWORD or data[4:6] != CHECKSUM:
+        raise input_error(path, "is no secret key: its algorithms are none that are known", fix)
+    key_id, seed, public, checksum = data[54:62], data[62:94], data[94:126], data[126:]
+    # Where there is no password, minisign writes no checksum.
+    expected = hashlib.blake2b(data[:2] + data[54:126], digest_size=32).digest()
+    if (any(checksum) and checksum != expected) or _signer(seed).public_key().public_bytes_raw() != public:
+        raise input_error(path, "is a damaged secret key: its parts do not fit together", fix)
+    return SecretKey(key_id, seed)
+
+
+def holds_secret_key(path: Path) -> bool:
+    """Whether a file is a secret key of minisign, with a password or without."""
+    try:
+        data = _decoded(_lines(path, 2)[1], SECRET_LENGTH)
+    except (OSError, ValueError):
+        return False
+    return data[:2] == PLAIN and data[2:4] in (NO_PASSWORD, PASSWORD)
+
+
+def secret_keys(folder: Path) -> Iterator[Problem]:
+    """Every file of a folder, hidden ones too, that is a secret key."""
+    for path in sorted(folder.rglob("*")):
+        if path.is_file() and path.stat().st_size <= MOST_BYTES and holds_secret_key(path):
+            yield Problem(str(path), "is a secret key", "take it out; if others had the folder, sign with another key from now on")
+
+
+def key_to_sign(path: Path, *folders: Path) -> SecretKey:
+    """The secret key of a file that lies in none of these folders, which others will get.
+
+    Raises:
+        InputError: if it lies in one, or as :func:`read_secret_key`.
+    """
+    for folder in folders:
+        if path.resolve().is_relative_to(folder.resolve()):
+            raise input_error(path, f'is a secret key that lies in "{folder}", which others may get', "keep it elsewhere")
+    return read_secret_key(path)
+
+
+def sign(folder: Path, manifest: dict[str, Any], key: SecretKey | None) -> None:
+    """Writes the signature over the manifest of a release folder, if there is a key: the same bytes each time."""
+    if key is None:
+        return
+    signer, comment = _signer(key.seed), _names(manifest)
+    signature = signer.sign(hashlib.blake2b((folder / MANIFEST).read_bytes()).digest())
+    whole = signer.sign(signature + comment.encode())
+    first, last = (base64.b64encode(one).decode() for one in (HASHED + key.id + signature, whole))
+    write_whole(folder / SIGNATURE, f"{COMMENT}signature from minisign secret key\n{first}\n{TRUSTED}{comment}\n{last}\n")
+
+
+def signature_faults(folder: Path, manifest: dict[str, Any], signer: PublicKey | None) -> Iterator[Problem]:
+    """What is wrong with the signature of a release; without a signer's key, that one is there and was not checked."""
+    path = folder / SIGNATURE
+    if signer is None:
+        if path.is_file():
+            yield NotRecomputed(str(path), "was not checked: no key of a signer was given", "name it with --signer", "signature")
+        return
+    if not path.is_file():
+        yield Problem(str(path), "is missing: the release is not signed", ASK)
+        return
+    try:
+        comment = _signed(folder / MANIFEST, path, signer)
+    except (OSError, ValueError) as error:
+        yield Problem(str(path), f"does not stand: {_why(error)}", ASK)
+        return
+    if comment != _names(manifest):
+        yield Problem(str(path), f'is the signature of "{comment[:100]}", not of "{_names(manifest)}"', ASK)
+
+
+def _signed(manifest: Path, path: Path, signer: PublicKey) -> str:
+    """The trusted comment of a signature that the signer made of a manifest.
+
+    Raises:
+        OSError, ValueError: if it is no signature, or not by this key, or not of this manifest.
+        InputError: if the package that checks it is missing.
+    """
+    lines = _lines(path, 4)
+    data, whole = _decoded(lines[1], SIGNATURE_LENGTH), _decoded(lines[3], 64)
+    if not lines[2].startswith(TRUSTED):
+        raise Refused(f'its third line does not begin with "{TRUSTED.strip()}"')
+    comment = lines[2].removeprefix(TRUSTED)
+    algorithm, key_id, signature = data[:2], data[2:10], data[10:]
+    if algorithm not in (PLAIN, HASHED):
+        raise Refused(f'its algorithm is {ascii(algorithm)[1:]}, not "ED" or "Ed"')
+    if key_id != signer.id:
+        raise Refused(f"it was made with another key (its id is {_shown(key_id)}, that of the signer {_shown(signer.id)})")
+    signed = manifest.read_bytes()
+    if not _made(signer, signature, hashlib.blake2b(signed).digest() if algorithm == HASHED else signed):
+        raise Refused(f"it is not the signer's signature of this {MANIFEST}: another key made it, or the manifest was changed")
+    if not _made(signer, whole, signature + comment.encode()):
+        raise Refused("it has a trusted comment that the signer did not sign")
+    return comment
+
+
+def _names(manifest: dict[str, Any]) -> str:
+    return f"{manifest['name']} {manifest['version']}"
+
+
+def _shown(key_id: bytes) -> str:
+    """An id as minisign writes it."""
+    return key_id[::-1].hex().upper()
+
+
+def _lines(path: Path, count: int) -> list[str]:
+    with path.open("rb") as stream:
+        data = stream.read(MOST_BYTES + 1)
+    if len(data) > MOST_BYTES:
+        raise Refused(f"it is larger than {MOST_BYTES:,} bytes")
+    lines = data.decode().replace("\r\n", "\n").removesuffix("\n").split("\n")
+    if len(lines) != count:
+        raise Refused(f"it has {len(lines)} lines, not {count}")
+    if not lines[0].startswith(COMMENT):
+        raise Refused(f'its first line does not begin with "{COMMENT.strip()}"')
+    return lines
+
+
+def _decoded(line: str, length: int) -> bytes:
+    try:
+        data = base64.b64decode(line, validate=True)
+    except (binascii.Error, ValueError) as error:
+        raise Refused("it holds a line that is not base64") from error
+    if len(data) != length:
+        raise Refused(f"a line of base64 holds {len(data)} bytes, not {length}")
+    return data
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    return error.strerror or str(error) if isinstance(error, OSError) else str(error)
+
+
+def _signer(seed: bytes) -> Any:
+    return _ed25519().Ed25519PrivateKey.from_private_bytes(seed)
+
+
+def _made(signer: PublicKey, signature: bytes, of: bytes) -> bool:
+    ed25519 = _ed25519()
+    from cryptography.exceptions import InvalidSignature
+
+    try:
+        ed25519.Ed25519PublicKey.from_public_bytes(signer.key).verify(signature, of)
+    except InvalidSignature:
+        return False
+    return True
+
+
+def _ed25519() -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+    except ImportError as error:
+        raise missing_package("a signature", "sign") from error
+    return ed25519

@@ -1,0 +1,143 @@
+"""What a manifest says that follows from something else in it, or in the tables: held against that."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.hashing import digest
+from empathy_eval.base.schemas import schema
+from empathy_eval.design.configuration import Configuration, candidates_of, checked
+from empathy_eval.design.dataset import MANIFEST, cells, split_of
+from empathy_eval.design.kinds import CROSSED, kinds_of_build
+from empathy_eval.design.quotas import planned, quotas
+from empathy_eval.design.word_list import WORD_LIST, read_word_list
+from empathy_eval.metrics.registry import names_of
+from empathy_eval.releases.duplicates import PREFERENCE
+from empathy_eval.releases.made_by import is_ours
+from empathy_eval.releases.verify_design import built_under
+from empathy_eval.releases.verify_rows import RESTORE
+
+# A plan of strangers beyond this is not reckoned again.
+MOST_DIALOGUES = 5_000_000
+
+
+def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """What does not add up, or does not follow from the configuration, by its place in the manifest."""
+    try:
+        config = configuration_of(folder, manifest)
+    except InputError as error:
+        yield from error.problems
+        return
+    released = Counter(cells(folder, "dialogues", "dialogue_id"))
+    whats = [*_named(manifest, config), *_planned(folder, manifest, config), *_summed(manifest), *_left_out(manifest, set(released))]
+    yield from (Problem(f"{folder / MANIFEST}: {where}", what, RESTORE) for where, what in whats)
+
+
+def configuration_of(folder: Path, manifest: dict[str, Any]) -> Configuration:
+    """The configuration of a release, as this program reads it.
+
+    Raises:
+        InputError: if it is none.
+    """
+    configuration = dict(manifest["configuration"])
+    words = read_word_list(folder / WORD_LIST) if candidates_of(configuration) > 1 else None
+    return checked(configuration, f"{folder / MANIFEST}: configuration", words)
+
+
+def _named(manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[str, str]]:
+    """What only repeats the configuration."""
+    wanted: dict[str, Any] = {
+        "name": f"empathy-eval-{manifest['configuration']['name']}",
+        "identity": config.identity,
+        "withdrawn": manifest["configuration"].get("withdrawn", []),
+        "partial": manifest["summary"]["missing"] > 0,
+    }
+    if is_ours(manifest):
+        kinds = kinds_of_build(config.crossed > 0)
+        wanted["schemas"] = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in kinds)}
+    unscored = manifest["configuration"]["checks"]["toxicity"] == "none"
+    if unscored != (manifest["toxicity_weights"] == "none"):
+        yield "toxicity_weights", "are there where nothing is scored, or are not where everything is"
+    for name, value in wanted.items():
+        if manifest[name] != value:
+            yield name, f"says {str(manifest[name])[:80]}, the configuration gives {str(value)[:80]}"
+    if strange := [one for one in manifest.get("without", ()) if one not in _measures(manifest["configuration"]["report"])]:
+        yield "without", f'leaves out "{strange[0]}", which the configuration does not ask for'
+
+
+def _measures(settings: dict[str, Any]) -> set[str]:
+    """What a report may be made without."""
+    return {*names_of(settings), *settings, *settings.get("shortcuts", {})}
+
+
+def _planned(folder: Path, manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[str, str]]:
+    """How many dialogues there are to be, of each scenario and in all, and of how many there are fewer."""
+    there = {number: one["quota"] for number, one in manifest["scenarios"].items()}
+    catalogue = built_under(folder, manifest).catalogue
+    wanted, total = dict.fromkeys(there, 1), len(there)
+    if config.plan == "drawn":
+        if config.dialogues > MOST_DIALOGUES or config.surplus > 1:
+            yield "configuration", f"plans {config.dialogues:,} dialogues"
+            return
+        if catalogue is None:
+            return
+        wanted, total = {f"{number:03d}": quota for number, quota in quotas(config, catalogue).items()}, planned(config, catalogue)
+    if there != wanted:
+        number = next(name for name in sorted(there.keys() | wanted.keys()) if there.get(name) != wanted.get(name))
+        yield "scenarios", f"says {there.get(number)} dialogues of {number}, the configuration gives {wanted.get(number)}"
+    if manifest["summary"]["planned"] != total:
+        yield "summary: planned", f"says {manifest['summary']['planned']}, the configuration gives {total}"
+    found = Counter(one[:3] for one in cells(folder, "dialogues", "dialogue_id"))
+    lacking = {number: quota - found[number] for number, quota in there.items() if quota > found[number]}
+    if manifest.get("below_quota", {}) != lacking:
+        yield "below_quota", f"says {str(manifest.get('below_quota', {}))[:80]}, the data gives {str(lacking)[:80]}"
+    if more := [number for number in found if found[number] > there.get(number, 0)]:
+        yield "scenarios", f"says {there.get(more[0], 0)} dialogues of {more[0]}, the data holds {found[more[0]]}"
+
+
+def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """What of the summary does not add up, or is less than the data."""
+    summary, counts = manifest["summary"], {config: sum(one.values()) for config, one in manifest["counts"].items()}
+    if summary["planned"] != summary["accepted"] + summary["rejected"] + summary["missing"]:
+        yield "summary", f"of {summary['planned']} planned {summary['accepted']}, {summary['rejected']} and {summary['missing']} are told"
+    removed = (manifest.get("reviews") or {}).get("removed", [])
+    # What was removed or is a duplicate was accepted; what is withdrawn need not have been.
+    least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"] + len(removed)
+    most = least + len(manifest["withdrawn"])
+    if not least <= summary["accepted"] <= most:
+        yield "summary: accepted", f"says {summary['accepted']}, data and what was left out give {least} to {most}"
+    whole = summary["accepted"] == counts["dialogues"]
+    for name in ("pairs", "controls", "crossed"):
+        told, there = summary.get(name, 0), counts.get(name, 0)
+        if told < there or (whole and told != there):
+            yield f"summary: {name}", f"says {told}, the data holds {there}"
+    for name, count in summary["rejected_by_reason"].items():
+        if count > summary["rejected"]:
+            yield f"summary: rejected_by_reason: {name}", f"says {count}, and {summary['rejected']} dialogues were rejected"
+    if summary["rejected"] and not summary["rejected_by_reason"]:
+        yield "summary: rejected_by_reason", f"names no reason, and {summary['rejected']} dialogues were rejected"
+    for name, count in summary["failed_for_good"].items():
+        # A crossed item that nobody was asked for is no sample.
+        if count > summary["samples_refused"].get(name, 0) and not name.startswith(f"{CROSSED.name}: "):
+            yield f"summary: failed_for_good: {name}", f"says {count}, and {summary['samples_refused'].get(name, 0)} samples were refused"
+
+
+def _left_out(manifest: dict[str, Any], released: set[str]) -> Iterator[tuple[str, str]]:
+    """Dialogues that are said to be left out, and that no such plan has, or whose like is not there."""
+    form = re.compile(r"[0-9]{3}-seed" if manifest["configuration"]["plan"] == "seeds" else r"[0-9]{3}-[0-9]{5,}")
+    removed = {one["dialogue_id"] for one in (manifest.get("reviews") or {}).get("removed", [])}
+    for goes, stays in manifest["duplicates"].items():
+        if not form.fullmatch(goes) or goes[:3] not in manifest["scenarios"]:
+            yield f"duplicates: {goes}", "is no dialogue of such a plan"
+        elif not form.fullmatch(stays) or (PREFERENCE[split_of(stays)], stays) >= (PREFERENCE[split_of(goes)], goes):
+            yield f"duplicates: {goes}", f"is left out for {stays[:80]}, and of two such this one stays"
+        elif stays not in released and stays not in manifest["duplicates"] and not manifest["spares_left_out"]:
+            yield f"duplicates: {goes}", f"is told to be like {stays}, which is not in the release"
+    for one in sorted(removed):
+        if not form.fullmatch(one) or one[:3] not in manifest["scenarios"]:
+            yield f"reviews: removed: {one}", "is no dialogue of such a plan"
