@@ -15,6 +15,7 @@ from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CELLS, NEAR
+from empathy_eval.design.errata import first_of
 from empathy_eval.design.personas import Persona
 from empathy_eval.design.phases import PhaseRules, Role, crossable
 from empathy_eval.design.quotas import controls_at, crossed_at, places, quotas
@@ -45,7 +46,13 @@ def plans(config: Configuration, catalogue: Catalogue, only: Collection[str] | N
         raise input_error("scenarios", "no scenario has a seed dialogue", "add one, or write plan: drawn")
     for scenario in catalogue.scenarios:
         if scenario.seed and (only is None or f"{scenario.number:03d}-seed" in only):
-            yield seed_plan(scenario.number, scenario.seed, catalogue, config.language)
+            yield _seed_plan(config, catalogue, scenario.number, scenario.seed)
+
+
+def _seed_plan(config: Configuration, catalogue: Catalogue, number: int, seed: Seed) -> Plan:
+    """The plan of a seed dialogue, under the id of its correction if it has one."""
+    plan = seed_plan(number, seed, catalogue, config.language)
+    return replace(plan, dialogue_id=config.corrected.get(plan.dialogue_id, plan.dialogue_id))
 
 
 def some_plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
@@ -68,12 +75,13 @@ def ends(found: Sequence[T]) -> tuple[T, ...]:
 
 def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn: Mapping[int, list[int]] | None = None) -> Plan | None:
     """The plan of that id alone; None if the build plans none. ``drawn`` are the places of all, where they are known already."""
-    scenario_id, _, index = dialogue_id.partition("-")
+    scenario_id, _, index = first_of(dialogue_id).partition("-")
     scenario = next((one for one in catalogue.scenarios if f"{one.number:03d}" == scenario_id), None)
     if scenario is None or (config.plan == "seeds") != (index == "seed"):
         return None
     if config.plan == "seeds":
-        return seed_plan(scenario.number, scenario.seed, catalogue, config.language) if scenario.seed else None
+        plan = _seed_plan(config, catalogue, scenario.number, scenario.seed) if scenario.seed else None
+        return plan if plan and plan.dialogue_id == dialogue_id else None
     found = (places(config, catalogue) if drawn is None else drawn)[scenario.number]
     if not re.fullmatch("[0-9]{5,9}", index) or int(index) >= len(found):
         return None
@@ -83,7 +91,11 @@ def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn
 
 def _planned(config: Configuration, catalogue: Catalogue, identity: tuple[int, int], place: int) -> Plan:
     """The plan of a scenario and an index, with what falls to its place of the sequence."""
-    plan = drawn_plan(config.seed, *identity, catalogue, config.rules, controls_at(config, place))
+    named = config.corrected.get(f"{identity[0]:03d}-{identity[1]:05d}")
+    # What is made anew is drawn anew: of the same plan the same would be asked, and answered.
+    seed = derived_random(config.seed, "corrected", named).getrandbits(32) if named else config.seed
+    plan = drawn_plan(seed, *identity, catalogue, config.rules, controls_at(config, place))
+    plan = replace(plan, dialogue_id=named) if named else plan
     if not (wanted := crossed_at(config, place)):
         return plan
     found = crossable([turn.role for turn in plan.turns])

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from empathy_eval.completions.asker import Asker, settled
 from empathy_eval.completions.requests import About, Failure, Flaw
 from empathy_eval.design.crossed import CROSSED, CrossedItem
+from empathy_eval.design.errata import first_of
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks import safety
@@ -43,7 +44,8 @@ class Curator:
         if reasons := tuple(sorted({flaw.reason for one in flaws for flaw in one})):
             self.trail.failures.append((1, Failure(CROSSED, item.turn, reasons, final=True)))
             return None
-        return Crossed(**asdict(item), source="seed")
+        named = item.crossed_id.replace(first_of(scene.dialogue_id), scene.dialogue_id, 1)
+        return Crossed(**{**asdict(item), "crossed_id": named}, source="seed")
 
     async def reply_flaws(self, text: str, contexts: tuple[Scene, Scene]) -> list[Flaw]:
         """What is wrong with a reply, whichever of the two contexts it is for: it may stand in both.

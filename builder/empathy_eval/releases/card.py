@@ -18,6 +18,7 @@ from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import notice_of
 from empathy_eval.design.crossed import CrossedItem, load_crossed
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
+from empathy_eval.design.errata import before
 from empathy_eval.evaluation.claims import claims, line_of
 from empathy_eval.evaluation.report import Report
 
@@ -98,4 +99,6 @@ def changelog_text(facts: dict[str, Any]) -> str:
 
 
 def _render(template: str, **values: Any) -> str:
-    return environment(data_folder("release") / "card").get_template(template).render(**values).strip() + "\n"
+    templates = environment(data_folder("release") / "card")
+    templates.filters["before"] = before
+    return templates.get_template(template).render(**values).strip() + "\n"

@@ -14,6 +14,7 @@ from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import MANIFEST, PREFERRED, PROVENANCE, SPLITS, TEXT_HASH, split_of
+from empathy_eval.design.errata import first_of, revision_of
 from empathy_eval.design.kinds import KINDS, NEAR_APATHETIC
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import VARIANTS
@@ -23,7 +24,7 @@ from empathy_eval.releases.rows import crossed_requests, preference_rows
 from empathy_eval.releases.verify_requests import KEY, Requests
 from empathy_eval.releases.verify_rows import RESTORE, Cursor, read_rows
 
-DIALOGUE = re.compile(r"[0-9]{3}-(?:seed|[0-9]{5,9})")
+DIALOGUE = re.compile(r"[0-9]{3}-(?:seed|[0-9]{5,9})(?:-r[1-9][0-9]{0,3})?")
 PAIR = re.compile(rf"({DIALOGUE.pattern})-t([0-9]{{2,6}})")
 SEEDS, RULES = "seed-bank", "rules"
 # The kinds of request by the variant that they make.
@@ -103,8 +104,8 @@ def _numbered(path: Path) -> Iterator[tuple[str, TableRow]]:
 
 def place_of(dialogue_id: str) -> tuple[Any, ...]:
     """What dialogues are in order by: scenario, then index."""
-    number, _, index = dialogue_id.partition("-")
-    return int(number), len(index), index
+    number, _, index = first_of(dialogue_id).partition("-")
+    return int(number), len(index), index, revision_of(dialogue_id)
 
 
 def made_rows(path: Path) -> Iterator[TableRow]:

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.files import whole_folder, write_whole
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.canary import called, in_json
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, configs_of, file_of, provenance_columns, split_of
+from empathy_eval.design.errata import errata_faults
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.evaluation.published import published_configuration
@@ -65,6 +66,8 @@ def release(
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
     header, partly = _finished(build_dir, partial)
+    if wrong := list(errata_faults(str(build_dir), header["configuration"])):
+        raise InputError(wrong)
     found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
