@@ -23,7 +23,7 @@ from empathy_eval.metrics.trust import Told
 from empathy_eval.raters.judges.replay import Ledgers
 from empathy_eval.releases.verify_answers import answer_faults
 from empathy_eval.releases.verify_design import built_under
-from empathy_eval.releases.verify_provenance import KIND_OF, made_rows
+from empathy_eval.releases.verify_provenance import COLUMNS, KIND_OF, made_rows
 from empathy_eval.releases.verify_requests import SEPARATOR, texts_of
 from empathy_eval.releases.verify_rows import RESTORE, Cursor, read_rows
 
@@ -125,7 +125,7 @@ def _texts(folder: Path, manifest: dict[str, Any], answers: _Answers) -> Iterato
     taxonomy = catalogue.taxonomy if catalogue else load_taxonomy()
     named = {one.abbreviation: one.name for one in taxonomy.strategies}
     configs = [name for name in ("dialogues", "pairs", "controls", "crossed") if name in manifest["counts"]]
-    cursors = {(config, split): Cursor(read_rows(folder, config, split)) for config in configs for split in SPLITS}
+    cursors = {(config, split): Cursor(read_rows(folder, config, split, COLUMNS[config])) for config in configs for split in SPLITS}
     for dialogue_id, group in groupby(made_rows(path), lambda row: row["dialogue_id"]):
         there = {config: cursors[config, split_of(dialogue_id)].take(dialogue_id) for config in configs}
         taken, texts = set[str | None](), texts_of(there)

@@ -12,7 +12,7 @@ from typing import Any
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.design.configuration import candidates_of
-from empathy_eval.design.contrasts import CONTROLS
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import MANIFEST, PREFERRED, PROVENANCE, SPLITS, TEXT_HASH, split_of
 from empathy_eval.design.errata import first_of, revision_of
 from empathy_eval.design.kinds import KINDS, NEAR_APATHETIC
@@ -20,13 +20,21 @@ from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import VARIANTS
 from empathy_eval.releases.annotations import WHAT
 from empathy_eval.releases.made_by import is_before
-from empathy_eval.releases.rows import crossed_requests, preference_rows
+from empathy_eval.releases.rows import crossed_requests
 from empathy_eval.releases.verify_requests import KEY, Requests
-from empathy_eval.releases.verify_rows import RESTORE, Cursor, read_rows
+from empathy_eval.releases.verify_rows import ORIGINS, RESTORE, Cursor, read_rows
 
 DIALOGUE = re.compile(r"[0-9]{3}-(?:seed|[0-9]{5,9})(?:-r[1-9][0-9]{0,3})?")
 PAIR = re.compile(rf"({DIALOGUE.pattern})-t([0-9]{{2,6}})")
 SEEDS, RULES = "seed-bank", "rules"
+# What of each config is looked at here.
+COLUMNS: dict[str, list[str]] = {
+    "dialogues": ["dialogue_id", "description", "turns", "source", "model"],
+    "pairs": ["dialogue_id", "pair_id", "turn", *PAIR_VARIANTS, "apathetic_method", "near_model", "far_model"],
+    "controls": ["dialogue_id", "pair_id", "turn", *CONTROLS],
+    "crossed": ["dialogue_id", "turn", "context_2", "reply_2", "reason", "writer", "judge", "request_keys"],
+    **{config: ["pair_id"] for config in PREFERRED},
+}
 # The kinds of request by the variant that they make.
 KIND_OF = {one.variant: one for one in KINDS.values() if one.variant}
 # Reasons of answers whose text reached no check of a variant.
@@ -46,7 +54,7 @@ def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
     candidates = Cursor(_numbered(rejected), "pair_id")
     configs = [name for name in ("dialogues", "pairs", "controls", "crossed", *PREFERRED) if name in manifest["counts"]]
     cursors = {
-        (config, split): Cursor(read_rows(folder, config, split), "pair_id" if config in PREFERRED else "dialogue_id")
+        (config, split): Cursor(read_rows(folder, config, split, COLUMNS[config]), "pair_id" if config in PREFERRED else "dialogue_id")
         for config in configs
         for split in SPLITS
     }
@@ -169,12 +177,11 @@ def _complete(there: dict[str, list[TableRow]], manifest: dict[str, Any]) -> Ite
             yield f'{row["pair_id"]} has an apathetic text by "{row["apathetic_method"]}", which the configuration does not ask for'
         if (row["near_model"] == RULES) != (row["apathetic_method"] == RULES):
             yield f'{row["pair_id"]} has an apathetic text by "{row["apathetic_method"]}" of "{row["near_model"]}"'
-    wanted: dict[str, list[str]] = {config: [] for config in PREFERRED}
-    for config, own in (("pairs", ("preferences",)), ("controls", ("preferences_near", "preferences_far"))):
-        for row in there[config]:
-            for name in own:
-                wanted[name] += [row["pair_id"]] * (name in dict(preference_rows(row)))
-    for config, ids in wanted.items():
+    roles = [one["role"] for row in there["dialogues"] for one in row["turns"]]
+    for config in PREFERRED:
+        # None is where the turn before is a helper's too.
+        behind = [row for row in there[ORIGINS[config][0]] if 0 < row["turn"] <= len(roles) and roles[row["turn"] - 1] == "seeker"]
+        ids = [row["pair_id"] for row in behind]
         if config not in there and (not ids or is_before(manifest)):
             continue
         if (told := [row["pair_id"] for row in there.get(config, ())]) != ids:
