@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -101,11 +101,6 @@ def _planned(config: Configuration, catalogue: Catalogue, identity: tuple[int, i
     found = crossable([turn.role for turn in plan.turns])
     order = derived_random(config.seed, "crossed", *identity).sample(found, len(found))
     return replace(plan, crossed=tuple(order), crosses=min(wanted, len(order)))
-
-
-def part_of(items: Iterable[T], number: int, parts: int) -> Iterator[T]:
-    """Every ``parts``-th item from the ``number``-th on, counted from 1: the parts of a plan are disjoint and even."""
-    return itertools.islice(items, number - 1, None, parts)
 
 
 def seed_plan(scenario_id: int, seed: Seed, catalogue: Catalogue, language: str = ENGLISH) -> Plan:

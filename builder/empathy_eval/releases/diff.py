@@ -37,7 +37,8 @@ class Figure:
 class Diff:
     """What differs between two releases; ``moved`` holds ids whose split changed, which must never be.
 
-    ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do. ``annotations`` counts rows of what judges said, by config: added, removed, changed; ``crossed`` names the crossed items likewise.
+    ``annotations`` counts rows of what judges said, by config: added, removed, changed; ``crossed`` names the crossed items likewise.
+    ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do.
     """
 
     versions: tuple[str, str]
