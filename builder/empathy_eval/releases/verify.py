@@ -42,6 +42,7 @@ from empathy_eval.releases.verify_manifest import manifest_faults
 from empathy_eval.releases.verify_papers import paper_faults
 from empathy_eval.releases.verify_provenance import provenance_faults
 from empathy_eval.releases.verify_report import comparable, disagreements
+from empathy_eval.releases.verify_reviews import review_faults
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
 from empathy_eval.releases.verify_software import software_faults
 from empathy_eval.releases.verify_texts import text_faults
@@ -154,7 +155,8 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 STAGES = (
     (design_faults, software_faults, canary_faults, row_faults, crossed_faults, annotation_faults, _duplicates),
-    (manifest_faults, provenance_faults, choice_faults, text_faults),
+    (manifest_faults, review_faults, provenance_faults),
+    (choice_faults, text_faults),
     (paper_faults,),
 )
 

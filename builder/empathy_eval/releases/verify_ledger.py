@@ -15,7 +15,6 @@ from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.completions.asker import judged
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Completion
-from empathy_eval.design.contrasts import CELLS
 from empathy_eval.design.dataset import SPLITS, split_of
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, KINDS, NEAR_APATHETIC, SCORE, SELF_CHAT
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -24,13 +23,12 @@ from empathy_eval.metrics.trust import Told
 from empathy_eval.raters.judges.replay import Ledgers
 from empathy_eval.releases.verify_answers import answer_faults
 from empathy_eval.releases.verify_design import built_under
-from empathy_eval.releases.verify_provenance import KIND_OF, made_rows
+from empathy_eval.releases.verify_provenance import COLUMNS, KIND_OF, made_rows
+from empathy_eval.releases.verify_requests import SEPARATOR, texts_of
 from empathy_eval.releases.verify_rows import RESTORE, Cursor, read_rows
 
 ASKED = ", ".join(f"'{name}'" for name in KINDS if name != SCORE.name)
 OF_A_BUILD = f"SELECT 1 FROM sound_completions WHERE kind IN ({ASKED}) LIMIT 1"  # noqa: S608
-# Between the parts of an answer: no text has it.
-SEPARATOR = "\0"
 TOKENS = ("input_tokens", "cached_tokens", "output_tokens")
 
 
@@ -127,10 +125,10 @@ def _texts(folder: Path, manifest: dict[str, Any], answers: _Answers) -> Iterato
     taxonomy = catalogue.taxonomy if catalogue else load_taxonomy()
     named = {one.abbreviation: one.name for one in taxonomy.strategies}
     configs = [name for name in ("dialogues", "pairs", "controls", "crossed") if name in manifest["counts"]]
-    cursors = {(config, split): Cursor(read_rows(folder, config, split)) for config in configs for split in SPLITS}
+    cursors = {(config, split): Cursor(read_rows(folder, config, split, COLUMNS[config])) for config in configs for split in SPLITS}
     for dialogue_id, group in groupby(made_rows(path), lambda row: row["dialogue_id"]):
         there = {config: cursors[config, split_of(dialogue_id)].take(dialogue_id) for config in configs}
-        taken, texts = set[str | None](), _made(there)
+        taken, texts = set[str | None](), texts_of(there)
         for row in group:
             if row["method"] == "rules":
                 continue
@@ -138,22 +136,6 @@ def _texts(folder: Path, manifest: dict[str, Any], answers: _Answers) -> Iterato
             if what := answers.wrong(row, text, named, row["request_key"] not in taken):
                 yield Problem(f"{path}: {row['pair_id'] or dialogue_id}, {row['what']}", what, RESTORE)
             taken.add(row["request_key"])
-
-
-def _made(there: dict[str, list[TableRow]]) -> dict[Any, str]:
-    """The texts of a dialogue and what is of it, by pair and variant; those of crossed items by their requests."""
-    found: dict[Any, str] = {}
-    for row in there["dialogues"]:
-        turns = (f"{one['role']}: {one['text']}: {one['strategy']}" for one in row["turns"])
-        found[None, "dialogue"] = SEPARATOR.join([row["description"], *turns])
-    for row in (*there["pairs"], *there["controls"]):
-        found |= {(row["pair_id"], name): row[name] for name in CELLS if name in row}
-    for row in there.get("crossed", ()):
-        writer, *judges = row["request_keys"] or [None]
-        found[writer] = SEPARATOR.join([row["context_2"][-1]["text"], row["reply_2"], row["reason"]])
-        # Each context with its own reply first, then with it last.
-        found |= dict(zip(judges, "ABAB", strict=False))
-    return found
 
 
 def _candidates(folder: Path, manifest: dict[str, Any], ledgers: Sequence[Ledger]) -> Iterator[Problem]:

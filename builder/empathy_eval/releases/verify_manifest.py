@@ -12,12 +12,13 @@ from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
 from empathy_eval.design.configuration import Configuration, candidates_of, checked
-from empathy_eval.design.dataset import MANIFEST, cells
+from empathy_eval.design.dataset import MANIFEST, cells, split_of
 from empathy_eval.design.errata import errata_faults, first_of, revision_of, withdrawn_dialogues
 from empathy_eval.design.kinds import CROSSED, kinds_of_build
 from empathy_eval.design.quotas import planned, quotas
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
+from empathy_eval.releases.duplicates import PREFERENCE
 from empathy_eval.releases.made_by import is_ours
 from empathy_eval.releases.verify_design import built_under
 from empathy_eval.releases.verify_rows import RESTORE
@@ -67,6 +68,9 @@ def _named(manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[st
     if is_ours(manifest):
         kinds = kinds_of_build(config.crossed > 0)
         wanted["schemas"] = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in kinds)}
+    unscored = manifest["configuration"]["checks"]["toxicity"] == "none"
+    if unscored != (manifest["toxicity_weights"] == "none"):
+        yield "toxicity_weights", "are there where nothing is scored, or are not where everything is"
     for name, value in wanted.items():
         if manifest[name] != value:
             yield name, f"says {str(manifest[name])[:80]}, the configuration gives {str(value)[:80]}"
@@ -110,11 +114,13 @@ def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if summary["planned"] != summary["accepted"] + summary["rejected"] + summary["missing"]:
         yield "summary", f"of {summary['planned']} planned {summary['accepted']}, {summary['rejected']} and {summary['missing']} are told"
     removed = (manifest.get("reviews") or {}).get("removed", [])
-    least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"]
-    most = least + len(withdrawn_dialogues(manifest["withdrawn"])) + len(removed)
+    # What was removed or is a duplicate was accepted; what is withdrawn need not have been.
+    least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"] + len(removed)
+    most = least + len(withdrawn_dialogues(manifest["withdrawn"]))
     if not least <= summary["accepted"] <= most:
         yield "summary: accepted", f"says {summary['accepted']}, data and what was left out give {least} to {most}"
-    whole = summary["accepted"] == counts["dialogues"] and not manifest["withdrawn"]
+    # A pair can be withdrawn from a dialogue that stays.
+    whole = summary["accepted"] == counts["dialogues"] and all("pair_id" not in one for one in manifest["withdrawn"])
     for name in ("pairs", "controls", "crossed"):
         told, there = summary.get(name, 0), counts.get(name, 0)
         if told < there or (whole and told != there):
@@ -137,6 +143,8 @@ def _left_out(manifest: dict[str, Any], released: set[str]) -> Iterator[tuple[st
     for goes, stays in manifest["duplicates"].items():
         if not form.fullmatch(first_of(goes)) or goes[:3] not in manifest["scenarios"]:
             yield f"duplicates: {goes}", "is no dialogue of such a plan"
+        elif not form.fullmatch(first_of(stays)) or (PREFERENCE[split_of(stays)], stays) >= (PREFERENCE[split_of(goes)], goes):
+            yield f"duplicates: {goes}", f"is left out for {stays[:80]}, and of two such this one stays"
         elif stays not in released and stays not in manifest["duplicates"] and not manifest["spares_left_out"]:
             yield f"duplicates: {goes}", f"is told to be like {stays}, which is not in the release"
     for one in sorted(removed):
