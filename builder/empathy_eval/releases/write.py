@@ -66,8 +66,6 @@ def release(
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
     header, partly = _finished(build_dir, partial)
-    if wrong := list(errata_faults(str(build_dir), header["configuration"])):
-        raise InputError(wrong)
     found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
@@ -94,6 +92,8 @@ def release(
 def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
     """What a build says of itself, and whether items of it are missing."""
     header = read_build(build_dir)
+    if wrong := list(errata_faults(str(build_dir), header["configuration"])):
+        raise InputError(wrong)
     summary = header["summary"]
     if summary["missing"] and not partial:
         fix = "run the same build again to ask for them, or give --partial to release without them"
