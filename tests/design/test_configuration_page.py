@@ -52,6 +52,7 @@ OTHER: dict[tuple[str, ...], Any] = {
     ("language",): "de",
     ("plan",): "seeds",
     ("withdrawn",): [{"dialogue_id": "003-00000", "reason": "a test", "date": "2026-01-31"}],
+    ("corrected",): ["003-00000-r1"],
     ("turns", "max"): 16,
     ("models", "near", "base_url"): "http://elsewhere/v1",
     ("report", "metrics"): ["length"],

@@ -5,6 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import re
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +17,19 @@ import pytest
 import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.dataset import SPLITS, file_of, split_of
+from empathy_eval.design.dataset import SPLITS, file_of, read_manifest, split_of
+from empathy_eval.design.errata import withdrawn_pairs
+from empathy_eval.design.planning import plan_of, plans, some_plans
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.releases import verify_texts
 from empathy_eval.releases.diff import diff
+from empathy_eval.releases.show import Beside, rejected, show
 from empathy_eval.releases.verify import verify
+from empathy_eval.releases.verify_texts import text_faults
 from empathy_eval.releases.write import release
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,6 +135,88 @@ def test_a_withdrawal_without_a_kind_and_a_correction_of_what_is_not_withdrawn_a
         release(tmp_path / "b", tmp_path / "r", "0.1.0")
     told = str(error.value)
     assert "add kind: harm, error" in told and '"007-seed-r1" stands for 007-seed, which is not withdrawn' in told
+
+
+def silent(folder: Path, copy: Path, **facts: Any) -> Path:
+    """A copy of a release whose manifest says something else."""
+    shutil.copytree(folder, copy)
+    (copy / "manifest.json").write_text(json.dumps(json.loads((copy / "manifest.json").read_text()) | facts))
+    return copy
+
+
+def change(folder: Path, config: str, column: str, name: str, how: Callable[[Any], Any]) -> None:
+    """Changes a column of a row of a release."""
+    path = file_of(folder, config, split_of(name.partition("-t")[0]))
+    table = pq.read_table(path)
+    values = [row | {column: how(row[column])} if name in (row["dialogue_id"], row.get("pair_id")) else row for row in table.to_pylist()]
+    pq.write_table(pa.Table.from_pylist(values, schema=table.schema), path)
+
+
+def test_diff_finds_what_went_came_back_or_changed_without_a_word(three: Releases, tmp_path: Path) -> None:
+    gone = diff(three.first, silent(three.second, tmp_path / "gone", withdrawn=[])).unexplained
+    assert "003-seed-t03 is gone from pairs, and nothing says why" in gone and "017-seed is gone, and nothing says why" in gone
+    assert diff(three.second, three.first).unexplained == ("003-seed-t03 is withdrawn no more", "017-seed is withdrawn no more")
+    # A word about one pair excuses no other of its dialogue.
+    changed = silent(three.second, tmp_path / "changed")
+    change(changed, "pairs", "empathetic", "003-seed-t05", str.upper)
+    (said,) = diff(three.first, changed).unexplained
+    assert said.startswith("003-seed-t05 was published with another text in pairs: withdraw it")
+    # What is no text may differ, such as a toxicity that another machine scored.
+    noise = silent(three.second, tmp_path / "noise")
+    change(noise, "pairs", "empathetic_overlap", "003-seed-t05", lambda value: value + 1e-12)
+    found = diff(three.second, noise)
+    assert found.changed == ("003-seed",) and found.unexplained == ()
+    crossed = silent(three.first, tmp_path / "crossed")
+    change(crossed, "crossed", "reply_1", "003-seed", str.upper)
+    assert any("003-seed-x1 was published with another text in crossed" in one for one in diff(three.first, crossed).unexplained)
+    many = tuple(f"{number} is gone" for number in range(23))
+    assert "ERROR: 3 more such, which --json lists" in str(replace(found, unexplained=many))
+
+
+def test_controls_that_come_later_are_no_change_of_what_was_published(three: Releases, tmp_path: Path) -> None:
+    fewer = silent(three.second, tmp_path / "fewer")
+    for split in SPLITS:
+        path = file_of(fewer, "controls", split)
+        pq.write_table(pq.read_table(path).slice(0, 0), path)
+    assert diff(fewer, three.second).unexplained == () and diff(three.second, fewer).unexplained
+
+
+def test_show_says_that_a_pair_was_withdrawn_and_nothing_else_of_it(three: Releases) -> None:
+    shown = show(three.second, PAIR["pair_id"], Beside(scenarios=three.scenarios))
+    assert shown.status == "left out" and shown.why == ("withdrawn on 2026-02-28 (harm): its apathetic text was too harsh",)
+    for where in (three.third, three.folder / "b"):
+        told = show(where, "017-seed-r1-t05/empathetic", Beside(scenarios=three.scenarios))
+        assert told.name == "017-seed-r1-t05/empathetic" and told.texts
+        with pytest.raises(InputError, match="017-seed-r1"):
+            show(where, "017-seed-r2")
+    (one,) = (one for one in rejected(three.second, beside=Beside(scenarios=three.scenarios)) if PAIR["reason"] in one.detail)
+    assert (one.dialogue_id, one.turn) == ("003-seed", 3)
+
+
+def test_a_pair_of_a_seed_comes_back_corrected_only_after_an_error() -> None:
+    forms = ["017-seed-r1", "017-seed-r2"]
+    assert withdrawn_pairs([{"pair_id": "017-seed-t05", "kind": "harm"}], forms) == {"017-seed-t05", "017-seed-r2-t05"}
+    assert withdrawn_pairs([{"pair_id": "017-seed-t05", "kind": "error"}], forms) == {"017-seed-t05"}
+    # A drawn one is another dialogue, with other turns.
+    assert withdrawn_pairs([{"pair_id": "017-00042-t05", "kind": "harm"}], ["017-00042-r1"]) == {"017-00042-t05"}
+
+
+def test_crossed_items_of_a_corrected_seed_are_those_of_its_file(three: Releases, monkeypatch: pytest.MonkeyPatch) -> None:
+    under, known = verify_texts.built_under, load_catalogue(three.scenarios)
+    monkeypatch.setattr(verify_texts, "built_under", lambda *of: replace(under(*of), catalogue=known))
+    assert list(text_faults(three.third, read_manifest(three.third))) == []
+
+
+def test_a_plan_is_asked_for_by_the_id_of_the_corrected_form(three: Releases, tmp_path: Path) -> None:
+    model = {"kind": "openai", "model": "m", "endpoint": "e", "max_tokens": 100}
+    drawn = {"plan": "drawn", "dialogues": 6, "surplus": 0, "controls": 0, "models": dict.fromkeys(("self_chat", "near", "far"), model)}
+    for name, changes in (("017-seed", {}), ("003-00000", drawn)):
+        config = load_configuration(demo_file(tmp_path, withdrawn=[WHOLE], corrected=[f"{name}-r1"], **changes))
+        known = load_catalogue(three.scenarios)
+        (plan,) = plans(config, known, {f"{name}-r1"})
+        assert plan.dialogue_id == f"{name}-r1" and list(plans(config, known, {name})) == []
+        assert plan_of(config, known, f"{name}-r1") == plan and plan_of(config, known, name) is None
+        assert len(list(some_plans(config, known))) == 3
 
 
 @given(st.integers(1, 60), st.integers(0, 10**6), st.integers(1, 99))

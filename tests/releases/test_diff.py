@@ -22,7 +22,7 @@ from empathy_eval.releases.write import release
 
 from tests.conftest import demo_file
 
-WITHDRAWN = [{"dialogue_id": "007-seed", "reason": "an auditor found a real name in it", "date": "2026-02-01"}]
+WITHDRAWN = [{"dialogue_id": "007-seed", "kind": "harm", "reason": "an auditor found a real name in it", "date": "2026-02-01"}]
 
 
 @pytest.fixture(scope="module")

@@ -188,7 +188,7 @@ def test_hostile_ids_and_columns_are_refused_in_words(light: Path, tmp_path: Pat
 def test_what_was_withdrawn_rejected_or_never_planned_is_told(build: Path, release: Path, beside: Beside) -> None:
     for folder in (build, release):
         shown = show(folder, WITHDRAWN, beside)
-        assert shown.status == "left out" and shown.why[0] == f"withdrawn on 2026-02-28: {REASON}"
+        assert shown.status == "left out" and shown.why[0] == f"withdrawn on 2026-02-28 (error): {REASON}"
         assert show(folder, f"{WITHDRAWN}-t01", beside).status == "left out"
         lost = show(folder, REJECTED, beside)
         assert [one for one in lost.why if "refused" in one] == ["all samples were refused: turn_count"] and [

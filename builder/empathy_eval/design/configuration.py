@@ -14,7 +14,7 @@ from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, read_yaml, schema, whole_numbers
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
-from empathy_eval.design.errata import first_of, revision_of
+from empathy_eval.design.errata import latest_of
 from empathy_eval.design.phases import PhaseRules
 from empathy_eval.design.word_list import MAKE, WordList, read_word_list
 
@@ -81,7 +81,7 @@ class Configuration:
     @cached_property
     def corrected(self) -> dict[str, str]:
         """The ids of corrected dialogues by those of the plan, the last correction of each."""
-        return {first_of(one): one for one in sorted(self.raw.get("corrected", []), key=revision_of)}
+        return latest_of(self.raw.get("corrected", ()))
 
     @property
     def identity(self) -> str:

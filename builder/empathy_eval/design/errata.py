@@ -28,14 +28,27 @@ def revision_of(dialogue_id: str) -> int:
     return int(found[1]) if (found := REVISION.search(dialogue_id)) else 0
 
 
+def latest_of(corrected: Sequence[str]) -> dict[str, str]:
+    """The ids of corrected dialogues by those that they had before any correction, the last correction of each."""
+    return {first_of(one): one for one in sorted(corrected, key=revision_of)}
+
+
 def withdrawn_dialogues(withdrawn: Sequence[Mapping[str, Any]]) -> set[str]:
     """The dialogues that a list of withdrawals names as a whole."""
     return {one["dialogue_id"] for one in withdrawn if "dialogue_id" in one}
 
 
-def withdrawn_pairs(withdrawn: Sequence[Mapping[str, Any]]) -> set[str]:
-    """The pairs that it names: their variants go, their dialogues stay."""
-    return {one["pair_id"] for one in withdrawn if "pair_id" in one}
+def withdrawn_pairs(withdrawn: Sequence[Mapping[str, Any]], corrected: Sequence[str] = ()) -> set[str]:
+    """The pairs that it names: their variants go, their dialogues stay.
+
+    Those of a seed go from its ``corrected`` forms too, but for an error: that may have been mended, other texts may still be in the file.
+    """
+    found, latest = {one["pair_id"] for one in withdrawn if "pair_id" in one}, latest_of(corrected)
+    for one in withdrawn:
+        dialogue_id, _, turn = one.get("pair_id", "").rpartition("-")
+        if (first := first_of(dialogue_id)) in latest and first.endswith("-seed") and one.get("kind") != "error":
+            found.add(f"{latest[first]}-{turn}")
+    return found
 
 
 def errata_faults(where: str, configuration: Mapping[str, Any]) -> Iterator[Problem]:

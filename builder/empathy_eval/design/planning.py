@@ -39,13 +39,14 @@ def plans(config: Configuration, catalogue: Catalogue, only: Collection[str] | N
     if config.plan == "drawn":
         for number, found in places(config, catalogue).items():
             for index, place in enumerate(found):
-                if only is None or f"{number:03d}-{index:05d}" in only:
+                if only is None or config.corrected.get(name := f"{number:03d}-{index:05d}", name) in only:
                     yield _planned(config, catalogue, (number, index), place)
         return
     if not quotas(config, catalogue):
         raise input_error("scenarios", "no scenario has a seed dialogue", "add one, or write plan: drawn")
     for scenario in catalogue.scenarios:
-        if scenario.seed and (only is None or f"{scenario.number:03d}-seed" in only):
+        name = f"{scenario.number:03d}-seed"
+        if scenario.seed and (only is None or config.corrected.get(name, name) in only):
             yield _seed_plan(config, catalogue, scenario.number, scenario.seed)
 
 
@@ -61,7 +62,7 @@ def some_plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
         ids = [f"{number:03d}-{index:05d}" for number, found in places(config, catalogue).items() for index in range(len(found))]
     else:
         ids = [f"{number:03d}-seed" for number in quotas(config, catalogue)]
-    yield from plans(config, catalogue, set(ends(ids)))
+    yield from plans(config, catalogue, {config.corrected.get(one, one) for one in ends(ids)})
 
 
 def ends(found: Sequence[T]) -> tuple[T, ...]:

@@ -146,7 +146,7 @@ def accepted(build_dir: Path, *, checked: bool = False) -> Iterator[Outcome]:
     """The accepted outcomes of a build, in plan order, without what was withdrawn; ``checked`` if they are known to be valid."""
     configuration = json.loads((build_dir / BUILD).read_text(encoding="utf-8"))["configuration"]
     said = configuration.get("withdrawn", [])
-    withdrawn, pairs = withdrawn_dialogues(said), withdrawn_pairs(said)
+    withdrawn, pairs = withdrawn_dialogues(said), withdrawn_pairs(said, configuration.get("corrected", ()))
     with (build_dir / OUTCOMES).open(encoding="utf-8") as stream:
         for number, line in enumerate(stream, 1):
             value = json.loads(line)

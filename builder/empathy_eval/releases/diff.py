@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,16 +11,20 @@ from typing import Any
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW
-from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, JUDGED, SPLITS, file_of, parts_of, read_manifest, read_tables
+from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, JUDGED, SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.design.errata import before as stands_for
-from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
+from empathy_eval.design.errata import revision_of
 from empathy_eval.releases.annotations import identity_of
+from empathy_eval.releases.unexplained import unexplained
 
 # What the model that holds the seeds is called, before the hash of what it holds.
 BANK = "seed-bank"
 # What of a manifest says how a release was made.
 MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "definitions", "toxicity_weights",
            "checks", "builder", "software")  # fmt: skip
+
+# How much of what must never be is written out.
+MOST_TOLD = 20
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,9 @@ class Diff:
         lines = [f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
-        lines += [f"ERROR: {one}" for one in self.unexplained]
+        lines += [f"ERROR: {one}" for one in self.unexplained[:MOST_TOLD]]
+        if more := len(self.unexplained[MOST_TOLD:]):
+            lines.append(f"ERROR: {more:,} more such, which --json lists")
         for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
             lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
@@ -108,21 +114,8 @@ def diff(before: Path, after: Path) -> Diff:
         _annotations((before, after), manifests),
         _crossed((before, after), manifests),
         {one: stands_for(one) for one in sorted(new.keys() - old.keys()) if revision_of(one)},
-        tuple(_unexplained(manifests, set(old), set(new), {name for name in kept if old[name][1] != new[name][1]})),
+        tuple(unexplained((before, after), manifests)),
     )
-
-
-def _unexplained(manifests: Sequence[dict[str, Any]], old: set[str], new: set[str], changed: set[str]) -> Iterator[str]:
-    """What two releases of a name may not do: a dialogue is changed in place, goes without a word, or comes back."""
-    if manifests[0]["name"] != manifests[1]["name"]:
-        return
-    was, now = (withdrawn_dialogues(one["withdrawn"]) for one in manifests)
-    pairs = {parts_of(one)[0] for one in withdrawn_pairs(manifests[1]["withdrawn"])}
-    why = now | _named(manifests[1], "reviews") | set(manifests[1]["duplicates"])
-    in_place = "was published with another text: withdraw it, and give its corrected form an id of its own"
-    yield from (f"{name} is gone, and nothing says why" for name in sorted(old - new - why))
-    yield from (f"{name} {in_place}" for name in sorted(changed - pairs))
-    yield from (f"{name} is withdrawn no more" for name in sorted(was - now))
 
 
 def _named(manifest: dict[str, Any], name: str) -> set[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from empathy_eval.releases.annotations import WHAT
 from empathy_eval.releases.made_by import is_before
 from empathy_eval.releases.rows import crossed_requests
 from empathy_eval.releases.verify_requests import KEY, Requests
-from empathy_eval.releases.verify_rows import ORIGINS, RESTORE, Cursor, read_rows
+from empathy_eval.releases.verify_rows import ORIGINS, RESTORE, Cursor, left_out, read_rows
 
 DIALOGUE = re.compile(r"[0-9]{3}-(?:seed|[0-9]{5,9})(?:-r[1-9][0-9]{0,3})?")
 PAIR = re.compile(rf"({DIALOGUE.pattern})-t([0-9]{{2,6}})")
@@ -50,7 +50,7 @@ def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
     if unread := list(_unread(folder)):
         yield from unread
         return
-    requests, refused = Requests(), Counter[str]()
+    requests, refused, gone = Requests(), Counter[str](), left_out(manifest)
     candidates = Cursor(_numbered(rejected), "pair_id")
     configs = [name for name in ("dialogues", "pairs", "controls", "crossed", *PREFERRED) if name in manifest["counts"]]
     cursors = {
@@ -68,7 +68,7 @@ def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
         for what in (*_against(rows, there, manifest), *_complete(there, manifest), *_keys(rows)):
             yield Problem(str(path), f'"{dialogue_id}": {what}', RESTORE)
         beside = candidates.take(dialogue_id)
-        yield from (Problem(f"{rejected}: {where}", what, RESTORE) for where, what in _candidates(beside, rows, there, manifest))
+        yield from (Problem(f"{rejected}: {where}", what, RESTORE) for where, what in _candidates(beside, rows, there, manifest, gone))
         refused.update(f"{KIND_OF[row['variant']].name}: {one}" for row in beside if row["variant"] in KIND_OF for one in row["reasons"])
         requests.add(rows, there)
     for cursor in (*cursors.values(), candidates):
@@ -200,7 +200,7 @@ def _keys(rows: list[TableRow]) -> Iterator[str]:
 
 
 def _candidates(
-    rows: list[TableRow], made: list[TableRow], there: dict[str, list[TableRow]], manifest: dict[str, Any]
+    rows: list[TableRow], made: list[TableRow], there: dict[str, list[TableRow]], manifest: dict[str, Any], gone: Collection[str]
 ) -> Iterator[tuple[str, str]]:
     """(which, what) of a dialogue's candidates that are of no turn of it, stand or are numbered otherwise than they are made, or are fewer
     or more than were asked for."""
@@ -211,7 +211,8 @@ def _candidates(
     for (name, variant), group in groupby(rows, lambda row: (row["pair_id"], row["variant"])):
         where, kind, found = f"{name}, {variant}", KIND_OF.get(variant), PAIR.fullmatch(name)
         place = int(found[2]) if found else len(turns)
-        if kind is None or not place < len(turns) or turns[place] != "helper" or name != f"{name.rpartition('-t')[0]}-t{place:02d}":
+        own = name == f"{name.rpartition('-t')[0]}-t{place:02d}" and name not in gone
+        if kind is None or not own or not place < len(turns) or turns[place] != "helper":
             yield where, "is of no turn of the release"
             continue
         if (place, kind.name) <= before:

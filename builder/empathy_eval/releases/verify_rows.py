@@ -30,9 +30,7 @@ RESTORE = "restore the file from where the release was published, or release the
 
 def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """Rows are valid, ids unique, splits as the ids say, and what the configs say of one turn is the same in all of them."""
-    removed = (manifest.get("reviews") or {}).get("removed", [])
-    gone = withdrawn_dialogues([*manifest["withdrawn"], *removed]) | withdrawn_pairs(manifest["withdrawn"]) | set(manifest["duplicates"])
-    language = language_of(manifest["configuration"])
+    gone, language = left_out(manifest), language_of(manifest["configuration"])
     for config in [name for name in ("dialogues", "pairs", "controls", *PREFERRED) if name in manifest["counts"]]:
         form, seen = f"{'preferences' if config in PREFERRED else config}_row", dict[str, str]()
         for split in SPLITS:
@@ -52,6 +50,13 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                     yield Problem(place, f'"{min(left)}" is said to be left out', RESTORE)
                 for what in (*_unfit(row, manifest["configuration"]), *_disagreements(config, row, origins, language)):
                     yield Problem(place, f'"{name}": {what}', RESTORE)
+
+
+def left_out(manifest: dict[str, Any]) -> set[str]:
+    """The dialogues and pairs that a manifest says to be in no config: withdrawn, removed by review, or near-duplicates."""
+    removed, corrected = (manifest.get("reviews") or {}).get("removed", []), manifest["configuration"].get("corrected", ())
+    whole = withdrawn_dialogues([*manifest["withdrawn"], *removed])
+    return whole | withdrawn_pairs(manifest["withdrawn"], corrected) | set(manifest["duplicates"])
 
 
 def read_rows(folder: Path, config: str, split: str, columns: list[str] | None = None) -> Iterator[tuple[str, TableRow]]:

@@ -219,8 +219,10 @@ def _like_seed(row: TableRow, there: dict[str, list[TableRow]], under: Checked) 
                 if kinds[KIND_OF[variant].role] == "seed-bank" and not rules and one[variant] != getattr(seed.turns[one["turn"]], variant):
                     yield f"{variant} of {one['pair_id']} is not that of the seed dialogue"
     items = under.catalogue.crossed.get(number, ()) if under.catalogue else ()
-    own = {(one.crossed_id, one.turn, one.twin, one.reply_1, one.reply_2, one.reason) for one in items}
+    # That of a corrected dialogue has its id from the dialogue, and its number from the file.
+    own = {(one.crossed_id.rpartition("-")[2], one.turn, one.twin, one.reply_1, one.reply_2, one.reason) for one in items}
     for one in there.get("crossed", ()):
-        told = (one["crossed_id"], one["turn"], one["context_2"][-1]["text"], one["reply_1"], one["reply_2"], one["reason"])
+        number, twin = one["crossed_id"].rpartition("-")[2], one["context_2"][-1]["text"]
+        told = (number, one["turn"], twin, one["reply_1"], one["reply_2"], one["reason"])
         if one["source"] == "seed" and told not in own:
             yield f"{one['crossed_id']} is not the crossed item of the seed dialogue"

@@ -62,7 +62,8 @@ class Look:
         Raises:
             InputError: if it is not there.
         """
-        outcome, (_, left) = self.source.outcome(place.dialogue_id), self.source.left_out().get(place.dialogue_id, ("", ""))
+        outcome, gone = self.source.outcome(place.dialogue_id), self.source.left_out()
+        _, left = gone.get(place.dialogue_id) or gone.get(place.name, ("", ""))
         rows = rows_about(self.ledger, place.dialogue_id) if self.answered else []
         plan = self.again.plan(place.dialogue_id)
         if not (outcome or left or rows or plan):
@@ -131,7 +132,7 @@ class Look:
         if told and told.dialogue and place.turn is not None and place.turn < len(told.dialogue.turns):
             if place.kind and not place.key and told.dialogue.turns[place.turn].role != "helper":
                 yield "a seeker speaks there: only the turns of the helper have variants"
-            yield from _left_out_pair(told, place.turn) if place.item is None else ()
+            yield from _left_out_pair(told, place.turn) if place.item is None and place.name not in self.source.left_out() else ()
             lost = (one for one in told.failures if (one.turn, one.kind, one.final) == (place.turn, CROSSED.name, True))
             yield from (f"its crossed item is left out: {', '.join(one.reasons)}" for one in lost)
 

@@ -11,7 +11,7 @@ from empathy_eval.base.hashing import SCHEME
 from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.kinds import KINDS
 
-NAME = re.compile(r"(\d{3}-(?:seed|\d{5,9}))(?:-t(\d{2,4}))?(?:-x([1-9]\d{0,3}))?(?:/([a-z_]+))?")
+NAME = re.compile(r"(\d{3}-(?:seed|\d{5,9})(?:-r[1-9]\d{0,3})?)(?:-t(\d{2,4}))?(?:-x([1-9]\d{0,3}))?(?:/([a-z_]+))?")
 KEY = re.compile(rf"(?:{SCHEME}-)?([0-9a-f]{{8,64}})")
 VARIANTS = {one.variant: one.name for one in KINDS.values() if one.variant}
 FORMS = (

@@ -10,6 +10,7 @@ from empathy_eval.completions.requests import About, Flaw
 from empathy_eval.generation.outcomes import Candidate, Outcome
 from empathy_eval.generation.retrace import NOT_KEPT, Known, Retracer, Trace
 from empathy_eval.releases.showing.again import Again
+from empathy_eval.releases.showing.names import NAME
 from empathy_eval.releases.showing.requests import Row, flaws_of, keys_about, refused_texts, text_of
 from empathy_eval.releases.showing.shown import Refused
 from empathy_eval.releases.showing.sources import Source
@@ -27,7 +28,10 @@ def refused_in(source: Source, ledger: Ledger, again: Again, *, answered: bool) 
         JobError: if rows of the ledger are damaged.
     """
     left = source.left_out()
-    yield from (Refused((reason,), dialogue_id, detail=words) for dialogue_id, (reason, words) in sorted(left.items()))
+    for name, (reason, words) in sorted(left.items()):
+        # A pair is told by dialogue and turn, as all else is; names of a stranger's release are no more than text.
+        pair = found if (found := NAME.fullmatch(name)) and found[2] else None
+        yield Refused((reason,), pair[1] if pair else name, turn=int(pair[2]) if pair else None, detail=words)
     if source.finished and not (source.released and answered):
         for outcome in source.outcomes():
             yield from refused_of(outcome, ledger, {})

@@ -18,7 +18,7 @@ from empathy_eval.releases.showing.names import VARIANTS as KIND_OF
 from empathy_eval.releases.showing.names import Place
 from empathy_eval.releases.showing.released import Released, withdrawn
 
-IDENTITY = re.compile(rb'"dialogue_id":"(\d{3}-(?:seed|\d{5,}))"')
+IDENTITY = re.compile(rb'"dialogue_id":"(\d{3}-(?:seed|\d{5,})(?:-r[1-9]\d{0,3})?)"')
 Rows = tuple[Mapping[str, Any], ...]
 
 
