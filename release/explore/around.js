@@ -126,8 +126,8 @@ function leftPart(candidates, asks) {
     ),
     listed(
       "Withdrawn",
-      ["dialogue", "date", "reason"],
-      left.withdrawn.map((one) => [word(one.dialogue_id), one.date, text(one.reason, OF_OTHERS)]),
+      ["dialogue or pair", "date", "kind", "reason"],
+      left.withdrawn.map((one) => [word(one.dialogue_id ?? one.pair_id), one.date, word(one.kind ?? ""), text(one.reason, OF_OTHERS)]),
     ),
     listed(
       "Removed by reviewers",

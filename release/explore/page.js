@@ -189,8 +189,8 @@ async function leftScreen() {
 }
 
 function missing(what, id) {
-  const gone = what === "dialogue" && about.left_out.withdrawn.find((one) => one.dialogue_id === id);
-  if (gone) return made("p", { class: "note" }, `This dialogue was withdrawn on ${gone.date}: `, word(gone.reason));
+  const gone = about.left_out.withdrawn.find((one) => (one.dialogue_id ?? one.pair_id) === id);
+  if (gone) return made("p", { class: "note" }, `This ${what} was withdrawn on ${gone.date}: `, word(gone.reason));
   if (shelf.source.whole)
     return made("p", { class: "note" }, `The release has no ${what} `, word(id), ". See whether the link is for another version.");
   const note = made("div", { class: "note" }, made("p", {}, `The ${what} `, word(id), " is not in the sample that this page holds."));

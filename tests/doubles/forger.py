@@ -41,7 +41,7 @@ from tests.doubles.telling import WORDS
 Row = dict[str, Any]
 # Of every split, with crisis language in one.
 SOME = ("003", "005", "007", "017", "021", "055")
-WITHDRAWN = {"dialogue_id": "007-seed", "reason": "taken out to show how it is done", "date": "2026-02-28"}
+WITHDRAWN = {"dialogue_id": "007-seed", "reason": "taken out to show how it is done", "date": "2026-02-28", "kind": "error"}
 
 
 class Second(SeedBank):

@@ -52,7 +52,7 @@ def turn_of(catalogue: Catalogue, dialogue_id: str, turn: int) -> SeedTurn:
 def marred(folder: Path, prompts: Prompts) -> Path:
     """Makes the build in ``build``, its release in ``release`` and its scenarios in ``scenarios`` of a folder."""
     catalogue = load_catalogue(copy_world(folder / "scenarios"))
-    withdrawn = [{"dialogue_id": WITHDRAWN, "reason": REASON, "date": "2026-02-28"}]
+    withdrawn = [{"dialogue_id": WITHDRAWN, "reason": REASON, "date": "2026-02-28", "kind": "error"}]
     report = {"metrics": ["bleu"], "bootstrap": 10}
     config = demo_file(folder, near_apathetic="rules-then-model", samples=2, repairs=1, withdrawn=withdrawn, report=report)
     model = Recorder(catalogue, partial(mar, catalogue))

@@ -22,6 +22,22 @@ from tests.journeys.test_installed import ROOT, made, run
 Taste = Callable[[tuple[str, str]], int]
 CONFIG = "preferences_near"
 
+# The task by its name, as the plug-in that is installed gives it.
+ALWAYS_FIRST = """
+import sys
+from inspect_ai import eval
+from inspect_ai.model import ModelOutput, ModelUsage, get_model
+
+def answer(*_):
+    said = ModelOutput.from_content("mockllm", "ANSWER: A")
+    said.usage = ModelUsage()
+    return said
+
+model = get_model("mockllm/model", custom_outputs=answer)
+(log,) = eval(sys.argv[1], task_args={"release": sys.argv[2]}, model=model, limit=4, display="none")
+print(log.results.scores[0].metrics["right"].value)
+"""
+
 
 @pytest.fixture(scope="module")
 def rows(seeds: Path) -> list[dict[str, Any]]:
@@ -139,16 +155,14 @@ def test_what_there_is_not_is_refused_in_words(seeds: Path) -> None:
 def test_scripted_models_are_told_right_by_both_harnesses_installed_as_the_document_says(seeds: Path, tmp_path: Path) -> None:
     programs, here = made(tmp_path / "venv"), tmp_path / "here"
     shutil.copytree(seeds, here / "build" / "demo" / "release")
-    (here / "CLONE").symlink_to(ROOT)
     install, of_inspect, of_lm_eval = blocks("interop.md", "sh")
-    setting = (
-        f'export PATH="{programs}:$PATH" HF_HUB_OFFLINE=1; pip() {{ python -m pip --disable-pip-version-check "$@"; }}; set -euo pipefail\n'
-    )
-    run(here, "bash", "-c", setting + install)
+    pip = 'pip() { python -m pip --disable-pip-version-check "$@"; }'
+    setting = f'set -euo pipefail; export PATH="{programs}:$PATH" HF_HUB_OFFLINE=1; {pip}\n'
+    run(ROOT, "bash", "-c", setting + install)
     passed = run(ROOT, programs / "python", "-m", "pytest", "-n", "0", "-rs", "tests/journeys/test_in_harness.py", "-k", "both_orders")
     assert re.search(r"^3 passed|\b3 passed", passed) and "SKIPPED" not in passed
     # Stand-ins for models, that need no network.
     said = run(here, "bash", "-c", setting + of_lm_eval.replace("--model hf --model_args pretrained=YOUR-MODEL", "--model dummy"))
     assert all(name in said for name in ("kind_or_cold_near", "kind_or_cold_far", "fits_context", "|right |"))
-    listed = run(here, "bash", "-c", setting + "inspect list tasks CLONE/examples/in_harness/src")
-    assert "kind_or_cold" in listed and "empathy_eval_in_harness/kind_or_cold" in of_inspect
+    name, setting_of = re.findall(r"inspect eval (\S+) -T release=(\S+)", of_inspect)[0]
+    assert "0.5" in run(here, programs / "python", "-c", ALWAYS_FIRST, name, setting_of)

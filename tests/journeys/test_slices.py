@@ -11,11 +11,11 @@ from empathy_eval.cli import main
 from empathy_eval.commands.ways import part
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.planning import part_of
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
+from empathy_eval.generation.job import part_of
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -32,7 +32,7 @@ from empathy_eval.raters.judges.worth_table import shown
 from empathy_eval.releases.annotations import add_annotations
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify_annotations import annotation_faults
-from empathy_eval.releases.verify_answers import answer_faults
+from empathy_eval.releases.verify_ledger import ledger_faults
 
 from tests.doubles.judge import read_once as read_once
 from tests.doubles.rewards import MODEL, READS, RewardServer, reward, said
@@ -303,7 +303,7 @@ def test_a_release_holds_rewards_and_verify_holds_them_against_the_ledger(bench:
 def checked(folder: Path, out: Path) -> list[str]:
     """What is wrong with the rows, in themselves and beside the ledger of the annotations."""
     manifest = read_manifest(folder)
-    return [one.what for one in (*annotation_faults(folder, manifest), *answer_faults(folder, manifest, [out / "ledger.sqlite"]))]
+    return [one.what for one in (*annotation_faults(folder, manifest), *ledger_faults(folder, manifest, [out / "ledger.sqlite"]))]
 
 
 def forge(folder: Path, *changes: Callable[[dict[str, Any]], dict[str, Any]]) -> None:

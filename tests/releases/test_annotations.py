@@ -32,7 +32,7 @@ from empathy_eval.releases.fetch import load
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.verify_annotations import annotation_faults
-from empathy_eval.releases.verify_answers import answer_faults
+from empathy_eval.releases.verify_ledger import ledger_faults
 from empathy_eval.releases.write import release
 
 from tests.conftest import copy_world, demo_file
@@ -410,7 +410,7 @@ def test_what_a_manifest_says_of_annotations_and_is_not_so_is_found(name: str, w
     faults = list(annotation_faults(world.judged, manifest))
     assert (faults == []) == by_ledger
     one = manifest | {"annotations": [entry_of(manifest, "teacher")]}
-    faults = answer_faults(world.judged, one, [world.folder / "by-teacher" / "ledger.sqlite"]) if by_ledger else faults
+    faults = ledger_faults(world.judged, one, [world.folder / "by-teacher" / "ledger.sqlite"]) if by_ledger else faults
     assert told in "\n".join(map(str, faults))
 
 

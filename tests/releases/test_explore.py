@@ -16,12 +16,13 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.inline import csp
+from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, read_manifest
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases import explore
 from empathy_eval.releases.explore import HELD, PAGE, explore_page, hub_address, write_page
 from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_explorer import explorer_faults
+from empathy_eval.releases.verify_explorer import code_of, explorer_faults, known_code
 
 from tests.releases.test_verify import change_rows, rehash
 
@@ -271,3 +272,8 @@ def test_a_damaged_file_is_told_in_words(copy: Path) -> None:
     with pytest.raises(InputError, match="cannot be read"):
         explore_page(copy, read_manifest(copy))
     assert "cannot be read" in next(explorer_faults(copy, read_manifest(copy))).what
+
+
+def test_the_scripts_of_this_version_are_known_by_its_hash(light: Path) -> None:
+    page = explore_page(light, read_manifest(light))
+    assert known_code().get(code_of(page)) == __version__, f"write {__version__}: {code_of(page)} into release/explore/known.yaml"

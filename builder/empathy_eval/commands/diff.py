@@ -31,7 +31,7 @@ def add(verbs: Any) -> None:
         "diff",
         help="compare two releases",
         description="Dialogues added, removed, changed, withdrawn; crossed items; columns; the inversion side by side; what made them. "
-        "A dialogue that moved to another split is an error (exit status 2).",
+        "A dialogue that moved to another split, changed in place, went without a word or came back is an error (exit status 2).",
     )
     verb.add_argument("before", metavar="A", help=f"the earlier release, {A_RELEASE}")
     verb.add_argument("after", metavar="B", help="the later release, likewise")
@@ -43,4 +43,4 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     found = diff(options.before, options.after)
     print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else found)
-    return 2 if found.moved else 0
+    return 2 if found.moved or found.unexplained else 0

@@ -24,8 +24,8 @@ def verify(
     ``fast`` leaves the recomputation of the report's numbers out. A metric that is not run is no fault: at the end of the list a
     :class:`~empathy_eval.metrics.trust.NotRecomputed` names it. ``trusted`` are metrics of the manifest that may be run too.
     ``signer`` is a public key of minisign, as a file or as its line of base64: the release must be signed by it; without it a signature
-    is told as not checked. With the ``ledgers`` that :func:`empathy_eval.annotate` filled, every row of what judges said is held
-    against their answers.
+    is told as not checked. With the ``ledgers`` of its build every text is held against the answers, with those that
+    :func:`empathy_eval.annotate` filled every row of what judges said.
 
     Raises:
         InputError: if it is no release, or cannot be had, or a ledger or the key cannot be read.
@@ -59,7 +59,8 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     verb.add_argument(
         "--ledger", action="append", default=[], type=Path, metavar="FILE",
-        help="a ledger of annotate: hold every row of what judges said against the answers; repeatable, and all are needed",
+        help="a ledger of the build or of annotate: hold every text, or every row of what judges said, against the answers; repeatable, "
+        "and all of annotate are needed",
     )  # fmt: skip
     add_signer(verb)
     add_trust(verb)

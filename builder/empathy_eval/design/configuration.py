@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, read_yaml, schema, whole_numbers
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
+from empathy_eval.design.errata import first_of, revision_of
 from empathy_eval.design.phases import PhaseRules
 from empathy_eval.design.word_list import MAKE, WordList, read_word_list
 
@@ -75,6 +77,11 @@ class Configuration:
     def asked(self) -> dict[str, ModelConfig]:
         """The models that a build asks for something: those for crossed items only where some are wanted."""
         return {role: one for role, one in self.models.items() if self.crossed or role not in CROSSED_ROLES}
+
+    @cached_property
+    def corrected(self) -> dict[str, str]:
+        """The ids of corrected dialogues by those of the plan, the last correction of each."""
+        return {first_of(one): one for one in sorted(self.raw.get("corrected", []), key=revision_of)}
 
     @property
     def identity(self) -> str:

@@ -13,6 +13,7 @@ from empathy_eval.base.errors import input_error
 from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.errata import first_of
 
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
 
@@ -157,9 +158,10 @@ TRAIN, VALIDATION = 72, 8
 def split_of(dialogue_id: str) -> str:
     """The split of a dialogue: 72 % train, 8 % validation, 20 % test, by the hash of its id.
 
-    The first 8 bytes of the SHA-256, as a fraction of 2^64, fall into one of three fixed intervals.
+    A corrected one is where the one is that it stands for. The first 8 bytes of the SHA-256, as a fraction of
+    2^64, fall into one of three fixed intervals.
     """
-    value = int.from_bytes(hashlib.sha256(dialogue_id.encode()).digest()[:8], "big") * 100 >> 64
+    value = int.from_bytes(hashlib.sha256(first_of(dialogue_id).encode()).digest()[:8], "big") * 100 >> 64
     return "train" if value < TRAIN else "validation" if value < TRAIN + VALIDATION else "test"
 
 

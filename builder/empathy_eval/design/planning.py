@@ -6,7 +6,7 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
@@ -15,6 +15,7 @@ from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CELLS, NEAR
+from empathy_eval.design.errata import first_of
 from empathy_eval.design.personas import Persona
 from empathy_eval.design.phases import PhaseRules, Role, crossable
 from empathy_eval.design.quotas import controls_at, crossed_at, places, quotas
@@ -45,15 +46,17 @@ def plans(config: Configuration, catalogue: Catalogue, only: Collection[str] | N
         raise input_error("scenarios", "no scenario has a seed dialogue", "add one, or write plan: drawn")
     for scenario in catalogue.scenarios:
         if scenario.seed and (only is None or f"{scenario.number:03d}-seed" in only):
-            yield seed_plan(scenario.number, scenario.seed, catalogue, config.language)
+            yield _seed_plan(config, catalogue, scenario.number, scenario.seed)
+
+
+def _seed_plan(config: Configuration, catalogue: Catalogue, number: int, seed: Seed) -> Plan:
+    """The plan of a seed dialogue, under the id of its correction if it has one."""
+    plan = seed_plan(number, seed, catalogue, config.language)
+    return replace(plan, dialogue_id=config.corrected.get(plan.dialogue_id, plan.dialogue_id))
 
 
 def some_plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
-    """The first, the middle and the last plan of a build, without drawing the others.
-
-    Raises:
-        InputError: as :func:`plans`.
-    """
+    """The first, the middle and the last plan of a build, without drawing the others; what :func:`plans` raises it raises too."""
     if config.plan == "drawn":
         ids = [f"{number:03d}-{index:05d}" for number, found in places(config, catalogue).items() for index in range(len(found))]
     else:
@@ -68,12 +71,13 @@ def ends(found: Sequence[T]) -> tuple[T, ...]:
 
 def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn: Mapping[int, list[int]] | None = None) -> Plan | None:
     """The plan of that id alone; None if the build plans none. ``drawn`` are the places of all, where they are known already."""
-    scenario_id, _, index = dialogue_id.partition("-")
+    scenario_id, _, index = first_of(dialogue_id).partition("-")
     scenario = next((one for one in catalogue.scenarios if f"{one.number:03d}" == scenario_id), None)
     if scenario is None or (config.plan == "seeds") != (index == "seed"):
         return None
     if config.plan == "seeds":
-        return seed_plan(scenario.number, scenario.seed, catalogue, config.language) if scenario.seed else None
+        plan = _seed_plan(config, catalogue, scenario.number, scenario.seed) if scenario.seed else None
+        return plan if plan and plan.dialogue_id == dialogue_id else None
     found = (places(config, catalogue) if drawn is None else drawn)[scenario.number]
     if not re.fullmatch("[0-9]{5,9}", index) or int(index) >= len(found):
         return None
@@ -83,17 +87,16 @@ def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn
 
 def _planned(config: Configuration, catalogue: Catalogue, identity: tuple[int, int], place: int) -> Plan:
     """The plan of a scenario and an index, with what falls to its place of the sequence."""
-    plan = drawn_plan(config.seed, *identity, catalogue, config.rules, controls_at(config, place))
+    # What is made anew is drawn anew: of the same plan the same would be asked, and answered.
+    named = config.corrected.get(f"{identity[0]:03d}-{identity[1]:05d}")
+    seed = derived_random(config.seed, "corrected", named).getrandbits(32) if named else config.seed
+    plan = drawn_plan(seed, *identity, catalogue, config.rules, controls_at(config, place))
+    plan = replace(plan, dialogue_id=named or plan.dialogue_id)
     if not (wanted := crossed_at(config, place)):
         return plan
     found = crossable([turn.role for turn in plan.turns])
     order = derived_random(config.seed, "crossed", *identity).sample(found, len(found))
     return replace(plan, crossed=tuple(order), crosses=min(wanted, len(order)))
-
-
-def part_of(items: Iterable[T], number: int, parts: int) -> Iterator[T]:
-    """Every ``parts``-th item from the ``number``-th on, counted from 1: the parts of a plan are disjoint and even."""
-    return itertools.islice(items, number - 1, None, parts)
 
 
 def seed_plan(scenario_id: int, seed: Seed, catalogue: Catalogue, language: str = ENGLISH) -> Plan:

@@ -31,7 +31,7 @@ LENGTH_WITHIN = 0.1
 # What stands in the place of a manner or device where a text has none.
 BY_RULES, UNPLANNED = "made by rules", "none planned"
 APART = {BY_RULES, UNPLANNED}
-PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})-t[0-9]{2,4}")
+PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})(-r[1-9][0-9]{0,3})?-t[0-9]{2,4}")
 
 
 @dataclass(frozen=True)

@@ -22,13 +22,12 @@ from empathy_eval.completions.models.transport import check_access
 from empathy_eval.completions.pending import under_way
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.endpoints import Asks
-from empathy_eval.design.planning import part_of
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.word_list import WORD_LIST
 from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, claim_folder, write_carried
 from empathy_eval.generation.course import Course
 from empathy_eval.generation.items import WINDOW, outcomes
-from empathy_eval.generation.job import Job, job_of
+from empathy_eval.generation.job import Job, job_of, part_of
 from empathy_eval.generation.summary import Summary
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +18,16 @@ from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, TOO_MUCH, carried, definitions_of
 from empathy_eval.design.configuration import language_of
+from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.endpoints import Asks
+from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.design.language import load_language
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.quotas import quotas
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.checks.own import Check
-from empathy_eval.generation.outcomes import Outcome
+from empathy_eval.generation.outcomes import Candidate, Outcome, Pair
 
 OUTCOMES, BUILD, CONFIGURATION, LEDGER = "outcomes.jsonl", "build.json", "configuration.json", "ledger.sqlite"
 AGAIN = "run the same build again: it replays from the ledger"
@@ -140,13 +143,24 @@ def read_build(build_dir: Path) -> dict[str, Any]:
 
 
 def accepted(build_dir: Path, *, checked: bool = False) -> Iterator[Outcome]:
-    """The accepted outcomes of a build, in plan order, without the withdrawn ones; ``checked`` if they are known to be valid."""
+    """The accepted outcomes of a build, in plan order, without what was withdrawn; ``checked`` if they are known to be valid."""
     configuration = json.loads((build_dir / BUILD).read_text(encoding="utf-8"))["configuration"]
-    withdrawn = {one["dialogue_id"] for one in configuration.get("withdrawn", [])}
+    said = configuration.get("withdrawn", [])
+    withdrawn, pairs = withdrawn_dialogues(said), withdrawn_pairs(said)
     with (build_dir / OUTCOMES).open(encoding="utf-8") as stream:
         for number, line in enumerate(stream, 1):
             value = json.loads(line)
             if value["status"] == "accepted" and value["dialogue_id"] not in withdrawn:
                 if not checked:
                     check(value, "outcome", f"{build_dir / OUTCOMES}: line {number}")
-                yield Outcome.from_json(value)
+                outcome = Outcome.from_json(value)
+                yield _without(outcome, pairs) if pairs else outcome
+
+
+def _without(outcome: Outcome, pairs: Collection[str]) -> Outcome:
+    """An outcome without some of its pairs and their candidates; its dialogue stays."""
+
+    def stay(one: Pair | Candidate) -> bool:
+        return pair_id(outcome.dialogue_id, one.turn) not in pairs
+
+    return replace(outcome, pairs=tuple(filter(stay, outcome.pairs)), candidates=tuple(filter(stay, outcome.candidates)))

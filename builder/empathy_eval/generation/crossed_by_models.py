@@ -70,6 +70,11 @@ class Trial:
         return recipe.prompts.render(CROSSED_CHECK.name, context=self.context, reply_a=self.reply_a, reply_b=self.reply_b)
 
 
+def said_in(value: Any) -> dict[str, str]:
+    """The twin, the reply and the reason of a valid answer."""
+    return {name: value[name].strip() for name in ("twin", "reply", "reason")}
+
+
 def trials(scene: Scene, twin: str, reply: str) -> list[Trial]:
     """Each context with its own reply first, then with it last: those of the given context, then those of its twin."""
     reference = scene.reference.text
@@ -99,7 +104,7 @@ class Crosser(Curator):
 
     async def _item(self, scene: Scene, number: int) -> Crossed | None:
         async def judge(value: Any) -> tuple[dict[str, str], list[Answer[str]]] | list[Flaw]:
-            said = {name: value[name].strip() for name in ("twin", "reply", "reason")}
+            said = said_in(value)
             flaws = await self._flaws(scene, said)
             checked = [] if flaws else await self._read(scene, said["twin"], said["reply"])
             return flaws or _told_apart(scene, said, checked)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
 
-from empathy_eval.base.text import words
 from empathy_eval.completions.asker import Asker, settled
 from empathy_eval.completions.requests import About, Failure, Flaw
 from empathy_eval.design.crossed import CROSSED, CrossedItem
+from empathy_eval.design.errata import first_of
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.own import Check, flaws_by
 from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
+from empathy_eval.generation.checks.variant import reply_flaws
 from empathy_eval.generation.outcomes import Crossed, Dialogue, ItemTrail, Scene, Turn
 from empathy_eval.generation.rewriting import scenes
 
@@ -43,7 +44,8 @@ class Curator:
         if reasons := tuple(sorted({flaw.reason for one in flaws for flaw in one})):
             self.trail.failures.append((1, Failure(CROSSED, item.turn, reasons, final=True)))
             return None
-        return Crossed(**asdict(item), source="seed")
+        named = item.crossed_id.replace(first_of(scene.dialogue_id), scene.dialogue_id, 1)
+        return Crossed(**{**asdict(item), "crossed_id": named}, source="seed")
 
     async def reply_flaws(self, text: str, contexts: tuple[Scene, Scene]) -> list[Flaw]:
         """What is wrong with a reply, whichever of the two contexts it is for: it may stand in both.
@@ -52,16 +54,10 @@ class Curator:
             NoAnswer: in an offline build, if the ledger has no toxicity of it.
         """
         limits, language, scene = self.recipe.config.checks, self.recipe.language, contexts[0]
-        found = list[Flaw]()
-        if (count := len(words(text, language.code))) < limits.helper_words_at_least:
-            found.append(Flaw("too_short", f"the reply has {count} words, at least {limits.helper_words_at_least} are needed"))
-        found += safety.harmless(text, language)
+        found = reply_flaws(text, limits, language)
         for one in contexts:
             found += safety.keeps_pointer(scene.reference.text, text, one.flags, language)
-            if safety.in_crisis(one.context[-1].text, language) and not safety.points_to_help(text, language):
-                found.append(
-                    Flaw("crisis_without_pointer", "the seeker sounds hopeless or in danger, and the reply does not point to help")
-                )
+            found += safety.points_where_needed(one.context[-1].text, text, language)
         found += flaws_by(self.checks, lambda check: (flaw for one in contexts for flaw in check.variant(CROSSED, text, one)))
         score = await toxicity(self.asker, text, About(scene.dialogue_id, CROSSED, scene.place))
         return found + too_toxic(score, limits.toxicity)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
+import itertools
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem
 from empathy_eval.completions.asker import Asker
@@ -26,6 +27,8 @@ from empathy_eval.generation.patterns import Patterns, load_patterns
 from empathy_eval.generation.preview import kinds_of_plan
 from empathy_eval.generation.stand_ins import try_templates
 from empathy_eval.generation.summary import Summary
+
+T = TypeVar("T")
 
 
 class Item(Protocol):
@@ -192,3 +195,8 @@ def _patterns(recipe: Recipe) -> list[Patterns]:
 def job_of(what: Recipe | Job) -> Job:
     """A recipe as the job of building it; a job as it is."""
     return Dialogues(what) if isinstance(what, Recipe) else what
+
+
+def part_of(items: Iterable[T], number: int, parts: int) -> Iterator[T]:
+    """Every ``parts``-th item from the ``number``-th on, counted from 1: the parts of a plan are disjoint and even."""
+    return itertools.islice(items, number - 1, None, parts)

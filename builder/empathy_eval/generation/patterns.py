@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -77,19 +78,22 @@ class Patterns:
 
     ``needed`` holds for each pattern the sets of words of which a text must have at least one each: most texts lack them for
     every pattern, and are not handed to the matcher at all. ``telling`` is one such set of each pattern, all together; it is empty if a
-    pattern has none.
+    pattern has none. ``hint`` finds any of its words as a part of a text in lower case: without one a text need not even be cut into words.
     """
 
     code: str
     matcher: Matcher
     needed: tuple[tuple[frozenset[int], ...], ...]
     telling: frozenset[int]
+    hint: re.Pattern[str]
     replacements: dict[str, str]
 
     @lru_cache(maxsize=1024)  # noqa: B019  (the few objects of this class live as long as the process)
     def find(self, text: str) -> tuple[tuple[str, str], ...]:
         """(name, phrase) of each match, in the order of the text; of overlapping matches the longest."""
         text = composed(text, self.code)
+        if self.telling and not self.hint.search(text.lower()):
+            return ()
         present = _words(text, self.code)
         if self.telling and present.isdisjoint(self.telling):
             return ()
@@ -152,7 +156,8 @@ def _loaded(rules: languages.Rules, code: str) -> Patterns:
     strings, telling = vocabulary.strings, frozenset[int]()
     if all(needed):
         telling = telling.union(*(max(sets, key=lambda words: min(len(strings[word]) for word in words)) for sets in needed))
-    return Patterns(code, matcher, needed, telling, replacements)
+    hint = re.compile("|".join(re.escape(word) for word in sorted(strings[word] for word in telling)))
+    return Patterns(code, matcher, needed, telling, hint, replacements)
 
 
 def _vain(patterns: list[list[dict[str, Any]]], code: str) -> Iterator[tuple[str, str]]:

@@ -18,6 +18,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks import contrast, safety
 from empathy_eval.generation.checks.own import Check, flaws_by
 from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
+from empathy_eval.generation.checks.variant import variant_flaws
 from empathy_eval.generation.choosing import Judged, hardest
 from empathy_eval.generation.marker_edits import de_empathised
 from empathy_eval.generation.outcomes import Dialogue, ItemTrail, Pair, Scene, Variant
@@ -58,6 +59,11 @@ def messages(recipe: Recipe, kind: Kind, scene: Scene) -> list[Message]:
         text = scene.reference.text
         seen |= {"reference": text, "edit": Edit.of(len(words(text, scene.language)), recipe.config.checks.edit_ratio_below)}
     return recipe.prompts.render(kind.name, **seen)
+
+
+def said_in(value: Any) -> str:
+    """The text of a valid answer."""
+    return str(value["text"]).strip()
 
 
 @dataclass(frozen=True)
@@ -128,7 +134,7 @@ class Rewriter:
 
         async def ask(first: int, trail: ItemTrail) -> Answer[Judged] | None:
             async def judge(value: Any) -> Judged | list[Flaw]:
-                text = value["text"].strip()
+                text = said_in(value)
                 judged = await self._judged(kind, scene, text, trail)
                 return judged if isinstance(judged, list) else (text, judged)
 
@@ -143,14 +149,8 @@ class Rewriter:
     async def _judged(self, kind: Kind, scene: Scene, text: str, trail: ItemTrail) -> float | None | list[Flaw]:
         """The toxicity of a text that passes all checks of a variant, or its flaws; either is in that trail."""
         reference, limits, language = scene.reference, self.recipe.config.checks, self.recipe.language
-        if kind.near:
-            found = contrast.near(reference.text, text, limits, language.code)
-        else:
-            found = contrast.far(reference.text, text, limits, language.code)
-            found += contrast.strategy_changed(reference.strategy, scene.strategy(kind))
-        if (count := len(words(text, language.code))) < limits.helper_words_at_least:
-            found.append(Flaw("too_short", f"the reply has {count} words, at least {limits.helper_words_at_least} are needed"))
-        found += safety.harmless(text, language) + safety.keeps_pointer(reference.text, text, scene.flags, language)
+        found = variant_flaws(kind, reference.text, text, scene.flags, limits, language)
+        found += [] if kind.near else contrast.strategy_changed(reference.strategy, scene.strategy(kind))
         found += flaws_by(self.checks, lambda check: check.variant(kind.variant or "", text, scene))
         score = await toxicity(self.asker, text, scene.about(kind))
         found += too_toxic(score, limits.toxicity)

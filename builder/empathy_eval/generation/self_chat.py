@@ -49,6 +49,11 @@ def _as_answer(seed: Seed | None) -> str:
     return json.dumps({"description": seed.description, "turns": turns}, ensure_ascii=False, indent=1)
 
 
+def said_in(value: Any) -> tuple[str, tuple[Turn, ...]]:
+    """The description and the turns of a valid answer."""
+    return value["description"].strip(), tuple(Turn(turn["role"], turn["text"].strip(), turn["strategy"]) for turn in value["turns"])
+
+
 async def generate(asker: Asker, recipe: Recipe, checks: Sequence[Check], plan: Plan, trail: Trail) -> Dialogue | None:
     """The dialogue of a plan, or None when all samples were refused.
 
@@ -57,8 +62,7 @@ async def generate(asker: Asker, recipe: Recipe, checks: Sequence[Check], plan: 
     """
 
     async def judge(value: Any) -> tuple[str, tuple[Turn, ...]] | list[Flaw]:
-        turns = tuple(Turn(turn["role"], turn["text"].strip(), turn["strategy"]) for turn in value["turns"])
-        told = value["description"].strip()
+        told, turns = said_in(value)
         flaws = await _flaws(asker, recipe, plan, told, turns)
         return flaws + flaws_by(checks, lambda check: check.dialogue(told, turns)) or (told, turns)
 

@@ -18,11 +18,10 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.ledger import INSERT, Ledger
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.requests import Usage
-from empathy_eval.design.planning import part_of
 from empathy_eval.generation.build import Run, work_through
 from empathy_eval.generation.build_folder import LEDGER
 from empathy_eval.generation.course import Course
-from empathy_eval.generation.job import Job
+from empathy_eval.generation.job import Job, part_of
 from empathy_eval.generation.keeper import stopped
 
 # Stores that a slice has sent and has not yet heard of; while there are so many it sends no request, for they are lost with its worker.

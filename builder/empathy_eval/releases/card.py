@@ -18,6 +18,7 @@ from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import notice_of
 from empathy_eval.design.crossed import CrossedItem, load_crossed
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
+from empathy_eval.design.errata import before
 from empathy_eval.evaluation.claims import claims, line_of
 from empathy_eval.evaluation.report import Report
 
@@ -97,5 +98,12 @@ def changelog_text(facts: dict[str, Any]) -> str:
     return _render("changelog.md.j2", facts=facts)
 
 
+def eval_text(facts: dict[str, Any]) -> str:
+    """What ``eval.yaml`` says: the tasks that the Hub lists of a benchmark."""
+    return _render("eval.yaml.j2", facts=facts)
+
+
 def _render(template: str, **values: Any) -> str:
-    return environment(data_folder("release") / "card").get_template(template).render(**values).strip() + "\n"
+    templates = environment(data_folder("release") / "card")
+    templates.filters["before"] = before
+    return templates.get_template(template).render(**values).strip() + "\n"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,13 @@ from typing import Any
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW
-from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, JUDGED, SPLITS, file_of, read_manifest, read_tables
+from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, JUDGED, SPLITS, file_of, parts_of, read_manifest, read_tables
+from empathy_eval.design.errata import before as stands_for
+from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.releases.annotations import identity_of
 
+# What the model that holds the seeds is called, before the hash of what it holds.
+BANK = "seed-bank"
 # What of a manifest says how a release was made.
 MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "definitions", "toxicity_weights",
            "checks", "builder", "software")  # fmt: skip
@@ -34,6 +38,7 @@ class Diff:
     """What differs between two releases; ``moved`` holds ids whose split changed, which must never be.
 
     ``annotations`` counts rows of what judges said, by config: added, removed, changed; ``crossed`` names the crossed items likewise.
+    ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do.
     """
 
     versions: tuple[str, str]
@@ -48,6 +53,8 @@ class Diff:
     made_by: dict[str, Any]
     annotations: dict[str, dict[str, int]]
     crossed: dict[str, tuple[str, ...]]
+    corrected: dict[str, str]
+    unexplained: tuple[str, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The differences as JSON values."""
@@ -57,9 +64,11 @@ class Diff:
         lines = [f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
+        lines += [f"ERROR: {one}" for one in self.unexplained]
         for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
             lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
+        lines += [f"corrected: {new} stands for {old}" for new, old in self.corrected.items()]
         lines += [f"crossed items {what}: {len(ids):,}  {_some(ids)}" for what, ids in self.crossed.items()]
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         for config, counts in self.annotations.items():
@@ -98,13 +107,28 @@ def diff(before: Path, after: Path) -> Diff:
         {path: values for name in MADE_BY for path, values in _changes(name, manifests[0].get(name), manifests[1].get(name))},
         _annotations((before, after), manifests),
         _crossed((before, after), manifests),
+        {one: stands_for(one) for one in sorted(new.keys() - old.keys()) if revision_of(one)},
+        tuple(_unexplained(manifests, set(old), set(new), {name for name in kept if old[name][1] != new[name][1]})),
     )
 
 
+def _unexplained(manifests: Sequence[dict[str, Any]], old: set[str], new: set[str], changed: set[str]) -> Iterator[str]:
+    """What two releases of a name may not do: a dialogue is changed in place, goes without a word, or comes back."""
+    if manifests[0]["name"] != manifests[1]["name"]:
+        return
+    was, now = (withdrawn_dialogues(one["withdrawn"]) for one in manifests)
+    pairs = {parts_of(one)[0] for one in withdrawn_pairs(manifests[1]["withdrawn"])}
+    why = now | _named(manifests[1], "reviews") | set(manifests[1]["duplicates"])
+    in_place = "was published with another text: withdraw it, and give its corrected form an id of its own"
+    yield from (f"{name} is gone, and nothing says why" for name in sorted(old - new - why))
+    yield from (f"{name} {in_place}" for name in sorted(changed - pairs))
+    yield from (f"{name} is withdrawn no more" for name in sorted(was - now))
+
+
 def _named(manifest: dict[str, Any], name: str) -> set[str]:
-    """The dialogues that a manifest names as withdrawn, or as removed by review."""
+    """The dialogues and pairs that a manifest names as withdrawn, or as removed by review."""
     named = manifest[name] if name == "withdrawn" else (manifest.get("reviews") or {}).get("removed", [])
-    return {one["dialogue_id"] for one in named}
+    return {one.get("dialogue_id") or one["pair_id"] for one in named}
 
 
 def _dialogues(folder: Path, passed_over: set[str]) -> dict[str, tuple[str, str]]:
@@ -114,11 +138,16 @@ def _dialogues(folder: Path, passed_over: set[str]) -> dict[str, tuple[str, str]
         for split in SPLITS:
             for batch in table_batches(file_of(folder, config, split)):
                 for row in batch.to_pylist():
-                    row = {name: value for name, value in row.items() if name not in passed_over}
+                    row = {name: _bank(value) for name, value in row.items() if name not in passed_over}
                     # Each row's hash holds that of the rows before it, so that one hash a dialogue is kept.
                     first, before = found.get(row["dialogue_id"], (split, ""))
                     found[row["dialogue_id"]] = first, digest([before, row])
     return found
+
+
+def _bank(value: Any) -> Any:
+    """A value; of a seed bank no more than that it is one: its name changes with any seed."""
+    return BANK if isinstance(value, str) and value.startswith(f"{BANK}@") else value
 
 
 def _crossed(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]]) -> dict[str, tuple[str, ...]]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.design.configuration import language_of
+from empathy_eval.design.errata import revision_of
 from empathy_eval.generation.build_folder import accepted
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 
@@ -38,8 +40,10 @@ def select(build_dir: Path, header: dict[str, Any], removed: set[str]) -> Select
     left = [dialogue_id for dialogue_id in hashes if dialogue_id not in duplicates]
     for dialogue_id in left:
         scenario = int(dialogue_id[:3])
-        if room[scenario] > 0:
-            room[scenario] -= 1
+        # A corrected dialogue comes beside the others: none of them makes room for it.
+        if room[scenario] > 0 or revision_of(dialogue_id):
+            room[scenario] -= not revision_of(dialogue_id)
             chosen.append(dialogue_id)
-    below_quota = {f"{number:03d}": lacking for number, lacking in room.items() if lacking}
+    corrected = Counter(int(one[:3]) for one in chosen if revision_of(one))
+    below_quota = {f"{number:03d}": lacking for number, left_over in room.items() if (lacking := left_over - corrected[number]) > 0}
     return Selection(frozenset(chosen), duplicates, len(left) - len(chosen), below_quota)

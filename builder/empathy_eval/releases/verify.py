@@ -29,7 +29,6 @@ from empathy_eval.releases.made_by import is_ours
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.signing import PublicKey, signature_faults
 from empathy_eval.releases.verify_annotations import annotation_faults
-from empathy_eval.releases.verify_answers import answer_faults
 from empathy_eval.releases.verify_canary import canary_faults
 from empathy_eval.releases.verify_choice import choice_faults
 from empathy_eval.releases.verify_crossed import crossed_faults
@@ -38,10 +37,12 @@ from empathy_eval.releases.verify_explorer import explorer_faults
 from empathy_eval.releases.verify_figures import figure_faults
 from empathy_eval.releases.verify_files import file_faults
 from empathy_eval.releases.verify_items import item_faults
+from empathy_eval.releases.verify_ledger import ledger_faults
 from empathy_eval.releases.verify_manifest import manifest_faults
 from empathy_eval.releases.verify_papers import paper_faults
 from empathy_eval.releases.verify_provenance import provenance_faults
 from empathy_eval.releases.verify_report import comparable, disagreements
+from empathy_eval.releases.verify_reviews import review_faults
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
 from empathy_eval.releases.verify_software import software_faults
 from empathy_eval.releases.verify_texts import text_faults
@@ -57,7 +58,7 @@ def verify(
     """All faults of a release; an empty list if it is what it claims. ``fast`` leaves the report's numbers out.
 
     With the key of a ``signer`` the release must be signed by it, and is looked at no further where it is not.
-    With the ``ledgers`` of its annotations every row of them is held against the answers.
+    With the ``ledgers`` of its build every text, and with those of its annotations every row of them, is held against the answers.
 
     Nothing is run that the release names, but for built-in and installed metrics and those that are ``trusted`` by name. A metric that
     is not run is no fault, and is named by a :class:`~empathy_eval.metrics.trust.NotRecomputed` at the end of the list.
@@ -81,7 +82,7 @@ def verify(
         if all(isinstance(one, NotRecomputed) for one in found):
             found += [problem for part in stage for problem in part(release_dir, manifest)]
     if ledgers and all(isinstance(one, NotRecomputed) for one in found):
-        found += answer_faults(release_dir, manifest, ledgers)
+        found += ledger_faults(release_dir, manifest, ledgers)
     if not fast and all(isinstance(one, NotRecomputed) for one in found):
         found += [*toxicity_faults(release_dir, manifest), *_report(release_dir, manifest, trusted, replace(scoring, cache=None))]
     return sorted(found, key=lambda one: isinstance(one, NotRecomputed))
@@ -154,7 +155,8 @@ def _duplicates(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
 
 STAGES = (
     (design_faults, software_faults, canary_faults, row_faults, crossed_faults, annotation_faults, _duplicates),
-    (manifest_faults, provenance_faults, choice_faults, text_faults),
+    (manifest_faults, review_faults, provenance_faults),
+    (choice_faults, text_faults),
     (paper_faults,),
 )
 

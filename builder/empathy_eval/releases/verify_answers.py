@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.tabular import TableRow
-from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.dataset import JUDGED, SPLITS, file_of, parts_of, split_of
 from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.rubrics import Rubric, load_rubric, packaged_rubrics
@@ -27,25 +25,20 @@ Place = tuple[str, int | None]
 Said = dict[tuple[str, tuple[Any, ...]], TableRow]
 
 
-def answer_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path]) -> list[Problem]:
+def answer_faults(folder: Path, manifest: dict[str, Any], ledgers: Ledgers) -> list[Problem]:
     """All that the rows of annotations say otherwise than the answers of their ledgers, or do not say.
 
     Annotations whose requests cannot be known here are no fault: a :class:`~empathy_eval.metrics.trust.NotRecomputed` names them.
 
     Raises:
-        InputError: if the release has no annotations, or a ledger is not there or none.
         JobError: if a ledger is damaged.
     """
-    if "annotations" not in manifest:
-        raise input_error("--ledger", f"{folder} has no annotations that answers could be held against", "leave it out")
-    with contextlib.ExitStack() as stack:
-        ledgers = Ledgers([stack.enter_context(Ledger(path, create=False, write=False)) for path in paths])
-        rows, catalogue = _rows(folder, manifest), load_catalogue()
-        return [
-            problem
-            for said in manifest["annotations"]
-            for problem in _faults(folder, said, rows[said["teacher"], said["rubric"]], ledgers, catalogue)
-        ]
+    rows, catalogue = _rows(folder, manifest), load_catalogue()
+    return [
+        problem
+        for said in manifest["annotations"]
+        for problem in _faults(folder, said, rows[said["teacher"], said["rubric"]], ledgers, catalogue)
+    ]
 
 
 def _rows(folder: Path, manifest: dict[str, Any]) -> dict[tuple[str, str], dict[Place, Said]]:

@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
-from empathy_eval.design.configuration import language_of
+from empathy_eval.completions.requests import Flaw
+from empathy_eval.design.configuration import Limits, language_of
 from empathy_eval.design.crossed import CHANGED, changed_words
 from empathy_eval.design.dataset import PROVENANCE, SPLITS, file_of, split_of
+from empathy_eval.design.language import Language
+from empathy_eval.generation.checks import safety
+from empathy_eval.generation.checks.crossed import Twins, wrong_with
+from empathy_eval.generation.checks.variant import reply_flaws
+from empathy_eval.generation.outcomes import Turn
 from empathy_eval.releases.rows import crossed_requests
 from empathy_eval.releases.verify_rows import RESTORE, read_rows
 
@@ -88,3 +94,18 @@ def _contexts(row: TableRow, language: str) -> Iterator[str]:
         yield f"its contexts differ in {changed} words of their last turn, not in {least} to {most}"
     if row["reply_1"] == row["reply_2"]:
         yield "its replies are one"
+
+
+def crossed_text_flaws(row: TableRow, turns: Sequence[Turn], limits: Limits, language: Language) -> Iterator[Flaw]:
+    """What a check of crossed items refuses in the texts of one: of a curated one its replies, of a model's the twin and all else too."""
+    said, twin = row["context_1"][-1]["text"], row["context_2"][-1]["text"]
+    before, reference = turns[: row["turn"]], turns[row["turn"]].text
+    if row["source"] == "model":
+        yield from wrong_with(Twins(said, reference, twin, row["reply_2"]), limits, language)
+    contexts = [[*(one.text for one in before[:-1]), last, reference] for last in (said, twin)]
+    flags = [("crisis",) if any(safety.in_crisis(text, language) for text in texts) else () for texts in contexts]
+    for reply in (row["reply_1"], row["reply_2"]) if row["source"] == "seed" else (row["reply_2"],):
+        yield from reply_flaws(reply, limits, language)
+        for last, one in zip((said, twin), flags, strict=True):
+            yield from safety.keeps_pointer(reference, reply, one, language)
+            yield from safety.points_where_needed(last, reply, language)

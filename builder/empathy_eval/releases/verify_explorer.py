@@ -47,7 +47,7 @@ def explorer_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
         at = next((place for place, pair in enumerate(zip(told, anew, strict=False)) if pair[0] != pair[1]), min(len(told), len(anew)))
         yield Problem(str(path), f"is not what this version makes of the release, from sign {at:,} on", RESTORE)
         return
-    code = digest_bytes(_code(told).encode())
+    code = code_of(told)
     if code not in known_code():
         yield Problem(str(path), f"has scripts that no known version has (SHA-256 {code[:16]}...)", RESTORE)
     if _shell(told) != _shell(anew):
@@ -60,9 +60,9 @@ def known_code() -> dict[str, str]:
     return {digest: version for version, digest in read_yaml(data_folder("release") / FOLDER / "known.yaml", "known_code").items()}
 
 
-def _code(page: str) -> str:
-    """The scripts and the style of a page, with the policy that lets them run, which must be of just these."""
-    return "\n".join(found.group() for found in CODE.finditer(page))
+def code_of(page: str) -> str:
+    """The SHA-256 of the scripts and the style of a page, with the policy that lets them run, which must be of just these."""
+    return digest_bytes("\n".join(found.group() for found in CODE.finditer(page)).encode())
 
 
 def _shell(page: str) -> str:

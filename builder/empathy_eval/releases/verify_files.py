@@ -16,6 +16,7 @@ from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE, SPLITS, TABLES, configs_of, file_of
 from empathy_eval.design.word_list import WORD_LIST
 from empathy_eval.releases.made_by import is_before
+from empathy_eval.releases.papers import asks_to_choose
 from empathy_eval.releases.verify_rows import RESTORE
 
 # What every release holds beside its data. Those of before there was a page to browse them have none, and no scores of texts.
@@ -104,6 +105,7 @@ def _needed(manifest: dict[str, Any]) -> set[str]:
     words = {WORD_LIST} if candidates_of(manifest["configuration"]) > 1 else set()
     if is_before(manifest):
         return ALWAYS | data | words
+    words |= {"eval.yaml"} if asks_to_choose(manifest) else set()
     return ALWAYS | LATER | data | words | {f"{DESIGN}/{path}" for path in hashes_of(manifest) if known(path)}
 
 

@@ -12,11 +12,13 @@ from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
 from empathy_eval.design.configuration import Configuration, candidates_of, checked
-from empathy_eval.design.dataset import MANIFEST, cells
+from empathy_eval.design.dataset import MANIFEST, cells, split_of
+from empathy_eval.design.errata import errata_faults, first_of, revision_of, withdrawn_dialogues
 from empathy_eval.design.kinds import CROSSED, kinds_of_build
 from empathy_eval.design.quotas import planned, quotas
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
+from empathy_eval.releases.duplicates import PREFERENCE
 from empathy_eval.releases.made_by import is_ours
 from empathy_eval.releases.verify_design import built_under
 from empathy_eval.releases.verify_rows import RESTORE
@@ -28,16 +30,23 @@ MOST_DIALOGUES = 5_000_000
 def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """What does not add up, or does not follow from the configuration, by its place in the manifest."""
     try:
-        config = _configuration(folder, manifest)
+        config = configuration_of(folder, manifest)
     except InputError as error:
         yield from error.problems
         return
-    released = Counter(cells(folder, "dialogues", "dialogue_id"))
-    whats = [*_named(manifest, config), *_planned(folder, manifest, config), *_summed(manifest), *_left_out(manifest, set(released))]
+    released = list(cells(folder, "dialogues", "dialogue_id"))
+    if is_ours(manifest):
+        yield from errata_faults(str(folder / MANIFEST), manifest["configuration"])
+    whats = [
+        *_named(manifest, config),
+        *_planned(folder, manifest, config, released),
+        *_summed(manifest),
+        *_left_out(manifest, set(released)),
+    ]
     yield from (Problem(f"{folder / MANIFEST}: {where}", what, RESTORE) for where, what in whats)
 
 
-def _configuration(folder: Path, manifest: dict[str, Any]) -> Configuration:
+def configuration_of(folder: Path, manifest: dict[str, Any]) -> Configuration:
     """The configuration of a release, as this program reads it.
 
     Raises:
@@ -59,6 +68,9 @@ def _named(manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[st
     if is_ours(manifest):
         kinds = kinds_of_build(config.crossed > 0)
         wanted["schemas"] = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in kinds)}
+    unscored = manifest["configuration"]["checks"]["toxicity"] == "none"
+    if unscored != (manifest["toxicity_weights"] == "none"):
+        yield "toxicity_weights", "are there where nothing is scored, or are not where everything is"
     for name, value in wanted.items():
         if manifest[name] != value:
             yield name, f"says {str(manifest[name])[:80]}, the configuration gives {str(value)[:80]}"
@@ -71,7 +83,7 @@ def _measures(settings: dict[str, Any]) -> set[str]:
     return {*names_of(settings), *settings, *settings.get("shortcuts", {})}
 
 
-def _planned(folder: Path, manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[str, str]]:
+def _planned(folder: Path, manifest: dict[str, Any], config: Configuration, released: list[str]) -> Iterator[tuple[str, str]]:
     """How many dialogues there are to be, of each scenario and in all, and of how many there are fewer."""
     there = {number: one["quota"] for number, one in manifest["scenarios"].items()}
     catalogue = built_under(folder, manifest).catalogue
@@ -88,12 +100,12 @@ def _planned(folder: Path, manifest: dict[str, Any], config: Configuration) -> I
         yield "scenarios", f"says {there.get(number)} dialogues of {number}, the configuration gives {wanted.get(number)}"
     if manifest["summary"]["planned"] != total:
         yield "summary: planned", f"says {manifest['summary']['planned']}, the configuration gives {total}"
-    found = Counter(one[:3] for one in cells(folder, "dialogues", "dialogue_id"))
+    found, most = (Counter(one[:3] for one in released if some(one)) for some in (bool, lambda one: not revision_of(one)))
     lacking = {number: quota - found[number] for number, quota in there.items() if quota > found[number]}
     if manifest.get("below_quota", {}) != lacking:
         yield "below_quota", f"says {str(manifest.get('below_quota', {}))[:80]}, the data gives {str(lacking)[:80]}"
-    if more := [number for number in found if found[number] > there.get(number, 0)]:
-        yield "scenarios", f"says {there.get(more[0], 0)} dialogues of {more[0]}, the data holds {found[more[0]]}"
+    if more := [number for number in most if most[number] > there.get(number, 0)]:
+        yield "scenarios", f"says {there.get(more[0], 0)} dialogues of {more[0]}, the data holds {most[more[0]]}"
 
 
 def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -102,11 +114,13 @@ def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
     if summary["planned"] != summary["accepted"] + summary["rejected"] + summary["missing"]:
         yield "summary", f"of {summary['planned']} planned {summary['accepted']}, {summary['rejected']} and {summary['missing']} are told"
     removed = (manifest.get("reviews") or {}).get("removed", [])
-    least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"]
-    most = least + len(manifest["withdrawn"]) + len(removed)
+    # What was removed or is a duplicate was accepted; what is withdrawn need not have been.
+    least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"] + len(removed)
+    most = least + len(withdrawn_dialogues(manifest["withdrawn"]))
     if not least <= summary["accepted"] <= most:
         yield "summary: accepted", f"says {summary['accepted']}, data and what was left out give {least} to {most}"
-    whole = summary["accepted"] == counts["dialogues"] and not manifest["withdrawn"]
+    # A pair can be withdrawn from a dialogue that stays.
+    whole = summary["accepted"] == counts["dialogues"] and all("pair_id" not in one for one in manifest["withdrawn"])
     for name in ("pairs", "controls", "crossed"):
         told, there = summary.get(name, 0), counts.get(name, 0)
         if told < there or (whole and told != there):
@@ -127,10 +141,12 @@ def _left_out(manifest: dict[str, Any], released: set[str]) -> Iterator[tuple[st
     form = re.compile(r"[0-9]{3}-seed" if manifest["configuration"]["plan"] == "seeds" else r"[0-9]{3}-[0-9]{5,}")
     removed = {one["dialogue_id"] for one in (manifest.get("reviews") or {}).get("removed", [])}
     for goes, stays in manifest["duplicates"].items():
-        if not form.fullmatch(goes) or goes[:3] not in manifest["scenarios"]:
+        if not form.fullmatch(first_of(goes)) or goes[:3] not in manifest["scenarios"]:
             yield f"duplicates: {goes}", "is no dialogue of such a plan"
+        elif not form.fullmatch(first_of(stays)) or (PREFERENCE[split_of(stays)], stays) >= (PREFERENCE[split_of(goes)], goes):
+            yield f"duplicates: {goes}", f"is left out for {stays[:80]}, and of two such this one stays"
         elif stays not in released and stays not in manifest["duplicates"] and not manifest["spares_left_out"]:
             yield f"duplicates: {goes}", f"is told to be like {stays}, which is not in the release"
     for one in sorted(removed):
-        if not form.fullmatch(one) or one[:3] not in manifest["scenarios"]:
+        if not form.fullmatch(first_of(one)) or one[:3] not in manifest["scenarios"]:
             yield f"reviews: removed: {one}", "is no dialogue of such a plan"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -13,61 +12,33 @@ from typing import Any
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.tabular import TableRow, table_batches
 from empathy_eval.design.configuration import candidates_of
-from empathy_eval.design.contrasts import CELLS, CONTROLS
-from empathy_eval.design.dataset import PREFERRED, PROVENANCE, SPLITS, pair_id, parts_of, split_of
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import MANIFEST, PREFERRED, PROVENANCE, SPLITS, TEXT_HASH, split_of
+from empathy_eval.design.errata import first_of, revision_of
 from empathy_eval.design.kinds import KINDS, NEAR_APATHETIC
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.generation.outcomes import VARIANTS
 from empathy_eval.releases.annotations import WHAT
 from empathy_eval.releases.made_by import is_before
-from empathy_eval.releases.rows import crossed_requests, preference_rows
-from empathy_eval.releases.verify_rows import RESTORE, read_rows
+from empathy_eval.releases.rows import crossed_requests
+from empathy_eval.releases.verify_requests import KEY, Requests
+from empathy_eval.releases.verify_rows import ORIGINS, RESTORE, Cursor, read_rows
 
-KEY = re.compile(r"s[0-9]+-[0-9a-f]{64}")
+DIALOGUE = re.compile(r"[0-9]{3}-(?:seed|[0-9]{5,9})(?:-r[1-9][0-9]{0,3})?")
+PAIR = re.compile(rf"({DIALOGUE.pattern})-t([0-9]{{2,6}})")
 SEEDS, RULES = "seed-bank", "rules"
+# What of each config is looked at here.
+COLUMNS: dict[str, list[str]] = {
+    "dialogues": ["dialogue_id", "description", "turns", "source", "model"],
+    "pairs": ["dialogue_id", "pair_id", "turn", *PAIR_VARIANTS, "apathetic_method", "near_model", "far_model"],
+    "controls": ["dialogue_id", "pair_id", "turn", *CONTROLS],
+    "crossed": ["dialogue_id", "turn", "context_2", "reply_2", "reason", "writer", "judge", "request_keys"],
+    **{config: ["pair_id"] for config in PREFERRED},
+}
 # The kinds of request by the variant that they make.
 KIND_OF = {one.variant: one for one in KINDS.values() if one.variant}
 # Reasons of answers whose text reached no check of a variant.
-UNREAD = re.compile(r"(finish_\w+|not_json|schema|too_long|too_deep|duplicate_key|surrogate|control_sign|bidirectional_sign|run)")
-
-
-@dataclass
-class _Cursor:
-    """The rows of a config in a split, as far as they are read: each is of the dialogue that is asked for next."""
-
-    rows: Iterator[tuple[str, TableRow]]
-    of: str = "dialogue_id"
-    ahead: tuple[str, TableRow] | None = None
-
-    def take(self, dialogue_id: str) -> list[TableRow]:
-        """The next rows, as long as they are of this dialogue."""
-        found = []
-        while (self.ahead or self._read()) and self.ahead and self._dialogue(self.ahead[1]) == dialogue_id:
-            found.append(self.ahead[1])
-            self.ahead = None
-        return found
-
-    def left(self) -> str | None:
-        """Where the next row is that nobody asked for."""
-        if self.ahead is None:
-            self._read()
-        return self.ahead and self.ahead[0]
-
-    def _read(self) -> bool:
-        self.ahead = next(self.rows, None)
-        return self.ahead is not None
-
-    def _dialogue(self, row: TableRow) -> str:
-        return str(row[self.of]) if self.of == "dialogue_id" else parts_of(row[self.of])[0]
-
-
-@dataclass
-class _Found:
-    """What was found on the way: the keys of all requests, and by pair and variant what candidates there must be."""
-
-    keys: set[str] = field(default_factory=set)
-    made: set[tuple[str, str]] = field(default_factory=set)
-    dialogues: dict[str, int] = field(default_factory=dict)
+UNREAD = re.compile(r"(finish_\w+|not_json|schema|too_long|too_deep|duplicate_key|surrogate|control_sign|bidirectional_sign|run_of_signs)")
 
 
 def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -75,40 +46,77 @@ def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
 
     Everything lies in the order of the plan, so that all of it is read once, side by side.
     """
-    path, found = folder / "provenance.parquet", _Found()
+    path, rejected = folder / "provenance.parquet", folder / "candidates.parquet"
+    if unread := list(_unread(folder)):
+        yield from unread
+        return
+    requests, refused = Requests(), Counter[str]()
+    candidates = Cursor(_numbered(rejected), "pair_id")
     configs = [name for name in ("dialogues", "pairs", "controls", "crossed", *PREFERRED) if name in manifest["counts"]]
     cursors = {
-        (config, split): _Cursor(read_rows(folder, config, split), "pair_id" if config in PREFERRED else "dialogue_id")
+        (config, split): Cursor(read_rows(folder, config, split, COLUMNS[config]), "pair_id" if config in PREFERRED else "dialogue_id")
         for config in configs
         for split in SPLITS
     }
     last: tuple[Any, ...] = ()
-    for dialogue_id, group in groupby(_rows(path), lambda row: row["dialogue_id"]):
+    for dialogue_id, group in groupby(made_rows(path), lambda row: row["dialogue_id"]):
         rows = list(group)
         there = {config: cursors[config, split_of(dialogue_id)].take(dialogue_id) for config in configs}
         if (place := place_of(dialogue_id)) <= last:
             yield Problem(str(path), f'"{dialogue_id}" is not in the order of the plan', RESTORE)
         last = max(place, last)
-        for what in (*_against(rows, there, manifest), *_complete(there, manifest), *_keys(rows, found)):
+        for what in (*_against(rows, there, manifest), *_complete(there, manifest), *_keys(rows)):
             yield Problem(str(path), f'"{dialogue_id}": {what}', RESTORE)
-        found.dialogues[dialogue_id] = max((len(one["turns"]) for one in there["dialogues"]), default=0)
-        found.made |= {(row["pair_id"], row["what"]) for row in rows if row["pair_id"] and row["what"] in CELLS and row["request_key"]}
-    for cursor in cursors.values():
+        beside = candidates.take(dialogue_id)
+        yield from (Problem(f"{rejected}: {where}", what, RESTORE) for where, what in _candidates(beside, rows, there, manifest))
+        refused.update(f"{KIND_OF[row['variant']].name}: {one}" for row in beside if row["variant"] in KIND_OF for one in row["reasons"])
+        requests.add(rows, there)
+    for cursor in (*cursors.values(), candidates):
         if where := cursor.left():
             yield Problem(where, "is in no place of the plan, or of a dialogue that the provenance does not name there", RESTORE)
-    asked = sum(one.get("requests", 0) for one in manifest["summary"]["usage"].values())
-    if len(found.keys) > asked:
-        yield Problem(str(path), f"names {len(found.keys)} requests, the manifest says that {asked} were used", RESTORE)
-    yield from _candidates(folder, manifest, found)
+    if torn := requests.torn():
+        yield Problem(str(path), f"names {torn} requests for texts that differ: one answer has one text", RESTORE)
+    for where, what in (*requests.untold(manifest["summary"]["usage"]), *_refused(refused, manifest)):
+        yield Problem(f"{folder / MANIFEST}: summary: {where}", what, RESTORE)
+
+
+def _unread(folder: Path) -> Iterator[Problem]:
+    """The first row of either file that is of no dialogue or lacks a value; of the provenance, the first that stands behind those of
+    judges, or is of a judge or a dialogue and has the hash of a text."""
+    judged, judges, without = False, set(WHAT.values()), ("dialogue", "crossed", *WHAT.values())
+    for where, row in _numbered(folder / "provenance.parquet"):
+        if not DIALOGUE.fullmatch(row["dialogue_id"] or "") or None in (row["what"], row["method"], row["model"]):
+            yield Problem(where, f'"{str(row["dialogue_id"])[:80]}" is no dialogue, or a value is missing', RESTORE)
+            break
+        if judged and row["what"] not in judges:
+            yield Problem(where, "stands behind those of judges", RESTORE)
+            break
+        if row["what"] in without and row.get(TEXT_HASH) is not None:
+            yield Problem(where, "is of no text of a variant, and has the hash of one", RESTORE)
+            break
+        judged = row["what"] in judges
+    for where, row in _numbered(folder / "candidates.parquet"):
+        if None in (*row.values(), *(row["reasons"] or ())) or not PAIR.fullmatch(row["pair_id"]):
+            yield Problem(where, f'"{str(row["pair_id"])[:80]}" is no pair, or a value is missing', RESTORE)
+            break
+
+
+def _numbered(path: Path) -> Iterator[tuple[str, TableRow]]:
+    """(place, row) of a file of its own."""
+    number = 0
+    for batch in table_batches(path):
+        for row in batch.to_pylist():
+            yield f"{path}: row {number}", row
+            number += 1
 
 
 def place_of(dialogue_id: str) -> tuple[Any, ...]:
     """What dialogues are in order by: scenario, then index."""
-    number, _, index = dialogue_id.partition("-")
-    return int(number), len(index), index
+    number, _, index = first_of(dialogue_id).partition("-")
+    return int(number), len(index), index, revision_of(dialogue_id)
 
 
-def _rows(path: Path) -> Iterator[TableRow]:
+def made_rows(path: Path) -> Iterator[TableRow]:
     """The provenance without the requests of judges, which stand at its end."""
     judged = set(WHAT.values())
     for batch in table_batches(path, PROVENANCE.names):
@@ -169,20 +177,19 @@ def _complete(there: dict[str, list[TableRow]], manifest: dict[str, Any]) -> Ite
             yield f'{row["pair_id"]} has an apathetic text by "{row["apathetic_method"]}", which the configuration does not ask for'
         if (row["near_model"] == RULES) != (row["apathetic_method"] == RULES):
             yield f'{row["pair_id"]} has an apathetic text by "{row["apathetic_method"]}" of "{row["near_model"]}"'
-    wanted: dict[str, list[str]] = {config: [] for config in PREFERRED}
-    for config, own in (("pairs", ("preferences",)), ("controls", ("preferences_near", "preferences_far"))):
-        for row in there[config]:
-            for name in own:
-                wanted[name] += [row["pair_id"]] * (name in dict(preference_rows(row)))
-    for config, ids in wanted.items():
+    roles = [one["role"] for row in there["dialogues"] for one in row["turns"]]
+    for config in PREFERRED:
+        # None is where the turn before is a helper's too.
+        behind = [row for row in there[ORIGINS[config][0]] if 0 < row["turn"] <= len(roles) and roles[row["turn"] - 1] == "seeker"]
+        ids = [row["pair_id"] for row in behind]
         if config not in there and (not ids or is_before(manifest)):
             continue
         if (told := [row["pair_id"] for row in there.get(config, ())]) != ids:
             yield f"has {len(told)} rows in {config}, its texts give {len(ids)}, or in another order"
 
 
-def _keys(rows: list[TableRow], found: _Found) -> Iterator[str]:
-    """Keys of requests that are none, or stand behind two texts."""
+def _keys(rows: list[TableRow]) -> Iterator[str]:
+    """Keys of requests that are none, or are there where none was asked for."""
     for row in rows:
         key, about = row["request_key"], f"{row['what']} of {row['pair_id'] or 'the dialogue'}"
         if key is None:
@@ -190,50 +197,48 @@ def _keys(rows: list[TableRow], found: _Found) -> Iterator[str]:
                 yield f"{about} was asked of a model, and has no request"
         elif not KEY.fullmatch(key):
             yield f'{about} has the request "{key[:80]}", which is none'
-        elif key in found.keys:
-            yield f"{about} has the request of another text"
-        found.keys |= {key} if key else set()
 
 
-def _candidates(folder: Path, manifest: dict[str, Any], found: _Found) -> Iterator[Problem]:
-    """Candidates that are of no turn of the release, numbered otherwise than they are made, or more or fewer than were judged."""
-    path, refused, most = folder / "candidates.parquet", Counter[str](), candidates_of(manifest["configuration"])
-    rows = (row for batch in table_batches(path) for row in batch.to_pylist())
-    beside = Counter[tuple[str, str]]()
+def _candidates(
+    rows: list[TableRow], made: list[TableRow], there: dict[str, list[TableRow]], manifest: dict[str, Any]
+) -> Iterator[tuple[str, str]]:
+    """(which, what) of a dialogue's candidates that are of no turn of it, stand or are numbered otherwise than they are made, or are fewer
+    or more than were asked for."""
+    configuration, released = manifest["configuration"], {(row["pair_id"], row["what"]) for row in made if row["request_key"]}
+    turns = [one["role"] for row in there["dialogues"] for one in row["turns"]]
+    count, tries = candidates_of(configuration), configuration["samples"] * (1 + configuration["repairs"])
+    before, beside = (-1, ""), Counter[tuple[str, str]]()
     for (name, variant), group in groupby(rows, lambda row: (row["pair_id"], row["variant"])):
-        each = list(group)
-        where, kind = f"{path}: {name}, {variant}", KIND_OF.get(variant)
-        dialogue_id, turn = parts_of(name) if re.fullmatch(r"[0-9]{3}-[^\s]+-t[0-9]+", name or "") else ("", 0)
-        if (
-            kind is None
-            or dialogue_id not in found.dialogues
-            or not turn < found.dialogues[dialogue_id]
-            or pair_id(dialogue_id, turn) != name
-        ):
-            yield Problem(where, "is of no turn of the release", RESTORE)
+        where, kind, found = f"{name}, {variant}", KIND_OF.get(variant), PAIR.fullmatch(name)
+        place = int(found[2]) if found else len(turns)
+        if kind is None or not place < len(turns) or turns[place] != "helper" or name != f"{name.rpartition('-t')[0]}-t{place:02d}":
+            yield where, "is of no turn of the release"
             continue
-        if (name, variant) in beside:
-            yield Problem(where, "comes in two parts", RESTORE)
-        beside[name, variant] += len(each)
-        numbers = sorted(row["attempt"] for row in each)
-        holes = set(range(1, len(each) + 2)) - set(numbers)
-        if (
-            len(set(numbers)) < len(numbers)
-            or len(holes) != 1
-            or ((name, variant) not in found.made and numbers != list(range(1, len(each) + 1)))
-        ):
-            yield Problem(
-                where, f"are numbered {numbers}, which leaves no one number for the text that was released, or none too many", RESTORE
-            )
-        for row in each:
-            refused.update(f"{kind.name}: {reason}" for reason in row["reasons"] if reason != NOT_CHOSEN)
+        if (place, kind.name) <= before:
+            yield where, "comes in two parts, or not in order"
+        before, numbers, chosen = (place, kind.name), [row["attempt"] for row in group], (name, variant) in released
+        beside[name, variant] = len(numbers)
+        holes = set(range(1, len(numbers) + 2)) - set(numbers)
+        # Of several the one that was chosen has the number that none of these has; else they come before it.
+        right = numbers == sorted(set(numbers)) and numbers[0] > 0 and len(holes) == 1
+        if not right or ((not chosen or count == 1) and numbers[-1] != len(numbers)):
+            yield where, f"are numbered {numbers[:9]}, which leaves no one number for the text that was released, or none too many"
+        by_rules = variant == "apathetic" and configuration["near_apathetic"] != "model"
+        if len(numbers) + chosen > count * tries + by_rules:
+            yield where, f"has {len(numbers) + chosen} texts, and {count * tries + by_rules} could be made"
+    told = manifest["summary"]["samples_refused"]
+    unread = {name.partition(": ")[0] for name in told if UNREAD.fullmatch(name.partition(": ")[2])}
+    for name, variant in sorted(one for one in released if one[0] and one[1] in KIND_OF) if count > 1 else ():
+        if KIND_OF[variant].name not in unread and beside[name, variant] < count - 1:
+            yield f"{name}, {variant}", f"has {beside[name, variant]} texts, and {count} candidates were asked for"
+
+
+def _refused(refused: Counter[str], manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """Reasons that more candidates have than samples were refused for them."""
     told = manifest["summary"]["samples_refused"]
     # What rules made and a model then was asked for is no sample.
     uncounted = NEAR_APATHETIC.name if manifest["configuration"]["near_apathetic"] == "rules-then-model" else None
-    for name, count in refused.items():
-        if count > told.get(name, 0) and name.partition(": ")[0] != uncounted:
-            yield Problem(str(path), f"has {count} texts refused for {name}, the manifest says {told.get(name, 0)}", RESTORE)
-    unread = {name.partition(": ")[0] for name in told if UNREAD.fullmatch(name.partition(": ")[2])}
-    for name, variant in sorted(found.made) if most > 1 else ():
-        if KIND_OF[variant].name not in unread and beside[name, variant] < most - 1:
-            yield Problem(str(path), f"has {beside[name, variant]} texts of {name}, {variant}: {most} candidates were asked for", RESTORE)
+    for name, count in sorted(refused.items()):
+        kind, _, reason = name.partition(": ")
+        if count > told.get(name, 0) and reason != NOT_CHOSEN and kind != uncounted:
+            yield f"samples_refused: {name[:80]}", f"says {told.get(name, 0)}, and {count} candidates are refused for it"

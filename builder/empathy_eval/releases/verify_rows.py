@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.base.text import ENGLISH, edit_ratio, overlap
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import COLUMNS, PREFERRED, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.releases.rows import preference_rows
 
 # The configs whose rows those of a config come from.
@@ -29,7 +31,7 @@ RESTORE = "restore the file from where the release was published, or release the
 def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """Rows are valid, ids unique, splits as the ids say, and what the configs say of one turn is the same in all of them."""
     removed = (manifest.get("reviews") or {}).get("removed", [])
-    withdrawn = {one["dialogue_id"] for one in [*manifest["withdrawn"], *removed]} | set(manifest["duplicates"])
+    gone = withdrawn_dialogues([*manifest["withdrawn"], *removed]) | withdrawn_pairs(manifest["withdrawn"]) | set(manifest["duplicates"])
     language = language_of(manifest["configuration"])
     for config in [name for name in ("dialogues", "pairs", "controls", *PREFERRED) if name in manifest["counts"]]:
         form, seen = f"{'preferences' if config in PREFERRED else config}_row", dict[str, str]()
@@ -46,17 +48,17 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                 seen[name] = place
                 if split_of(dialogue_id) != split:
                     yield Problem(place, f'"{name}" belongs to {split_of(dialogue_id)} by its id', "never move a row to another split")
-                if dialogue_id in withdrawn:
-                    yield Problem(place, f'"{dialogue_id}" is said to be left out', RESTORE)
+                if left := {dialogue_id, name} & gone:
+                    yield Problem(place, f'"{min(left)}" is said to be left out', RESTORE)
                 for what in (*_unfit(row, manifest["configuration"]), *_disagreements(config, row, origins, language)):
                     yield Problem(place, f'"{name}": {what}', RESTORE)
 
 
-def read_rows(folder: Path, config: str, split: str) -> Iterator[tuple[str, TableRow]]:
-    """(place, row) of a file, in groups of rows."""
+def read_rows(folder: Path, config: str, split: str, columns: list[str] | None = None) -> Iterator[tuple[str, TableRow]]:
+    """(place, row) of a file, in groups of rows, with all columns or the named ones."""
     path = file_of(folder, config, split)
     number = 0
-    for batch in table_batches(path):
+    for batch in table_batches(path, columns):
         for row in batch.to_pylist():
             yield f"{path}: row {number}", row
             number += 1
@@ -111,3 +113,33 @@ def _against_dialogue(row: TableRow, dialogue: TableRow | None) -> Iterator[str]
     for name in ("scenario_id", "scenario", "description", "source", "model"):
         if row[name] != dialogue[name]:
             yield f"its {name} is not that of the dialogue"
+
+
+@dataclass
+class Cursor:
+    """The rows of a config in a split, as far as they are read: each is of the dialogue that is asked for next."""
+
+    rows: Iterator[tuple[str, TableRow]]
+    of: str = "dialogue_id"
+    ahead: tuple[str, TableRow] | None = None
+
+    def take(self, dialogue_id: str) -> list[TableRow]:
+        """The next rows, as long as they are of this dialogue."""
+        found = []
+        while (self.ahead or self._read()) and self.ahead and self._dialogue(self.ahead[1]) == dialogue_id:
+            found.append(self.ahead[1])
+            self.ahead = None
+        return found
+
+    def left(self) -> str | None:
+        """Where the next row is that nobody asked for."""
+        if self.ahead is None:
+            self._read()
+        return self.ahead and self.ahead[0]
+
+    def _read(self) -> bool:
+        self.ahead = next(self.rows, None)
+        return self.ahead is not None
+
+    def _dialogue(self, row: TableRow) -> str:
+        return str(row[self.of]) if self.of == "dialogue_id" else parts_of(row[self.of])[0]

@@ -2,13 +2,135 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Problem
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.hashing import digest
+from empathy_eval.base.installed import install_line
+from empathy_eval.completions.models.toxicity_scorer import Scorer, load_scorer, weights_of
+from empathy_eval.design.configuration import ToxicityConfig
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import MANIFEST, SPLITS, pair_id
+from empathy_eval.evaluation.corpus import candidate_rows
+from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.releases.verify_rows import RESTORE, read_rows
+
+# Of texts that a neural scorer reads, so many are drawn: of all of them it would take days.
+SAMPLE = 1000
+# Texts that are scored together.
+BATCH = 2000
+# A score is rounded to four places: one that lies between two may be rounded otherwise on another machine.
+EXACT = 1.0001e-4
+TOXIC = "toxic"
+
+
+@dataclass(frozen=True)
+class _Text:
+    """A text and where it stands. ``score`` is what is released of it, None where nothing is; ``refused`` whether it is said to be too
+    toxic, None where reasons of checks of one's own may say the same."""
+
+    place: str
+    name: str
+    text: str
+    score: float | None = None
+    refused: bool | None = False
 
 
 def toxicity_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
-    """Scores that the scorer does not give."""
-    yield from ()
+    """Scores that the scorer does not give, and texts that are above the limit and are released, or are below and are refused for it.
+
+    Where a neural scorer is configured a sample is scored, drawn by the seed and the texts' places. What is not scored again is told.
+    """
+    scored = manifest["configuration"]["checks"]["toxicity"]
+    if scored == "none":
+        return
+    config = ToxicityConfig(**scored)
+    if reason := _not_at_hand(config, manifest["toxicity_weights"]):
+        yield _told(folder, *reason)
+        return
+    try:
+        scorer = load_scorer(config)
+    except Exception as error:  # what it raises where its weights cannot be fetched is its own affair
+        yield _told(folder, f"toxicity is not scored again: {' '.join(str(error).split())[:200]}", "verify it where its weights can be had")
+        return
+    texts = _texts(folder, manifest)
+    if config.scorer == "detoxify":
+        texts, count = _sample(texts, manifest["configuration"]["seed"])
+        what = f"of {count:,} texts {min(count, SAMPLE):,} were scored again for toxicity"
+        yield _told(folder, what, "score the others where there is time for them")
+    # By batch: all of a release's texts are more than memory should hold.
+    while batch := list(itertools.islice(texts, BATCH)):
+        yield from _wrong(batch, scorer, config.at_most)
+
+
+def _not_at_hand(config: ToxicityConfig, weights: str) -> tuple[str, str] | None:
+    """(what, fix) where the scorer with those weights is not to be had; nothing is loaded by a path that a manifest names."""
+    what = f'toxicity is not scored again: "{config.scorer}" '
+    if config.checkpoint or config.config:
+        return f"{what}has weights of its own, at a path of whoever made the release", "ask them for the weights, and build it again"
+    if config.scorer == "detoxify" and find_spec("detoxify") is None:
+        return f"{what}is not installed", install_line("detoxify")
+    try:
+        here = weights_of(config)
+    except InputError as error:
+        return f"{what}is not installed", error.problems[0].fix
+    if here != weights:
+        return f"{what}has other weights here ({here[:12]}, not {weights[:12]})", "install the version that the manifest names"
+    return None
+
+
+def _told(folder: Path, what: str, fix: str) -> NotRecomputed:
+    return NotRecomputed(str(folder / MANIFEST), what, fix, "toxicity")
+
+
+def _wrong(batch: Sequence[_Text], scorer: Scorer, at_most: float) -> Iterator[Problem]:
+    """What the scorer gives otherwise of some texts, each of which is scored once."""
+    texts = list(dict.fromkeys(one.text for one in batch))
+    scores = dict(zip(texts, (round(float(score), 4) for score in scorer(texts)), strict=True))
+    for one in batch:
+        score = scores[one.text]
+        if one.score is not None and not abs(one.score - score) <= EXACT:
+            yield Problem(one.place, f"{one.name} has the toxicity {one.score}, its text gives {score}", RESTORE)
+        elif one.refused is False and score > at_most + EXACT:
+            yield Problem(one.place, f"{one.name} has a text whose toxicity is {score}, at most {at_most} is taken", RESTORE)
+        elif one.refused and score <= at_most - EXACT:
+            yield Problem(one.place, f'{one.name} is refused as "{TOXIC}", and its toxicity is {score}', RESTORE)
+
+
+def _texts(folder: Path, manifest: dict[str, Any]) -> Iterator[_Text]:
+    """Every text that a build scores; a reference with its pair, the other helper turns with their dialogue."""
+    for split in SPLITS:
+        known = set[str]()
+        for place, row in read_rows(folder, "pairs", split, ["pair_id", "reference", *PAIR_VARIANTS, "toxicity"]):
+            known.add(row["pair_id"])
+            for name in ("reference", *PAIR_VARIANTS):
+                yield _Text(place, f'"{row["pair_id"]}": {name}', row[name], row["toxicity"][name])
+        scores = [f"{name}_toxicity" for name in CONTROLS]
+        for place, row in read_rows(folder, "controls", split, ["pair_id", *CONTROLS, *scores]):
+            for name in CONTROLS:
+                yield _Text(place, f'"{row["pair_id"]}": {name}', row[name], row[f"{name}_toxicity"])
+        for place, row in read_rows(folder, "dialogues", split, ["dialogue_id", "turns"]):
+            for number, turn in enumerate(row["turns"]):
+                if turn["role"] == "helper" and pair_id(row["dialogue_id"], number) not in known:
+                    yield _Text(place, f'"{row["dialogue_id"]}": turn {number}', turn["text"])
+        for place, row in read_rows(folder, "crossed", split) if "crossed" in manifest["counts"] else ():
+            for name in ("reply_1", "reply_2"):
+                yield _Text(place, f'"{row["crossed_id"]}": {name}', row[name])
+    path, own = folder / "candidates.parquet", bool(manifest["configuration"]["checks"].get("own"))
+    for row in candidate_rows(folder):
+        place, refused = f"{path}: {row['pair_id']}", TOXIC in row["reasons"]
+        yield _Text(place, f"text {row['attempt']} of {row['variant']}", row["text"], refused=None if refused and own else refused)
+
+
+def _sample(texts: Iterator[_Text], seed: int) -> tuple[Iterator[_Text], int]:
+    """Some of the texts, drawn by what they are called alone, and how many there are."""
+    counter = itertools.count()
+    named = ((digest([seed, one.name, one.text]), next(counter), one) for one in texts)
+    drawn = heapq.nsmallest(SAMPLE, named)
+    return (one for _, _, one in drawn), next(counter)

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.files import whole_folder, write_whole
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.canary import called, in_json
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, configs_of, file_of, provenance_columns, split_of
+from empathy_eval.design.errata import errata_faults
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.evaluation.published import published_configuration
@@ -91,6 +92,8 @@ def release(
 def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
     """What a build says of itself, and whether items of it are missing."""
     header = read_build(build_dir)
+    if wrong := list(errata_faults(str(build_dir), header["configuration"])):
+        raise InputError(wrong)
     summary = header["summary"]
     if summary["missing"] and not partial:
         fix = "run the same build again to ask for them, or give --partial to release without them"

@@ -7,6 +7,7 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.completions.requests import About, Completion, Request
+from empathy_eval.design.errata import first_of
 from empathy_eval.design.kinds import KINDS, SELF_CHAT
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.scenarios import Catalogue, Seed
@@ -37,7 +38,7 @@ class SeedBank:
         """Nothing to give back."""
 
     def _answer(self, about: About) -> dict[str, Any]:
-        seed = self._seeds.get(about.dialogue_id)
+        seed = self._seeds.get(first_of(about.dialogue_id))
         if seed is None:
             raise self._not_held(about)
         if about.kind == SELF_CHAT.name:

@@ -45,3 +45,10 @@ def keeps_pointer(reference: str, variant: str, flags: Sequence[str], language: 
     if "crisis" in flags and points_to_help(reference, language) and not points_to_help(variant, language):
         return [Flaw("pointer_lost", "the reply must point to professional or crisis help here")]
     return []
+
+
+def points_where_needed(said: str, reply: str, language: Language) -> list[Flaw]:
+    """Where the seeker's last message has crisis language, a crossed reply points to help."""
+    if in_crisis(said, language) and not points_to_help(reply, language):
+        return [Flaw("crisis_without_pointer", "the seeker sounds hopeless or in danger, and the reply does not point to help")]
+    return []

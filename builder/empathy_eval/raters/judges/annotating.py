@@ -223,11 +223,8 @@ def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: Design, templates: 
     """What does not go with a rubric for reward models, or with a reward model."""
     rewards = rubric.kind == "reward"
     if rewards != (judge["kind"] == "reward") and judge["kind"] in ("openai", "reward"):
-        what = (
-            f'is for reward models, and "{judge["model"]}" is asked in words'
-            if rewards
-            else f'is asked in words, and "{judge["model"]}" is not'
-        )
+        named = f'"{judge["model"]}"'
+        what = f"is for reward models, and {named} is asked in words" if rewards else f"is asked in words, and {named} is not"
         fix = "name a YAML file with kind: reward and its form (chat, classify, score or predict)" if rewards else 'use the rubric "reward"'
         yield Problem(f'rubric "{rubric.name}"', what, fix)
     if rewards and design.samples > 1:

@@ -182,8 +182,10 @@ class Released:
 
 
 def withdrawn(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
-    """By id why and when dialogues were withdrawn."""
-    return {one["dialogue_id"]: ("withdrawn", f"withdrawn on {one['date']}: {one['reason']}") for one in said}
+    """By id why and when dialogues and pairs were withdrawn."""
+    kinds = {name: f" ({one['kind']})" if "kind" in one else "" for one in said for name in (one.get("dialogue_id") or one["pair_id"],)}
+    named = ((one.get("dialogue_id") or one["pair_id"], one) for one in said)
+    return {name: ("withdrawn", f"withdrawn on {one['date']}{kinds[name]}: {one['reason']}") for name, one in named}
 
 
 def _candidate(row: TableRow, path: Path) -> Candidate:

@@ -1,0 +1,135 @@
+"""An erratum over three releases of a name: what was withdrawn is in no file, what is corrected has its own id, nothing else moves."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from empathy_eval.base.errors import InputError
+from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.dataset import SPLITS, file_of, split_of
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import load_catalogue
+from empathy_eval.generation.build import build
+from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.releases.diff import diff
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.write import release
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import copy_world, demo_file
+
+WHOLE = {"dialogue_id": "017-seed", "kind": "error", "reason": "a turn said what nobody says", "date": "2026-02-28"}
+PAIR = {"pair_id": "003-seed-t03", "kind": "harm", "reason": "its apathetic text was too harsh", "date": "2026-02-28"}
+HELD = re.compile(r'<script type="application/json" id="sample">([^<]*)</script>')
+
+
+class Releases:
+    """Three releases of one name; the third has the corrected form of what the second withdrew."""
+
+    def __init__(self, folder: Path, prompts: Prompts) -> None:
+        self.scenarios, self.prompts, self.folder = copy_world(folder / "scenarios"), prompts, folder
+        self.first = self.released("0.1.0", "a")
+        self.second = self.released("0.2.0", "a", withdrawn=[WHOLE, PAIR])
+        path = next(self.scenarios.glob("017*"))
+        said = yaml.safe_load(path.read_text())
+        self.old = said["seed"]["turns"][0]["text"]
+        said["seed"]["turns"][0]["text"] = f"{self.old} That is how it was."
+        path.write_text(yaml.safe_dump(said, allow_unicode=True))
+        self.third = self.released("0.3.0", "b", withdrawn=[WHOLE, PAIR], corrected=["017-seed-r1"])
+
+    def released(self, version: str, name: str, **changes: Any) -> Path:
+        config = demo_file(self.folder, report={"metrics": ["bleu"], "bootstrap": 10}, **changes)
+        build(Recipe(load_configuration(config), load_catalogue(self.scenarios), self.prompts), self.folder / name)
+        release(self.folder / name, self.folder / version, version)
+        return self.folder / version
+
+
+@pytest.fixture(scope="module")
+def three(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Releases:
+    return Releases(tmp_path_factory.mktemp("errata"), prompts)
+
+
+def said_in(folder: Path) -> str:
+    """All that any file of a folder says, in parquet and in what the explorer embeds too."""
+    found = []
+    for path in sorted(folder.rglob("*")):
+        if path.suffix == ".parquet":
+            found.append(json.dumps(pq.read_table(path).to_pylist(), ensure_ascii=False))
+        elif path.is_file() and path.suffix != ".png":
+            text = path.read_text(encoding="utf-8")
+            found.append(text)
+            for held in HELD.findall(text):
+                tables = json.loads(held)["files"].values()
+                rows = (pq.read_table(pa.BufferReader(base64.b64decode(one))).to_pylist() for one in tables)
+                found += [json.dumps(one, ensure_ascii=False) for one in rows]
+    return "\n".join(found)
+
+
+def rows(folder: Path, config: str) -> list[dict[str, Any]]:
+    return [row for split in SPLITS for row in pq.read_table(file_of(folder, config, split)).to_pylist()]
+
+
+def test_each_is_what_it_claims_and_the_withdrawn_texts_are_in_no_file(three: Releases) -> None:
+    for folder in (three.first, three.second, three.third):
+        assert [one for one in verify(folder) if not isinstance(one, NotRecomputed)] == []
+    gone = next(row for row in rows(three.first, "pairs") if row["pair_id"] == PAIR["pair_id"])
+    texts = [gone[name] for name in ("apathetic", "empathetic")] + [row["text"] for row in rows(three.first, "dialogues")[-1]["turns"]][:2]
+    assert all(json.dumps(text, ensure_ascii=False)[1:-1] in said_in(three.first) for text in texts)
+    assert not any(json.dumps(text, ensure_ascii=False)[1:-1] in said_in(three.second) for text in texts)
+    assert gone["reference"] in {one["text"] for row in rows(three.second, "dialogues") for one in row["turns"]}
+    later = {one["text"] for row in rows(three.third, "dialogues") for one in row["turns"]}
+    assert three.old not in later and f"{three.old} That is how it was." in later
+
+
+def test_ids_and_splits_stay_and_the_corrected_form_names_what_it_stands_for(three: Releases) -> None:
+    first, second, third = ({row["dialogue_id"] for row in rows(one, "dialogues")} for one in (three.first, three.second, three.third))
+    assert first - second == {"017-seed"} and third - second == {"017-seed-r1"} and second < third
+    for folder in (three.first, three.second, three.third):
+        for split in SPLITS:
+            for row in pq.read_table(file_of(folder, "dialogues", split)).to_pylist():
+                assert split_of(row["dialogue_id"]) == split
+    assert {row["pair_id"] for row in rows(three.third, "pairs")} & {"017-seed-r1-t01"}
+    assert all(row["crossed_id"].startswith(row["dialogue_id"]) for row in rows(three.third, "crossed"))
+
+
+def test_card_and_changelog_list_both_with_their_kinds(three: Releases) -> None:
+    for name in ("README.md", "CHANGELOG.md"):
+        text = (three.third / name).read_text()
+        assert "`017-seed` (2026-02-28, error): a turn" in text or "`017-seed` (2026-02-28, error: a turn" in text
+        assert "`003-seed-t03` (2026-02-28, harm" in text and "`017-seed-r1`" in text and "for `017-seed`" in text
+
+
+def test_diff_tells_them_and_that_nothing_else_changed(three: Releases) -> None:
+    found = diff(three.first, three.second)
+    assert (found.removed, found.withdrawn, found.unexplained) == (("017-seed",), ("003-seed-t03", "017-seed"), ())
+    found = diff(three.second, three.third)
+    assert (found.added, found.corrected, found.unexplained) == (("017-seed-r1",), {"017-seed-r1": "017-seed"}, ())
+    assert found.changed == () and found.moved == ()
+    told = diff(three.third, three.first)
+    assert "017-seed-r1 is gone, and nothing says why" in told.unexplained and "017-seed is withdrawn no more" in told.unexplained
+
+
+def test_a_withdrawal_without_a_kind_and_a_correction_of_what_is_not_withdrawn_are_refused(three: Releases, tmp_path: Path) -> None:
+    unkind = {name: value for name, value in WHOLE.items() if name != "kind"}
+    config = demo_file(tmp_path, withdrawn=[unkind], corrected=["007-seed-r1"], report={"metrics": ["bleu"], "bootstrap": 10})
+    build(Recipe(load_configuration(config), load_catalogue(three.scenarios), three.prompts), tmp_path / "b")
+    with pytest.raises(InputError) as error:
+        release(tmp_path / "b", tmp_path / "r", "0.1.0")
+    told = str(error.value)
+    assert "add kind: harm, error" in told and '"007-seed-r1" stands for 007-seed, which is not withdrawn' in told
+
+
+@given(st.integers(1, 60), st.integers(0, 10**6), st.integers(1, 99))
+def test_a_corrected_dialogue_is_in_the_split_of_what_it_stands_for(number: int, index: int, revision: int) -> None:
+    name = f"{number:03d}-{index:05d}"
+    assert split_of(name) == split_of(f"{name}-r{revision}")
