@@ -12,7 +12,7 @@ from typing import Any
 from jinja2 import TemplateError
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.parsing import text_of
+from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import MANIFEST, TABLES, read_tables
 from empathy_eval.evaluation.report import Report, page_text, tables_text
@@ -57,7 +57,7 @@ def _made_again(folder: Path, manifest: dict[str, Any], report: Report) -> dict[
 
 
 def _differing(path: Path, wanted: str, *, exact: bool) -> Iterator[Problem]:
-    """The first place at which a file says something else; white space counts where ``exact``."""
+    """The first place at which a file says something else; white space of a page or between values of JSON counts where ``exact``."""
     try:
         told = text_of(path)
     except (OSError, ValueError) as error:
@@ -83,8 +83,8 @@ def _shown(part: str | None) -> str:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines that are not empty, without what spaces are in them."""
-    return [line for one in text.splitlines() if (line := " ".join(one.split()))]
+    """The lines as they are: what is indented, or has an empty line before it, is another thing in YAML and Markdown."""
+    return text.replace("\r\n", "\n").split("\n")
 
 
 def _elements(text: str) -> list[str]:
@@ -96,7 +96,7 @@ def _elements(text: str) -> list[str]:
 
 
 def _values(text: str) -> list[str]:
-    return _lines(json.dumps(json.loads(text), indent=1, sort_keys=True))
+    return _lines(json.dumps(json_value(text), indent=1, sort_keys=True))
 
 
 PARTS = {".html": _elements, ".json": _values}
