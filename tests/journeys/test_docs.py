@@ -64,7 +64,7 @@ def test_the_maintainers_walk_through_runs_as_written(tmp_path: Path) -> None:
     demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l", "length"], "bootstrap": 10}).rename(tmp_path / "release" / "demo.yaml")
     said = ran(commands("maintainers.md"), tmp_path)
     assert "build/demo/release: is what it claims" in said
-    assert "withdrawn       1  017-seed" in said
+    assert "withdrawn       2  003-seed-t03, 017-seed" in said
 
 
 def test_the_auditors_walk_through_runs_as_written(light: Path, tmp_path: Path) -> None:
