@@ -523,7 +523,7 @@ def test_annotations_of_the_build_itself_are_taken_as_those_of_its_release(world
 
 def test_annotations_of_a_dialogue_that_was_withdrawn_are_left_out_and_named(world: World, tmp_path: Path, prompts: Prompts) -> None:
     gone = rows(world.judged, "comparisons")[0]["pair_id"][:8]
-    withdrawn = [{"dialogue_id": gone, "reason": "a test", "date": "2026-02-01"}]
+    withdrawn = [{"dialogue_id": gone, "kind": "error", "reason": "a test", "date": "2026-02-01"}]
     config = load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "length"], "bootstrap": 10}, withdrawn=withdrawn))
     build(Recipe(config, world.catalogue, prompts), tmp_path / "b")
     made = release(tmp_path / "b", tmp_path / "r", "0.3.0", annotations=world.annotations).manifest

@@ -76,7 +76,7 @@ def modelled(light: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         by_models(line)
     (source / OUTCOMES).write_text("".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines), encoding="utf-8")
     header = json.loads((source / BUILD).read_text()) | {"outcomes": digest_file(source / OUTCOMES)}
-    header["configuration"]["withdrawn"] = [{"dialogue_id": WITHDRAWN, "date": "2026-01-02", "reason": "a mistake"}]
+    header["configuration"]["withdrawn"] = [{"dialogue_id": WITHDRAWN, "date": "2026-01-02", "kind": "error", "reason": "a mistake"}]
     (source / BUILD).write_text(json.dumps(header))
     release(source, folder / "release", "0.2.0")
     return folder / "release"

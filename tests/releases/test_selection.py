@@ -61,7 +61,7 @@ def test_no_scenario_is_filled_from_the_spares_of_another_and_what_it_lacks_is_t
 def test_manifest_and_card_name_the_scenarios_below_their_quota(
     released: tuple[Path, Released], catalogue: Catalogue, prompts: Prompts, tmp_path: Path
 ) -> None:
-    withdrawn = [{"dialogue_id": "017-seed", "reason": "as a test", "date": "2026-02-28"}]
+    withdrawn = [{"dialogue_id": "017-seed", "kind": "error", "reason": "as a test", "date": "2026-02-28"}]
     config = demo_file(tmp_path, report={"metrics": ["rouge-l"], "bootstrap": 10}, withdrawn=withdrawn)
     build(Recipe(load_configuration(config), catalogue, prompts), tmp_path / "b")
     manifest = release(tmp_path / "b", tmp_path / "fewer", "0.1.0").manifest
