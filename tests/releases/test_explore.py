@@ -112,7 +112,7 @@ def test_annotations_of_sampled_pairs_and_of_their_dialogues_are_embedded(copy: 
 
 def test_what_was_left_out_is_told_as_the_manifest_tells_it(light: Path) -> None:
     facts = read_manifest(light)
-    withdrawn = [{"dialogue_id": "021-seed", "reason": "taken out", "date": "2026-02-28"}]
+    withdrawn = [{"dialogue_id": "021-seed", "kind": "error", "reason": "taken out", "date": "2026-02-28"}]
     removed = [{"dialogue_id": "022-seed", "remove": 2, "keep": 1, "reasons": ["unkind"]}]
     facts["summary"] |= {"rejected": 2, "rejected_by_reason": {"toxic": 2}, "samples_refused": {"dialogue: cut": 1}}
     facts |= {"withdrawn": withdrawn, "reviews": {"removed": removed}, "duplicates": {"023-seed": "003-seed"}, "spares_left_out": 4}
