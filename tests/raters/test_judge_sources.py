@@ -94,7 +94,8 @@ def test_of_a_partial_build_what_was_accepted_and_not_withdrawn_is_judged(built:
     whole = dialogues_of(source_of(built), None)
     other = changed(built, tmp_path / "b", missing)
     header = json.loads((other / "build.json").read_text())
-    header["configuration"]["withdrawn"] = [{"dialogue_id": whole[0].dialogue_id, "kind": "error", "reason": "a test", "date": "2026-02-01"}]
+    gone = {"dialogue_id": whole[0].dialogue_id, "kind": "error", "reason": "a test", "date": "2026-02-01"}
+    header["configuration"]["withdrawn"] = [gone]
     (other / "build.json").write_text(json.dumps(header))
     left = {one.dialogue_id for one in dialogues_of(source_of(other), None)}
     assert left < {one.dialogue_id for one in whole} and whole[0].dialogue_id not in left
