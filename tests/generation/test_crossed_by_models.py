@@ -300,14 +300,14 @@ def test_no_item_is_asked_for_after_crisis_language_and_the_next_place_is_taken(
     plan = next(one for one in plans(whole.config, whole.catalogue) if len(one.crossed) > 2)
     turns = tuple(Turn(turn.role, "The kettle is on.", turn.strategy) for turn in plan.turns)
     calm = Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "model", "", "")
-    assert [scene.place for scene in places(calm, plan, whole)[0]] == list(plan.crossed[:1])
+    assert [scene.place for scene in places(calm, plan, whole.language)[0]] == list(plan.crossed[:1])
     first = sorted(plan.crossed)[1]
     late = replace(calm, turns=tuple(replace(turn, text="I want to die.") if place == first else turn for place, turn in enumerate(turns)))
     allowed = [place for place in plan.crossed if place < first]
-    found, refused = places(late, plan, whole)
+    found, refused = places(late, plan, whole.language)
     assert [scene.place for scene in found] == allowed[:1] and refused == []
     always = replace(calm, turns=(replace(turns[0], text="I want to die."), *turns[1:]))
-    assert places(always, plan, whole) == ([], [plan.crossed[0]])
+    assert places(always, plan, whole.language) == ([], [plan.crossed[0]])
 
 
 @pytest.mark.parametrize(
