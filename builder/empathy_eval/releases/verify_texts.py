@@ -151,8 +151,8 @@ def _unclean(text: str) -> Iterator[str]:
 def _of_pair(row: TableRow, control: TableRow | None, flags: list[str], plan: Plan | None, under: Checked) -> Iterator[str]:
     """What is wrong with a pair and its controls."""
     config, language = under.config, under.language
-    for variant in (*PAIR_VARIANTS, *(CONTROLS if control else ())):
-        text = (control or row)[variant]
+    texts = {name: row[name] for name in PAIR_VARIANTS} | ({name: control[name] for name in CONTROLS} if control else {})
+    for variant, text in texts.items():
         if len(text) > LONGEST:
             yield f"{variant} of {row['pair_id']} has {len(text):,} characters"
             continue
