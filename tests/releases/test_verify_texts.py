@@ -64,6 +64,7 @@ FORGERIES: dict[str, tuple[str, Callable[[Row], object], str]] = {
     "harm in a control": ("controls", lambda row: row.update(far_apathetic=HARM), "far_apathetic of"),
     "a high toxicity": ("pairs", lambda row: row["toxicity"].update(empathetic=0.9), "at most 0.5 is taken"),
     "harm in a crossed reply": ("crossed", lambda row: row.update(reply_2=HARM), "unsafe_"),
+    "a crossed reply of twice the length": ("crossed", lambda row: row.update(reply_2=f"{row['reply_2']} " * 2), "curated"),
     "a crossed reply without end": ("crossed", lambda row: row.update(reply_2="word " * 20_000), "too_long"),
 }
 

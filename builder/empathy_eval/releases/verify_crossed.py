@@ -13,7 +13,7 @@ from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.completions.answer_text import LONGEST, sign_flaws
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.configuration import Limits, language_of
-from empathy_eval.design.crossed import CHANGED, changed_words
+from empathy_eval.design.crossed import CHANGED, CrossedItem, changed_words, problems_of_replies
 from empathy_eval.design.dataset import PROVENANCE, SPLITS, file_of, split_of
 from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
@@ -106,12 +106,14 @@ def crossed_text_flaws(row: TableRow, turns: Sequence[Turn], limits: Limits, lan
     if longest := max((len(text) for text in own if len(text) > LONGEST), default=0):
         yield Flaw("too_long", f"a text has {longest:,} characters, at most {LONGEST:,} are read")
         return
-    if row["source"] == "model":
-        yield from (flaw for text in own for flaw in sign_flaws(text))
-        yield from (Flaw("not_stripped", f'"{text[:40]}" begins or ends with white space') for text in own if text != text.strip())
+    yield from (Flaw("not_stripped", f'"{text[:40]}" begins or ends with white space') for text in own if text != text.strip())
     before, reference = turns[: row["turn"]], turns[row["turn"]].text
     if row["source"] == "model":
+        yield from (flaw for text in own for flaw in sign_flaws(text))
         yield from wrong_with(Twins(said, reference, twin, row["reply_2"]), limits, language)
+    else:
+        item = CrossedItem(row["crossed_id"], row["turn"], *own)
+        yield from (Flaw("curated", one.what) for one in problems_of_replies(item, "", language.code))
     contexts = [[*(one.text for one in before[:-1]), last, reference] for last in (said, twin)]
     flags = [("crisis",) if any(safety.in_crisis(text, language) for text in texts) else () for texts in contexts]
     for reply in (row["reply_1"], row["reply_2"]) if row["source"] == "seed" else (row["reply_2"],):
