@@ -33,6 +33,7 @@ from empathy_eval.releases.write import release
 from tests.conftest import copy_world
 from tests.doubles import made_once
 from tests.doubles.judges import Judge
+from tests.doubles.papers_anew import papers_anew, preferences_anew
 from tests.doubles.telling import PLAIN, WORDS, Telling, telling, telltale
 
 Row = dict[str, Any]
@@ -62,7 +63,9 @@ def rows(folder: Path, config: str) -> list[Row]:
 
 def resealed(folder: Path) -> None:
     (folder / "manifest.json").unlink()
-    manifest = {**json.loads(folder.with_name("manifest").read_text()), "files": file_hashes(folder)}
+    manifest = json.loads(folder.with_name("manifest").read_text())
+    papers_anew(folder, manifest)
+    manifest["files"] = file_hashes(folder)
     (folder / "manifest.json").write_text(manifest_text(sealed(manifest)))
 
 
@@ -73,6 +76,7 @@ def forged(folder: Path, paths: list[Path], change: Callable[[Row], Row]) -> Non
         table = pq.read_table(path)
         made = table.to_pylist()
         pq.write_table(table.from_pylist([change(row) for row in made], table.schema), path)
+    preferences_anew(folder)
     resealed(folder)
 
 
@@ -196,7 +200,7 @@ def test_a_manifest_of_several_candidates_that_names_no_word_list_is_refused_in_
 
 def test_numbers_that_leave_no_place_for_the_released_text_are_found(copy: Path) -> None:
     forged(copy, [copy / "candidates.parquet"], lambda row: {**row, "attempt": row["attempt"] + 4})
-    assert all("has no number of its own" in one.what for one in verify(copy, fast=True)) and verify(copy, fast=True)
+    assert any("numbered" in one.what or "has no number of its own" in one.what for one in verify(copy, fast=True))
 
 
 def test_before_the_contrast_checks_stands_nothing_that_was_not_chosen(copy: Path) -> None:

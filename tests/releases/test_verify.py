@@ -25,6 +25,7 @@ from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.score_cache import ScoreCache
 from empathy_eval.metrics.scoring import Scoring
+from empathy_eval.releases.croissant import croissant_text
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import release
@@ -55,6 +56,7 @@ def rehash(folder: Path, **manifest: Any) -> None:
     """What somebody would do who wants a change to go unseen."""
     path = folder / "manifest.json"
     value = json.loads(path.read_text()) | manifest
+    (folder / "croissant.json").write_text(croissant_text(folder, value))
     value["files"] = {name: digest_file(folder / name) for name in value["files"]}
     path.write_text(manifest_text(sealed(value)))
 

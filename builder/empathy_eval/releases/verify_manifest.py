@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
 from empathy_eval.design.configuration import Configuration, candidates_of, checked
@@ -54,6 +54,8 @@ def configuration_of(folder: Path, manifest: dict[str, Any]) -> Configuration:
     """
     configuration = dict(manifest["configuration"])
     words = read_word_list(folder / WORD_LIST) if candidates_of(configuration) > 1 else None
+    if words and words.digest != configuration.get("word_list"):
+        raise input_error(folder / WORD_LIST, "is not the word list that the candidates were chosen by", RESTORE)
     return checked(configuration, f"{folder / MANIFEST}: configuration", words)
 
 

@@ -1,0 +1,31 @@
+"""Card, changelog and descriptions of a changed release, written again by the program's own functions."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from empathy_eval.base.errors import InputError
+from empathy_eval.design.dataset import SPLITS, file_of, read_tables
+from empathy_eval.evaluation.retold import retold
+from empathy_eval.releases.papers import papers
+from empathy_eval.releases.rows import preference_rows
+
+
+def papers_anew(folder: Path, manifest: dict[str, Any]) -> None:
+    """Writes what follows from the data, the tables and this manifest; nothing where these are damaged."""
+    with contextlib.suppress(InputError):
+        for name, text in papers(folder, manifest, retold(read_tables(folder))).items():
+            (folder / name).write_text(text, encoding="utf-8", newline="\n")
+
+
+def preferences_anew(folder: Path) -> None:
+    """Writes every preference as the texts of its pair give it."""
+    for config, origin in (("preferences", "pairs"), ("preferences_near", "controls"), ("preferences_far", "controls")):
+        for split in SPLITS:
+            path, rows = file_of(folder, config, split), pq.read_table(file_of(folder, origin, split)).to_pylist()
+            schema, found = pq.read_schema(path), (dict(preference_rows(row)).get(config) for row in rows)
+            pq.write_table(pa.Table.from_pylist([row for row in found if row], schema=schema), path)
