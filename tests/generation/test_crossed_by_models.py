@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -18,6 +19,7 @@ from empathy_eval.completions.merge import merge
 from empathy_eval.completions.requests import Failure, Flaw
 from empathy_eval.design.configuration import Configuration, checked, load_configuration
 from empathy_eval.design.crossed import changed_words
+from empathy_eval.design.dataset import SPLITS, file_of, read_manifest
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS
 from empathy_eval.design.planning import plan_of, plans
 from empathy_eval.design.prompts import Prompts, load_prompts
@@ -36,6 +38,7 @@ from empathy_eval.generation.stand_ins import stand_in
 from empathy_eval.generation.summary import Summary
 from empathy_eval.releases.show import Beside, rejected, show
 from empathy_eval.releases.verify import verify
+from empathy_eval.releases.verify_texts import text_faults
 from empathy_eval.releases.write import release
 
 from tests.completions.test_openai_endpoint import MODEL, config_file
@@ -43,6 +46,7 @@ from tests.conftest import copy_world
 from tests.doubles.batches import BatchServer
 from tests.doubles.server import Behaviour, Server, good_answer, running
 from tests.generation.test_by_hand import Hands
+from tests.releases.test_verify import change_rows
 
 ROLES = ("self_chat", "near", "far", "crossed", "crossed_judge")
 WANTED = 3
@@ -300,14 +304,14 @@ def test_no_item_is_asked_for_after_crisis_language_and_the_next_place_is_taken(
     plan = next(one for one in plans(whole.config, whole.catalogue) if len(one.crossed) > 2)
     turns = tuple(Turn(turn.role, "The kettle is on.", turn.strategy) for turn in plan.turns)
     calm = Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "model", "", "")
-    assert [scene.place for scene in places(calm, plan, whole)[0]] == list(plan.crossed[:1])
+    assert [scene.place for scene in places(calm, plan, whole.language)[0]] == list(plan.crossed[:1])
     first = sorted(plan.crossed)[1]
     late = replace(calm, turns=tuple(replace(turn, text="I want to die.") if place == first else turn for place, turn in enumerate(turns)))
     allowed = [place for place in plan.crossed if place < first]
-    found, refused = places(late, plan, whole)
+    found, refused = places(late, plan, whole.language)
     assert [scene.place for scene in found] == allowed[:1] and refused == []
     always = replace(calm, turns=(replace(turns[0], text="I want to die."), *turns[1:]))
-    assert places(always, plan, whole) == ([], [plan.crossed[0]])
+    assert places(always, plan, whole.language) == ([], [plan.crossed[0]])
 
 
 @pytest.mark.parametrize(
@@ -420,6 +424,11 @@ def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(goo
     made, _ = good
     release(made.folder / "b", tmp_path / "release", "0.1.0")
     assert not verify(tmp_path / "release", fast=True)
+    manifest, before = read_manifest(tmp_path / "release"), shutil.copytree(tmp_path / "release", tmp_path / "other")
+    for split in SPLITS:
+        change_rows(file_of(before, "crossed", split), lambda rows: [row.update(crossed_id=f"{row['dialogue_id']}-x2") for row in rows])
+    told = [str(one) for one in text_faults(before, manifest)]
+    assert len(told) == WANTED and all("where no such item was asked for" in one for one in told)
     beside = Beside(ledger=made.folder / "b" / "ledger.sqlite", scenarios=copy_world(tmp_path / "world"))
     outcome = made.outcomes("b")[0]
     (item,) = outcome.crossed

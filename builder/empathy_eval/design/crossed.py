@@ -103,7 +103,7 @@ def _problems(items: Sequence[CrossedItem], number: int, seed: Sequence[Told], p
             yield Problem(where, what, f"count from 0, in a dialogue of {len(seed)} turns")
         else:
             yield from _of_twin(one, seed[one.turn - 1].text, where, language)
-        yield from _of_replies(one, where, language)
+        yield from problems_of_replies(one, where, language)
         for name in ("reply_1", "reply_2"):
             runs = sorted(shingles(getattr(one, name), RUN, language) & said)
             if runs:
@@ -118,7 +118,8 @@ def _of_twin(one: CrossedItem, original: str, where: str, language: str) -> Iter
         yield Problem(where, what, f"change {least} to {most} words, so that the contexts differ in little but the need")
 
 
-def _of_replies(one: CrossedItem, where: str, language: str) -> Iterator[Problem]:
+def problems_of_replies(one: CrossedItem, where: str, language: str) -> Iterator[Problem]:
+    """What no replies of a curated item are: too short, too long, of unequal length, or one."""
     least, most = LENGTH
     replies = {"reply_1": one.reply_1, "reply_2": one.reply_2}
     lengths = {name: len(words(text, language)) for name, text in replies.items()}

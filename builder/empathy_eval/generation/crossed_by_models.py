@@ -10,6 +10,7 @@ from empathy_eval.base.hashing import derived_random
 from empathy_eval.completions.asker import Answer, settled
 from empathy_eval.completions.requests import Failure, Flaw
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK
+from empathy_eval.design.language import Language
 from empathy_eval.design.planning import Plan
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
@@ -97,7 +98,7 @@ class Crosser(Curator):
         """
         if dialogue.source == "seed":
             return await super().items(dialogue, plan)
-        found, refused = places(dialogue, plan, self.recipe)
+        found, refused = places(dialogue, plan, self.recipe.language)
         self.trail.failures += [(1, Failure(CROSSED.name, place, ("crisis",), final=True)) for place in refused]
         made = await settled(*(self._item(scene, number) for number, scene in enumerate(found, 1)))
         return tuple(one for one in made if one is not None)
@@ -136,11 +137,11 @@ class Crosser(Curator):
         return await settled(*(self.asker.ask(about, said, chosen, self.trail) for said in asked))
 
 
-def places(dialogue: Dialogue, plan: Plan, recipe: Recipe) -> tuple[list[Scene], list[int]]:
+def places(dialogue: Dialogue, plan: Plan, language: Language) -> tuple[list[Scene], list[int]]:
     """The scenes that crossed items are asked for, and the planned places in whose stead there is none: crisis language comes before."""
     if not plan.crosses:
         return [], []
-    known = {scene.place: scene for scene in scenes(dialogue, plan.turns, recipe.language)}
+    known = {scene.place: scene for scene in scenes(dialogue, plan.turns, language)}
     calm = [known[place] for place in plan.crossed if not known[place].flags]
     refused = [place for place in plan.crossed if known[place].flags]
     return calm[: plan.crosses], refused[: max(0, plan.crosses - len(calm))]

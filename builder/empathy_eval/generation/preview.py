@@ -135,7 +135,7 @@ class Items:
         """The requests of the crossed items of an item. What is to be checked is known once it is written: else the reply stands in."""
         # A dialogue that stands in has places of its own.
         at = plan if dialogue.source == "model" else replace(plan, turns=turns, crossed=tuple(crossable([one.role for one in turns])))
-        for scene in crossed_by_models.places(dialogue, at, self.recipe)[0]:
+        for scene in crossed_by_models.places(dialogue, at, self.recipe.language)[0]:
             asked = self._request(CROSSED, crossed_by_models.messages(self.recipe, scene), scene.about(CROSSED))
             yield asked
             if (said := self._answer(asked, CROSSED.answer)) is None:

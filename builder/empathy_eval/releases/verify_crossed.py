@@ -10,15 +10,18 @@ from typing import Any
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Rows, TableRow, table_batches
+from empathy_eval.completions.answer_text import LONGEST, sign_flaws
 from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.configuration import Limits, language_of
-from empathy_eval.design.crossed import CHANGED, changed_words
+from empathy_eval.design.crossed import CHANGED, CrossedItem, changed_words, problems_of_replies
 from empathy_eval.design.dataset import PROVENANCE, SPLITS, file_of, split_of
 from empathy_eval.design.language import Language
+from empathy_eval.design.planning import Plan
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.crossed import Twins, wrong_with
 from empathy_eval.generation.checks.variant import reply_flaws
-from empathy_eval.generation.outcomes import Turn
+from empathy_eval.generation.crossed_by_models import places
+from empathy_eval.generation.outcomes import Dialogue, Turn
 from empathy_eval.releases.rows import crossed_requests
 from empathy_eval.releases.verify_rows import RESTORE, read_rows
 
@@ -99,9 +102,18 @@ def _contexts(row: TableRow, language: str) -> Iterator[str]:
 def crossed_text_flaws(row: TableRow, turns: Sequence[Turn], limits: Limits, language: Language) -> Iterator[Flaw]:
     """What a check of crossed items refuses in the texts of one: of a curated one its replies, of a model's the twin and all else too."""
     said, twin = row["context_1"][-1]["text"], row["context_2"][-1]["text"]
+    own = (twin, row["reply_1"], row["reply_2"], row["reason"])
+    if longest := max((len(text) for text in own if len(text) > LONGEST), default=0):
+        yield Flaw("too_long", f"a text has {longest:,} characters, at most {LONGEST:,} are read")
+        return
+    yield from (Flaw("not_stripped", f'"{text[:40]}" begins or ends with white space') for text in own if text != text.strip())
     before, reference = turns[: row["turn"]], turns[row["turn"]].text
     if row["source"] == "model":
+        yield from (flaw for text in own for flaw in sign_flaws(text))
         yield from wrong_with(Twins(said, reference, twin, row["reply_2"]), limits, language)
+    else:
+        item = CrossedItem(row["crossed_id"], row["turn"], *own)
+        yield from (Flaw("curated", one.what) for one in problems_of_replies(item, "", language.code))
     contexts = [[*(one.text for one in before[:-1]), last, reference] for last in (said, twin)]
     flags = [("crisis",) if any(safety.in_crisis(text, language) for text in texts) else () for texts in contexts]
     for reply in (row["reply_1"], row["reply_2"]) if row["source"] == "seed" else (row["reply_2"],):
@@ -109,3 +121,14 @@ def crossed_text_flaws(row: TableRow, turns: Sequence[Turn], limits: Limits, lan
         for last, one in zip((said, twin), flags, strict=True):
             yield from safety.keeps_pointer(reference, reply, one, language)
             yield from safety.points_where_needed(last, reply, language)
+
+
+def misplaced(rows: Sequence[TableRow], turns: Sequence[Turn], plan: Plan, language: Language) -> Iterator[str]:
+    """The items of a model's dialogue that stand at a turn, or have a number, for which nothing was asked."""
+    if len(turns) != len(plan.turns) or any(not 0 <= place < len(turns) or turns[place].role != "helper" for place in plan.crossed):
+        return  # the dialogue is not the planned one, which is told
+    dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, "", tuple(turns), (), "model", "", "")
+    asked = {f"{plan.dialogue_id}-x{number}": scene.place for number, scene in enumerate(places(dialogue, plan, language)[0], 1)}
+    for row in rows:
+        if asked.get(row["crossed_id"]) != row["turn"]:
+            yield f"{row['crossed_id']} is at turn {row['turn']}, where no such item was asked for"

@@ -23,10 +23,11 @@ from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
 from empathy_eval.generation.checks import dialogue as dialogue_checks
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.variant import variant_flaws
+from empathy_eval.generation.marker_edits import de_empathised
 from empathy_eval.generation.outcomes import Turn
 from empathy_eval.metrics.trust import Told
 from empathy_eval.releases.verify_candidates import candidate_faults
-from empathy_eval.releases.verify_crossed import crossed_text_flaws
+from empathy_eval.releases.verify_crossed import crossed_text_flaws, misplaced
 from empathy_eval.releases.verify_design import built_under
 from empathy_eval.releases.verify_manifest import configuration_of
 from empathy_eval.releases.verify_provenance import KIND_OF
@@ -133,10 +134,12 @@ def _of_dialogue(row: TableRow, there: dict[str, list[TableRow]], under: Checked
         crisis = crisis or safety.in_crisis(turn.text, language)
         if pair := rows.get(place):
             yield from _of_pair(pair, controls.get(pair["pair_id"]), ["crisis"] if crisis else [], plan, under)
-    for item in there.get("crossed", ()):
-        yield from (
-            f"{item['crossed_id']}: {flaw.reason}: {flaw.detail}" for flaw in crossed_text_flaws(item, turns, config.checks, language)
-        )
+    items = there.get("crossed", ())
+    for item in items:
+        flaws = crossed_text_flaws(item, turns, config.checks, language)
+        yield from (f"{item['crossed_id']}: {flaw.reason}: {flaw.detail}" for flaw in flaws)
+    if items and plan and row["source"] == "model":
+        yield from misplaced(items, turns, plan, language)
 
 
 def _unclean(text: str) -> Iterator[str]:
@@ -148,8 +151,8 @@ def _unclean(text: str) -> Iterator[str]:
 def _of_pair(row: TableRow, control: TableRow | None, flags: list[str], plan: Plan | None, under: Checked) -> Iterator[str]:
     """What is wrong with a pair and its controls."""
     config, language = under.config, under.language
-    for variant in (*PAIR_VARIANTS, *(CONTROLS if control else ())):
-        text = (control or row)[variant]
+    texts = {name: row[name] for name in PAIR_VARIANTS} | ({name: control[name] for name in CONTROLS} if control else {})
+    for variant, text in texts.items():
         if len(text) > LONGEST:
             yield f"{variant} of {row['pair_id']} has {len(text):,} characters"
             continue
@@ -163,6 +166,9 @@ def _of_pair(row: TableRow, control: TableRow | None, flags: list[str], plan: Pl
         yield from (f"{variant} of {row['pair_id']}: {what}" for what in flaws)
     if row["flags"] != flags:
         yield f"{row['pair_id']} is flagged {row['flags']}, its texts give {flags}"
+    if row["apathetic_method"] == "rules" and max(len(row["reference"]), len(row["apathetic"])) <= LONGEST:
+        wanted = de_empathised(row["reference"], config.checks.edit_ratio_below, language)
+        yield from [f"apathetic of {row['pair_id']} is not what the rules make of its reference"] if row["apathetic"] != wanted else []
     yield from (f"{row['pair_id']}: {what}" for what in _planned(row, control, plan, under))
     yield from (f"{row['pair_id']}: {what}" for what in _measured(row, control, language.code))
     scores = [(f"toxicity of {name}", score) for name, score in row["toxicity"].items()]
