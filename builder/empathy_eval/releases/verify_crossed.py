@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -51,8 +51,22 @@ def crossed_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
             whats += ["its requests are not in the provenance"] if keys - requests else []
             yield from (Problem(place, f'"{name}": {what}', RESTORE) for what in whats)
             there |= keys
+    yield from _numbered(folder, manifest, seen)
     if lost := requests - there:
         yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of crossed items that no row is of", RESTORE)
+
+
+def _numbered(folder: Path, manifest: dict[str, Any], seen: Collection[str]) -> Iterator[Problem]:
+    """Where none failed, the items of a dialogue are numbered from 1 without a hole."""
+    if any(name.startswith("crossed") for name in manifest["summary"]["failed_for_good"]):
+        return
+    numbers: dict[str, set[int]] = {}
+    for name in seen:
+        dialogue_id, _, number = name.rpartition("-x")
+        numbers.setdefault(dialogue_id, set()).add(int(number))
+    for dialogue_id, found in numbers.items():
+        if found != set(range(1, len(found) + 1)):
+            yield Problem(str(folder / "data" / "crossed"), f'"{dialogue_id}": its items are numbered {sorted(found)}', RESTORE)
 
 
 def _requests(folder: Path) -> set[Asked]:
