@@ -63,6 +63,8 @@ UNTRIED = {
     ("checks", "toxicity", "checkpoint"),
     ("checks", "toxicity", "config"),
     ("checks", "own"),
+    # It asks for the dialogues that it names, and for no other.
+    ("corrected",),
 }
 # What a part needs beside the key that is tried.
 NEEDED: dict[str, dict[str, Any]] = {
