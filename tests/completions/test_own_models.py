@@ -113,7 +113,7 @@ def raising(error: BaseException) -> Callable[[], Any]:
 
 
 def files(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if not path.name.startswith("ledger")}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file() and not path.name.startswith("ledger")}
 
 
 def rows(folder: Path, query: str) -> list[tuple[Any, ...]]:

@@ -9,8 +9,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 from empathy_eval.base.errors import InputError
-from empathy_eval.design.dataset import SPLITS, file_of, read_tables
+from empathy_eval.base.hashing import digest_file
+from empathy_eval.design.dataset import SPLITS, file_of, read_manifest, read_tables
+from empathy_eval.evaluation.report import page_text, tables_text
 from empathy_eval.evaluation.retold import retold
+from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.papers import papers
 from empathy_eval.releases.rows import preference_rows
 
@@ -29,3 +32,13 @@ def preferences_anew(folder: Path) -> None:
             path, rows = file_of(folder, config, split), pq.read_table(file_of(folder, origin, split)).to_pylist()
             schema, found = pq.read_schema(path), (dict(preference_rows(row)).get(config) for row in rows)
             pq.write_table(pa.Table.from_pylist([row for row in found if row], schema=schema), path)
+
+
+def told_anew(folder: Path, tables: dict[str, Any], **more: Any) -> None:
+    """Other tables, with the page and the papers that they give, under a manifest that says more, sealed."""
+    (folder / "report" / "tables.json").write_text(tables_text(tables), encoding="utf-8")
+    (folder / "report" / "index.html").write_text(page_text(retold(tables)), encoding="utf-8")
+    manifest = {**read_manifest(folder), **more}
+    papers_anew(folder, manifest)
+    manifest["files"] = {name: digest_file(folder / name) for name in manifest["files"]}
+    (folder / "manifest.json").write_text(manifest_text(sealed(manifest)), encoding="utf-8")

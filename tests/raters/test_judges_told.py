@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.base.hashing import digest_file
 from empathy_eval.cli import main
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.design.dataset import column, pair_id, read_manifest
@@ -27,12 +26,12 @@ from empathy_eval.raters.judges.released import released_annotations
 from empathy_eval.raters.judges.tag_audit import planned_in, tag_audit, tags_of_judge, tags_of_people
 from empathy_eval.raters.judges.told import _beside
 from empathy_eval.raters.judges.worth import Beside, worth_of
-from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import release
 
 from tests.doubles.judges import Judge
 from tests.doubles.on_the_page import unseen
+from tests.doubles.papers_anew import told_anew
 
 RUBRICS = ("teacher", "warmer", "strategies")
 
@@ -98,10 +97,7 @@ def test_verify_finds_changed_figures(judged: Path, tmp_path: Path) -> None:
     right["value"] += 0.01
     found["judges"]["course"]["judge/strategies"]["strategies"][0]["planned"][0] += 1
     found["judges"]["tags"]["rows"][0]["right"] += 1
-    (copy / "report" / "tables.json").write_text(json.dumps(found))
-    value = read_manifest(copy)
-    value["files"] = {name: digest_file(copy / name) for name in value["files"]}
-    (copy / "manifest.json").write_text(manifest_text(sealed(value)))
+    told_anew(copy, found)
     said = "\n".join(map(str, verify(copy)))
     for where in (
         "worth: judge/teacher: criteria: flow: stance: judge: value",

@@ -21,7 +21,6 @@ from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, read_
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases import explore
 from empathy_eval.releases.explore import HELD, PAGE, explore_page, hub_address, write_page
-from empathy_eval.releases.verify import verify
 from empathy_eval.releases.verify_explorer import code_of, explorer_faults, known_code
 
 from tests.releases.test_verify import change_rows, rehash

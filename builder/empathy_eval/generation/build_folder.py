@@ -18,7 +18,6 @@ from empathy_eval.base.version import __version__
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, TOO_MUCH, carried, definitions_of
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.dataset import pair_id
 from empathy_eval.design.endpoints import Asks
 from empathy_eval.design.errata import withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.design.language import load_language
@@ -159,6 +158,8 @@ def accepted(build_dir: Path, *, checked: bool = False) -> Iterator[Outcome]:
 
 def _without(outcome: Outcome, pairs: Collection[str]) -> Outcome:
     """An outcome without some of its pairs and their candidates; its dialogue stays."""
+    # Here, because it loads pyarrow, which a build has no use for.
+    from empathy_eval.design.dataset import pair_id
 
     def stay(one: Pair | Candidate) -> bool:
         return pair_id(outcome.dialogue_id, one.turn) not in pairs

@@ -48,7 +48,7 @@ def ledger_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path])
         if not builds and "annotations" not in manifest:
             what = f"{folder} has no annotations that answers could be held against, and no ledger is of a build"
             raise input_error("--ledger", what, "leave it out, or give the ledger of the build")
-        found = _of_build(folder, manifest, builds) if builds else [_untold(folder, "its texts", "of its build")]
+        found = _of_build(folder, manifest, builds) if builds else []
         if builds and not judges.judged():
             return [*found, *([_untold(folder, "what judges said", "of its annotations")] if "annotations" in manifest else [])]
         return [*found, *(answer_faults(folder, manifest, judges) if "annotations" in manifest else [])]
