@@ -206,7 +206,8 @@ def test_a_build_of_before_takes_what_is_packaged_if_it_is_the_same(own: Path, t
     header = json.loads((tmp_path / "build" / "build.json").read_text())
     (tmp_path / "build" / "build.json").write_text(json.dumps(header | {"builder": "0.1.0"}))
     release(tmp_path / "build", tmp_path / "r", "1.0.0")
-    assert files(tmp_path / "r" / DESIGN) == whole and verify(tmp_path / "r", fast=True) == []
+    told = verify(tmp_path / "r", fast=True)
+    assert files(tmp_path / "r" / DESIGN) == whole and all(isinstance(one, NotRecomputed) for one in told)
     folder = shutil.copytree(own / "build", tmp_path / "other")
     as_before(folder)
     with pytest.raises(InputError, match="run the same build again"):
