@@ -19,7 +19,7 @@ from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe, load_recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.metrics.trust import Told
+from empathy_eval.metrics.trust import NotRecomputed, Told
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.verify_design import built_under
 from empathy_eval.releases.write import release

@@ -5,7 +5,7 @@ from __future__ import annotations
 from empathy_eval.design.dataset import SPLITS
 
 from tests.doubles.forger import Forger
-from tests.doubles.forgeries import COST, ORDER, WHO, forgery
+from tests.doubles.forgeries import COST, ORDER, WHO, WITHHELD, forgery
 
 
 @forgery(anew=True)
@@ -186,7 +186,7 @@ def said_to_be_partial(forger: Forger) -> None:
     forger.facts["partial"] = True
 
 
-@forgery(anew=True)
+@forgery(anew=True, kind=WITHHELD)
 def a_metric_said_to_be_left_out(forger: Forger) -> None:
     forger.facts["without"] = ["length"]
 
