@@ -13,6 +13,7 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.evaluation.report import page_text, tables_text
 from empathy_eval.evaluation.retold import retold
+from empathy_eval.releases.made_by import is_before
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.papers import papers
 from empathy_eval.releases.rows import preference_rows
@@ -40,5 +41,7 @@ def told_anew(folder: Path, tables: dict[str, Any], **more: Any) -> None:
     (folder / "report" / "index.html").write_text(page_text(retold(tables)), encoding="utf-8")
     manifest = {**read_manifest(folder), **more}
     papers_anew(folder, manifest)
-    manifest["files"] = {name: digest_file(folder / name) for name in manifest["files"]}
+    if is_before(manifest):
+        (folder / "eval.yaml").unlink(missing_ok=True)
+    manifest["files"] = {name: digest_file(folder / name) for name in manifest["files"] if (folder / name).is_file()}
     (folder / "manifest.json").write_text(manifest_text(sealed(manifest)), encoding="utf-8")

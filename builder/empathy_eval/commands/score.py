@@ -106,7 +106,7 @@ def score(
 
 def _told(found: Any, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]) -> Any:
     """What was found, after outputs that hold the canary are told of: what is scored was read by now, so that nothing of it is faulty."""
-    from empathy_eval.raters.judges.outputs import heard_in_scores
+    from empathy_eval.raters.judges.heard_in_scores import heard_in_scores
     from empathy_eval.releases.fetch import release_folder
 
     source = Path(release) if _of_own(release) else release_folder(release)

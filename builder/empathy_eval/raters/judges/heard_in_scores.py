@@ -1,0 +1,46 @@
+"""What is put on a stand, searched for the canary of the benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from empathy_eval.base.tabular import json_rows, schema_of, table_batches
+from empathy_eval.design.canary import CANARY
+from empathy_eval.design.dataset import JUDGED, files_of, read_manifest
+from empathy_eval.evaluation.own_texts import REPLY, SUFFIX
+from empathy_eval.raters.judges.folder import ATTACKS
+from empathy_eval.raters.judges.outputs import heard, heard_in_folder, lines_of
+
+
+def heard_in_scores(source: Path, files: Sequence[Path], annotations: Sequence[Path], *, judged: bool) -> list[str]:
+    """A warning for each of what is put on a stand in which the canary stands.
+
+    These are the replies of a file of texts; lines of files of scores, but for the head of a table; answers in folders of annotations, and
+    with ``judged`` the reasons in the annotations of the release.
+
+    Args:
+        source: the release, or a ``.jsonl`` file of texts; all are known to be readable.
+    """
+    own = source.suffix.lower() == SUFFIX
+    canary = None if own else read_manifest(source).get(CANARY)
+    found = heard(_replies(source)) if own else []
+    for path in files:
+        found += heard(lines_of(path, head=path.suffix.lower() != SUFFIX), canary)
+    for folder in annotations:
+        found += heard_in_folder(folder) + (heard_in_folder(folder / ATTACKS) if (folder / ATTACKS).is_dir() else [])
+    return found + (heard(_reasons(source), canary) if judged and not own else [])
+
+
+def _replies(path: Path) -> Iterator[tuple[str, str]]:
+    """What was asked for comes from elsewhere: the replies alone."""
+    return ((f"{path}: line {number}", str(row.get(REPLY, ""))) for number, row in json_rows(path) if isinstance(row, dict))
+
+
+def _reasons(release_dir: Path) -> Iterator[tuple[str, str]]:
+    """The reasons that judges gave, of each config of annotations that the release has."""
+    for config in [one for one in JUDGED if one in read_manifest(release_dir)["counts"]]:
+        for path in files_of(release_dir, config):
+            names = [name for name in schema_of(path).names if name.startswith("reason")]
+            rows = (row for batch in (table_batches(path, names) if names else ()) for row in batch.to_pylist())
+            yield from ((f"{path}: row {number}", " ".join(filter(None, row.values()))) for number, row in enumerate(rows))
