@@ -127,6 +127,8 @@ def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
         told, there = summary.get(name, 0), counts.get(name, 0)
         if told < there or (whole and told != there):
             yield f"summary: {name}", f"says {told}, the data holds {there}"
+    if summary["controls"] > summary["pairs"]:
+        yield "summary: controls", f"says {summary['controls']}, of {summary['pairs']} pairs"
     for name, count in summary["rejected_by_reason"].items():
         if count > summary["rejected"]:
             yield f"summary: rejected_by_reason: {name}", f"says {count}, and {summary['rejected']} dialogues were rejected"

@@ -11,6 +11,7 @@ from typing import Any
 
 from empathy_eval.base.errors import Problem
 from empathy_eval.base.tabular import TableRow, table_batches
+from empathy_eval.completions.models.seed_bank import bank_of
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import MANIFEST, PREFERRED, PROVENANCE, SPLITS, TEXT_HASH, split_of
@@ -138,6 +139,8 @@ def _against(rows: list[TableRow], there: dict[str, list[TableRow]], manifest: d
                 yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} has the {name} {row[name]!r}, the tables give {value!r}"
         if row["model"] not in manifest["summary"]["usage"] and row["model"] != RULES:
             yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} is by {row['model']!r}, of which the manifest knows no request"
+        if row["method"] == "seed" and row["model"] != bank_of(manifest["seeds"]):
+            yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} is by {row['model']!r}, the seeds are {manifest['seeds'][:80]!r}"
 
 
 def _wanted(there: dict[str, list[TableRow]], configuration: dict[str, Any]) -> Iterator[TableRow]:

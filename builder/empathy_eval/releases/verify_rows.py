@@ -46,8 +46,12 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                 seen[name] = place
                 if split_of(dialogue_id) != split:
                     yield Problem(place, f'"{name}" belongs to {split_of(dialogue_id)} by its id', "never move a row to another split")
-                if config == "dialogues" and row["scenario"] != manifest["scenarios"].get(name[:3], {}).get("name"):
-                    yield Problem(place, f'"{name}": its scenario "{row["scenario"][:80]}" is not that of the manifest', RESTORE)
+                named = (
+                    (f"{row['scenario_id']:03d}", manifest["scenarios"].get(name[:3], {}).get("name")) if config == "dialogues" else None
+                )
+                if named and named != (name[:3], row["scenario"]):
+                    what = f'"{name}": its scenario {row["scenario_id"]}, "{row["scenario"][:80]}", is not that of the manifest'
+                    yield Problem(place, what, RESTORE)
                 if left := {dialogue_id, name} & gone:
                     yield Problem(place, f'"{min(left)}" is said to be left out', RESTORE)
                 for what in (*_unfit(row, manifest["configuration"]), *_disagreements(config, row, origins, language)):

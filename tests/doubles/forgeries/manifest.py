@@ -45,14 +45,20 @@ def more_were_planned(forger: Forger) -> None:
     forger.facts["summary"]["planned"] += 5
 
 
-@forgery(anew=True)
+@forgery(anew=True, kind=WITHHELD)
 def fewer_pairs_in_the_summary(forger: Forger) -> None:
+    """Of a dialogue that was withdrawn: how many pairs it had, nothing says that is still there."""
     forger.facts["summary"]["pairs"] -= 1
 
 
 @forgery(anew=True)
-def more_controls_in_the_summary(forger: Forger) -> None:
-    forger.facts["summary"]["controls"] += 1
+def fewer_pairs_than_there_are(forger: Forger) -> None:
+    forger.facts["summary"]["pairs"] = sum(forger.facts["counts"]["pairs"].values()) - 1
+
+
+@forgery(anew=True)
+def more_controls_than_pairs(forger: Forger) -> None:
+    forger.facts["summary"]["controls"] = forger.facts["summary"]["pairs"] + 1
 
 
 @forgery(anew=True)

@@ -163,6 +163,14 @@ def a_mark_moved_in_a_figure(forger: Forger) -> None:
 
 
 @forgery()
+def a_mark_moved_in_a_figure_of_another_matplotlib(forger: Forger) -> None:
+    """What another version sets elsewhere is told; a mark is no such thing."""
+    forger.facts["software"]["matplotlib"] = "3.9.0"
+    forger.reported()
+    a_mark_moved_in_a_figure(forger)
+
+
+@forgery()
 def something_after_the_end_of_a_picture(forger: Forger) -> None:
     path = first(forger, "report/figures/*.png")
     path.write_bytes(path.read_bytes() + b"PK\x03\x04")

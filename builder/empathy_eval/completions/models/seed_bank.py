@@ -19,7 +19,7 @@ class SeedBank:
     endpoint = "seed-bank"
 
     def __init__(self, catalogue: Catalogue) -> None:
-        self.name = f"seed-bank@{catalogue.seed_hash[-12:]}"
+        self.name = bank_of(catalogue.seed_hash)
         self._seeds = {f"{one.number:03d}-seed": one.seed for one in catalogue.scenarios if one.seed}
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
@@ -60,3 +60,8 @@ def _variant(seed: Seed, about: About) -> str | None:
         return None
     text: str | None = getattr(seed.turns[about.turn], KINDS[about.kind].variant or "", None)
     return text
+
+
+def bank_of(seed_hash: str) -> str:
+    """The name of the bank that holds the seed dialogues of this hash."""
+    return f"seed-bank@{seed_hash[-12:]}"
