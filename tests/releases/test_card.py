@@ -78,7 +78,8 @@ def test_the_card_says_which_preferences_are_confounded_and_how_many_pairs_have_
     counts = released[1].manifest["counts"]
     card, total = (released[0] / "README.md").read_text(), {config: sum(rows.values()) for config, rows in counts.items()}
     left = total["pairs"] - total["preferences"]
-    assert f"Of {total['pairs']} pairs {left} have no preference" in card and "`preferences` is *confounded*" in card
+    said = f"Of {total['pairs']} pairs {left} have no preference" if left else f"Each of the {total['pairs']} pairs has a preference"
+    assert said in card and "`preferences` is *confounded*" in card
     assert f"{total['preferences'] - total['preferences_near']} have none in `preferences_near`" in card
 
 
