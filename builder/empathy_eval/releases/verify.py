@@ -25,7 +25,7 @@ from empathy_eval.raters.judges.told import judges_told
 from empathy_eval.releases.difficulty import difficulty_faults
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.explore import PAGE
-from empathy_eval.releases.made_by import is_ours
+from empathy_eval.releases.made_by import is_before, is_ours
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.signing import PublicKey, signature_faults
 from empathy_eval.releases.verify_annotations import annotation_faults
@@ -41,7 +41,7 @@ from empathy_eval.releases.verify_ledger import ledger_faults
 from empathy_eval.releases.verify_manifest import manifest_faults
 from empathy_eval.releases.verify_papers import paper_faults
 from empathy_eval.releases.verify_provenance import provenance_faults
-from empathy_eval.releases.verify_report import comparable, disagreements
+from empathy_eval.releases.verify_report import comparable, disagreements, eased
 from empathy_eval.releases.verify_reviews import review_faults
 from empathy_eval.releases.verify_rows import RESTORE, read_rows, row_faults
 from empathy_eval.releases.verify_software import software_faults
@@ -171,7 +171,8 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     # Releases of before have not all parts.
     parts = {name: is_ours(manifest) or part in whole for name, part in (("attacked", "attacks"), ("fair", "fairness"))}
     report = measure_release(folder, manifest, found, scoring, judges_told, **parts)
-    told, anew, others = whole, report.to_json(), list[str]()
+    anew, others = report.to_json(), list[str]()
+    told = eased(whole, anew) if is_before(manifest) else whole
     if left:
         told, anew, others = comparable(told, anew, {one.name for one in found.metrics} | {one.name for one in found.diversities})
     wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
