@@ -31,7 +31,8 @@ def add(verbs: Any) -> None:
         "diff",
         help="compare two releases",
         description="Dialogues added, removed, changed, withdrawn; crossed items; columns; the inversion side by side; what made them. "
-        "A dialogue that moved to another split, changed in place, went without a word or came back is an error (exit status 2).",
+        "A dialogue in another split, or a dialogue, pair, control or crossed item that changed in place, went without a word or is "
+        "withdrawn no more, is an error (exit status 2).",
     )
     verb.add_argument("before", metavar="A", help=f"the earlier release, {A_RELEASE}")
     verb.add_argument("after", metavar="B", help="the later release, likewise")

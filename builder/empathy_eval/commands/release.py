@@ -72,7 +72,7 @@ def add(verbs: Any) -> None:
     verb.add_argument("--partial", action="store_true", help="release although items are missing")
     verb.add_argument(
         "--sign", type=Path, metavar="KEY",
-        help="sign the manifest with this secret key of minisign, made without a password (minisign -G -W); it never goes into a folder",
+        help="sign the manifest with this secret key of minisign, made without a password (minisign -G -W), outside of DIR and --out",
     )  # fmt: skip
     verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
     verb.set_defaults(run=run)

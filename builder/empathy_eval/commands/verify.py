@@ -47,15 +47,19 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "verify",
         help="check that a release is what it claims",
-        description="Derives a release again: file hashes, counts, every row, ids, splits, duplicates, the card's counts, the report's "
-        "numbers. All faults at once, each with its place; exit status 2 if there is one. Runs built-in and installed metrics alone: "
+        description="Derives a release again: signature, files, rows, splits, duplicates, provenance, every text by the checks, toxicity, "
+        "the report's numbers, and page, card, figures and explorer. All faults at once, each with its place; exit status 2 if there is "
+        "one. Runs built-in and installed metrics alone: "
         "another that the manifest names is told, not recomputed.",
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
-    verb.add_argument("--fast", action="store_true", help="leave the recomputation of the report's numbers out")
+    verb.add_argument(
+        "--fast", action="store_true", help="leave out what takes long: toxicity, numbers of the report, figures, the explorer"
+    )
     verb.add_argument(
         "--strict", action="store_true",
-        help="exit with status 1 if something was not recomputed; that software or definitions are others than here does not count",
+        help="exit with status 1 if something was not checked: a metric, toxicity, a signature without --signer, pages of another version of "
+        "this program; other packages or definitions do not count",
     )  # fmt: skip
     verb.add_argument(
         "--ledger", action="append", default=[], type=Path, metavar="FILE",

@@ -34,7 +34,7 @@ def carried(named: Mapping[str, Any], catalogue: Catalogue, language: Language, 
     said: dict[str, Any] = {name: catalogue.said[name] for name in named.get("scenario_files", {}) if name != CROSSED}
     said |= {f"{SCENARIOS}/{one.file_name}": definition(one) for one in _scenarios(named, catalogue)}
     said |= {f"{RULE_FILES}/{name}": language.rules[Path(name).stem].said for name in named["rules"]}
-    texts = {path: _yaml(value) for path, value in said.items()}
+    texts = {path: written(value) for path, value in said.items()}
     texts |= {f"{TEMPLATES}/{name}.md.j2": prompts.sources[name] for name in named["templates"]}
     return dict(sorted(texts.items()))
 
@@ -53,7 +53,7 @@ def _scenarios(named: Mapping[str, Any], catalogue: Catalogue) -> list[Scenario]
     return [catalogue[int(number)] for number in named["scenarios"]]
 
 
-def _yaml(value: Any) -> str:
+def written(value: Any) -> str:
     """The one text form of a definition, which says the very same when it is read."""
     text = yaml.dump(value, Dumper=_Written, sort_keys=False, allow_unicode=True, width=WIDTH)
     # A text that the form cannot hold on several lines is written as JSON has it.

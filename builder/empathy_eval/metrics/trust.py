@@ -16,7 +16,7 @@ FIX = "know the code that stands behind it, then allow it with --trust-metrics"
 
 @dataclass(frozen=True)
 class NotRecomputed(Problem):
-    """A metric of a release that is not run here: no fault of the release, but its numbers stand unchecked."""
+    """What of a release was not checked here, and is no fault. ``metric`` names it: a metric, a signature, toxicity, pages."""
 
     metric: str
 

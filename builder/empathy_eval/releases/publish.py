@@ -30,7 +30,7 @@ AGAIN = "run the same command again: it goes on where it stopped, and until the 
 class Published:
     """A release on the Hub, or what would be sent: its files with their sizes, and the commit that the tag stands on.
 
-    ``left`` are its metrics that were not run: their numbers go out unchecked.
+    ``left`` is what was not checked, such as a metric that was not run, or is told of it.
     """
 
     repo: str | None

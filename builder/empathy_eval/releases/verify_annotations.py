@@ -18,6 +18,7 @@ from empathy_eval.design.rubrics import REWARD, Rubric
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.judges.folder import teacher_of
 from empathy_eval.releases.annotations import WHAT, identity_of, keys_of
+from empathy_eval.releases.verify_provenance import place_of
 from empathy_eval.releases.verify_rows import RESTORE, read_rows
 
 # By how much probabilities may miss 1.
@@ -35,9 +36,11 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
     yield from _unnamed(folder, manifest)
     yield from _people(manifest, judged)
     requests, there, seen = _requests(folder), set[Asked](), set[Any]()
+    entries = {(said["teacher"], said["rubric"]): said for said in manifest.get("annotations", ())}
     found: dict[Judged, Counter[str]] = defaultdict(Counter)
+    cases: dict[Judged, set[str]] = defaultdict(set)
     for config, split in [(config, split) for config in JUDGED if config in manifest["counts"] for split in SPLITS]:
-        texts = _Texts(folder, split)
+        texts, before = _Texts(folder, split), tuple[Any, ...]()
         for place, row in read_rows(folder, config, split):
             if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
                 yield from wrong
@@ -46,17 +49,41 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
             whats = [*_placed(row, split, texts), *_judged(config, row, judged), *_follows(config, row)]
             whats += ["its request is not in the provenance"] if keys - requests else []
             whats += ["says what another row says of the same"] if about in seen else []
-            yield from (Problem(place, f'"{row["pair_id"] or row["dialogue_id"]}": {what}', RESTORE) for what in whats)
+            by, name = (row["teacher"], row["rubric"]), row["pair_id"] or row["dialogue_id"]
+            whats += _asked_for(row, name, entries.get(by))
+            before, last = (by[1], by[0], *place_of(parts_of(name)[0] if row["pair_id"] else name), name), before
+            whats += ["does not stand where it is made"] if last > before else []
+            yield from (Problem(place, f'"{name}": {what}', RESTORE) for what in whats)
             there |= keys
             seen.add(about)
-            found[row["teacher"], row["rubric"]][config] += 1
+            found[by][config] += 1
+            cases[by].add(name)
     if lost := requests - there:
         yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of judges that no row is of", RESTORE)
     for said in manifest.get("annotations", ()):
-        if said["counts"] != (rows := dict(found[said["teacher"], said["rubric"]])):
-            yield Problem(_entry(said), f"says {said['counts']} rows, the data holds {rows}", RESTORE)
-        if said["turns"] is not None and (cases := said["cases"] + len(said["left_out"])) > said["turns"]:
-            yield Problem(_entry(said), f"is said to be of {said['turns']} turns or dialogues, and of {cases}", RESTORE)
+        by = (said["teacher"], said["rubric"])
+        yield from (Problem(_entry(said), what, RESTORE) for what in _summed(said, dict(found[by]), len(cases[by])))
+
+
+def _asked_for(row: TableRow, name: str, said: dict[str, Any] | None) -> list[str]:
+    """What a row is of, and its judge was not asked for."""
+    if said is None:
+        return []
+    whats = [] if 0 <= row["sample"] < said["samples"] else [f"is of sample {row['sample']}, of {said['samples']}"]
+    variants = [row[column] for column in ("variant", "variant_1", "variant_2") if row.get(column) not in (None, *said["variants"])]
+    whats += [f"is of {', '.join(variants)}, which the manifest does not name"] if variants else []
+    return [*whats, "is said to be left out"] if name in said["left_out"] else whats
+
+
+def _summed(said: dict[str, Any], rows: dict[str, int], there: int) -> Iterator[str]:
+    """What the manifest says of a judge otherwise than the rows do: how many, and of how many turns or dialogues."""
+    if said["counts"] != rows:
+        yield f"says {said['counts']} rows, the data holds {rows}"
+    # Of one that is not among the rows something must say what came of it.
+    if there > said["cases"] or (there < said["cases"] and not said["unannotated_by_reason"]):
+        yield f"is said to be of {said['cases']} turns or dialogues, and there are rows of {there}"
+    if said["turns"] is not None and (turns := said["cases"] + len(said["left_out"])) > said["turns"]:
+        yield f"is said to be of {said['turns']} turns or dialogues, and of {turns}"
 
 
 def _entry(said: dict[str, Any]) -> str:
@@ -65,7 +92,10 @@ def _entry(said: dict[str, Any]) -> str:
 
 def _judges(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Problem]:
     """Gathers the rubrics of the manifest by judge and name; each is there once, and is the one of its hash."""
-    for number, said in enumerate(manifest.get("annotations", ())):
+    entries = manifest.get("annotations", ())
+    if [*entries] != sorted(entries, key=lambda one: (one["rubric"], one["teacher"])):
+        yield Problem("manifest.json: annotations", "are not in order", RESTORE)
+    for number, said in enumerate(entries):
         by, place = (said["teacher"], said["rubric"]), f"manifest.json: annotations[{number}]"
         if by in judged:
             yield Problem(place, f'"{by[0]}" by the rubric "{by[1]}" is there twice', RESTORE)

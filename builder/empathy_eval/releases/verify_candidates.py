@@ -46,6 +46,8 @@ def candidate_faults(folder: Path, manifest: dict[str, Any], config: Configurati
                 continue
             flaws = {one.reason for one in variant_flaws(kind, texts[-1], row["text"], flags, config.checks, language)}
             told = set(row["reasons"]) - {NOT_CHOSEN, TOXIC}
+            if len(set(row["reasons"])) < len(row["reasons"]):
+                yield Problem(where, f'"{row["text"][:40]}" is refused twice for one reason', RESTORE)
             if flaws - told or (not own and told - flaws):
                 said, wanted = (", ".join(sorted(some)) or "nothing" for some in (told, flaws))
                 yield Problem(where, f'"{row["text"][:40]}" is said to be refused for {said}, the checks give {wanted}', RESTORE)

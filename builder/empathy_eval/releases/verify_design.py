@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.design.carried import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, definition, said_in, wrong_in
+from empathy_eval.base.parsing import text_of
+from empathy_eval.design.carried import DESIGN, RULE_FILES, SCENARIOS, TEMPLATES, definition, said_in, written, wrong_in
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.crossed import CROSSED
 from empathy_eval.design.dataset import MANIFEST
@@ -17,7 +18,7 @@ from empathy_eval.design.language import Language, load_language
 from empathy_eval.design.prompts import OPTIONAL, load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.metrics.trust import Told
-from empathy_eval.releases.made_by import is_before
+from empathy_eval.releases.made_by import is_before, is_ours
 from empathy_eval.releases.verify_rows import RESTORE
 
 KINDS = {TEMPLATES: "templates", RULE_FILES: "rules"}
@@ -53,6 +54,7 @@ def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
             under = built_under(folder, manifest)
         except InputError as error:
             wrong = list(error.problems)
+    wrong = wrong or [*_otherwise(folder / DESIGN, there, manifest)]
     yield from wrong
     if wrong:
         return
@@ -63,6 +65,13 @@ def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     if under.language is None:
         what = "texts are not checked by its rules: they hold expressions, or repeat more than can be gone through in bounded time"
         yield Told(str(folder / DESIGN / RULE_FILES), what, "write them as words", "rules of texts")
+
+
+def _otherwise(own: Path, there: Set[str], manifest: Mapping[str, Any]) -> Iterator[Problem]:
+    """Definitions that say what they should in another form than that in which they are written: with a comment, say."""
+    for path in sorted(there) if is_ours(dict(manifest)) else ():
+        if not path.startswith(f"{TEMPLATES}/") and text_of(own / path) != written(said_in(own, path)[0]):
+            yield Problem(str(own / path), "is not in the form in which definitions are written", RESTORE)
 
 
 def _of_before(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]:

@@ -14,7 +14,7 @@ from empathy_eval.base.schemas import schema
 from empathy_eval.design.configuration import Configuration, candidates_of, checked
 from empathy_eval.design.dataset import MANIFEST, cells, split_of
 from empathy_eval.design.errata import errata_faults, first_of, revision_of, withdrawn_dialogues
-from empathy_eval.design.kinds import CROSSED, kinds_of_build
+from empathy_eval.design.kinds import CROSSED, KINDS, kinds_of_build
 from empathy_eval.design.quotas import planned, quotas
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
@@ -129,6 +129,9 @@ def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
             yield f"summary: {name}", f"says {told}, the data holds {there}"
     if summary["controls"] > summary["pairs"]:
         yield "summary: controls", f"says {summary['controls']}, of {summary['pairs']} pairs"
+    for name in summary["samples_refused"]:
+        if name.partition(": ")[0] not in KINDS:
+            yield f"summary: samples_refused: {name[:80]}", "is of no kind of request"
     for name, count in summary["rejected_by_reason"].items():
         if count > summary["rejected"]:
             yield f"summary: rejected_by_reason: {name}", f"says {count}, and {summary['rejected']} dialogues were rejected"

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from itertools import zip_longest
+from os.path import commonprefix
 from pathlib import Path
 from typing import Any
 
@@ -73,13 +74,17 @@ def _differing(path: Path, wanted: str, *, exact: bool) -> Iterator[Problem]:
         return
     one, other = next((pair for pair in pairs if pair[0] != pair[1]), (None, None))
     if exact or one != other:
-        yield Problem(str(path), f"says {_shown(one)} where the release gives {_shown(other)}", RESTORE)
+        # Long lines that begin alike are shown from shortly before they differ.
+        alike = max(len(commonprefix([one or "", other or ""])) - SHOWN // 4, 0)
+        yield Problem(str(path), f"says {_shown(one, alike)} where the release gives {_shown(other, alike)}", RESTORE)
 
 
-def _shown(part: str | None) -> str:
+def _shown(part: str | None, start: int) -> str:
     if part is None:
         return "nothing more"
-    return f'"{part}"' if len(part) <= SHOWN else f'"{part[:SHOWN]}..."'
+    if len(part) <= SHOWN:
+        return f'"{part}"'
+    return f'"{"..." if start else ""}{part[start : start + SHOWN]}{"..." if start + SHOWN < len(part) else ""}"'
 
 
 def _lines(text: str) -> list[str]:

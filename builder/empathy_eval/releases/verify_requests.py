@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from empathy_eval.base.hashing import SCHEME
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.contrasts import CELLS
 
-KEY = re.compile(r"s[0-9]+-[0-9a-f]{64}")
+KEY = re.compile(rf"{SCHEME}-[0-9a-f]{{64}}")
 # Between the parts of an answer: no text has it.
 SEPARATOR = "\0"
 

@@ -82,6 +82,8 @@ def _unfit(row: TableRow, configuration: dict[str, Any]) -> Iterator[str]:
     scores = [*row.get("toxicity", {}).values(), *(value for name, value in row.items() if name.endswith("_toxicity"))]
     if scores and {score is None for score in scores} != {configuration["checks"]["toxicity"] == "none"}:
         yield "it has a toxicity where nothing was scored, or none where everything was"
+    if any(score is not None and round(score, 4) != score for score in scores):
+        yield "it has a toxicity of more than four places"
 
 
 def _disagreements(config: str, row: TableRow, origins: Sequence[Rows], language: str) -> Iterator[str]:

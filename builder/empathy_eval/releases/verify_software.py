@@ -30,6 +30,7 @@ def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
             elif name in ("python", "pyarrow", "numpy"):
                 yield Problem(where, f'does not name "{name}", without which nothing is made', RESTORE)
     yield from _writers(folder, manifest)
+    yield from _unread(folder, manifest)
     here = software()
     others = [
         f"{name} {said[name][:40]}, here {here.get(name, 'none')}"
@@ -52,3 +53,15 @@ def _writers(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         if not wrote or wrote[1] != named:
             what = f'was written by "{str(created)[:80]}", the manifest says pyarrow {named}'
             yield Problem(str(folder / name), what, RESTORE)
+
+
+def _unread(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Parquet files with bytes that are in no column: nobody reads them, and everybody downloads them."""
+    for name in sorted(one for one in manifest["files"] if one.endswith(".parquet")):
+        path = folder / name
+        table = pq.read_metadata(path)
+        groups = [table.row_group(number) for number in range(table.num_row_groups)]
+        held = sum(group.column(number).total_compressed_size for group in groups for number in range(group.num_columns))
+        # Four letters before the columns; after them the description, its length, and four letters again.
+        if more := path.stat().st_size - (4 + held + table.serialized_size + 8):
+            yield Problem(str(path), f"has {more:,} bytes that are in no column", RESTORE)

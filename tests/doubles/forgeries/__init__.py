@@ -41,7 +41,7 @@ def forgery(*, anew: bool = False, kind: str | None = None) -> Callable[[Callabl
 
 def every() -> list[Forgery]:
     """All of them, by name."""
-    from tests.doubles.forgeries import files, manifest, papers, rows, texts, traces  # noqa: F401
+    from tests.doubles.forgeries import details, files, manifest, papers, rows, texts, traces  # noqa: F401
 
     assert len({one.name for one in KNOWN}) == len(KNOWN)
     return sorted(KNOWN, key=lambda one: one.name)
