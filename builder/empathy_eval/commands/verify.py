@@ -58,8 +58,8 @@ def add(verbs: Any) -> None:
     )
     verb.add_argument(
         "--strict", action="store_true",
-        help="exit with status 1 if something was not checked: a metric, toxicity, a signature without --signer, pages of another version of "
-        "this program; other packages or definitions do not count",
+        help="exit with status 1 if something was not checked: a metric, toxicity, a signature without --signer, pages of another version "
+        "of this program; other packages or definitions do not count",
     )  # fmt: skip
     verb.add_argument(
         "--ledger", action="append", default=[], type=Path, metavar="FILE",
