@@ -26,7 +26,7 @@ def last_file(forger: Forger, config: str) -> Path:
 
 @forgery(anew=True)
 def bytes_between_the_columns_of_a_table(forger: Forger) -> None:
-    path = last_file(forger, "pairs")
+    path = last_file(forger, "crossed")
     data = path.read_bytes()
     end = len(data) - struct.unpack("<I", data[-8:-4])[0] - 8
     path.write_bytes(data[:end] + b"never mind what the columns say" * 50 + data[end:])
@@ -34,7 +34,7 @@ def bytes_between_the_columns_of_a_table(forger: Forger) -> None:
 
 @forgery(anew=True)
 def a_note_in_the_metadata_of_a_table(forger: Forger) -> None:
-    path = last_file(forger, "pairs")
+    path = last_file(forger, "crossed")
     table = pq.read_table(path)
     pq.write_table(table.replace_schema_metadata({**table.schema.metadata, b"note": b"approved"}), path, compression="zstd")
 
