@@ -2,7 +2,7 @@
 
 ``python -m benchmarks.rehearsal --dialogues 1000 --faults 0.05 --kills 5`` runs the real command line and prints for each stage wall and
 CPU seconds, milliseconds a dialogue and peak memory; ``--compare 300,1000,3063`` runs several sizes and tells how far the time of a
-dialogue varies; ``--synthetic`` takes a build that was written without a model, so that only what comes after it is measured.
+dialogue varies; ``--synthetic`` makes the build without a server and does not measure it.
 ``--turns 34000`` lets a judge annotate that many turns of the release as well, replays that offline, and releases and scores it.
 """
 
@@ -168,7 +168,7 @@ def main() -> None:
     parser.add_argument("--stages", default=",".join(STAGES), help="what to run and measure (default: %(default)s)")
     parser.add_argument("--turns", help="how many turns a judge annotates, or all (default: none)")
     parser.add_argument("--rubric", default="teacher", help="what it judges by (default: %(default)s)")
-    parser.add_argument("--synthetic", action="store_true", help="write the build without a model and measure what comes after it")
+    parser.add_argument("--synthetic", action="store_true", help="make the build without a server, and measure what comes after it")
     parser.add_argument("--keep", type=Path, metavar="DIR", help="keep all folders here (default: a temporary folder)")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
