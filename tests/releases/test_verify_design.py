@@ -12,7 +12,7 @@ import yaml
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
-from empathy_eval.design.carried import DESIGN, carried, definition
+from empathy_eval.design.carried import DESIGN, carried, definition, written
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.language import load_language
 from empathy_eval.design.prompts import load_prompts
@@ -115,7 +115,7 @@ def test_a_definition_that_was_changed_is_told_whatever_was_renewed_beside_it(li
 def test_a_definition_with_all_its_hashes_renewed_is_told_as_one_of_its_own(copy: Path) -> None:
     rules = copy / DESIGN / "rules" / "crisis.yaml"
     fewer = yaml.safe_load(rules.read_text())[:-1]
-    rules.write_text(yaml.safe_dump(fewer))
+    rules.write_text(written(fewer), encoding="utf-8")
     forge(copy, rules=manifest_of(copy)["rules"] | {"crisis.yaml": digest(fewer)})
     assert f"built under rules of its own: {DESIGN}/rules/crisis.yaml" in said(copy)
 
