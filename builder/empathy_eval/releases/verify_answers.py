@@ -18,6 +18,7 @@ from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.replay import Ledgers, Replay
 from empathy_eval.releases.annotations import SHOWN, annotation_rows, identity_of, released_cases, told_of
+from empathy_eval.releases.verify_report import shown
 from empathy_eval.releases.verify_rows import RESTORE, read_rows
 
 Place = tuple[str, int | None]
@@ -107,7 +108,7 @@ def _compared(folder: Path, said: dict[str, Any], place: Place, found: Said, ans
             continue
         for name, value in told[key].items():
             if name in found[key] and found[key][name] != value:
-                yield Problem(f"{where}: {name}", f"says {_shown(found[key][name])}, the answer {_shown(value)}", RESTORE)
+                yield Problem(f"{where}: {name}", f"says {shown(found[key][name])}, the answer {shown(value)}", RESTORE)
 
 
 def _lost(
@@ -127,7 +128,7 @@ def _lost(
     elif said["cases"] == len(rows) + len(silent):
         anew = told_of([answered[place] for place in rows if place in answered] + silent)
         yield from (
-            Problem(f"{where}: {name}", f"says {_shown(said[name])}, the ledger gives {_shown(value)}", RESTORE)
+            Problem(f"{where}: {name}", f"says {shown(said[name])}, the ledger gives {shown(value)}", RESTORE)
             for name, value in anew.items()
             if said[name] != value
         )
@@ -143,8 +144,3 @@ def _named(place: Place) -> str:
 
 def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:SHOWN]) + (f" and {len(names) - SHOWN} more" if len(names) > SHOWN else "")
-
-
-def _shown(value: Any) -> str:
-    text = str(value)
-    return text if len(text) <= 80 else f"{text[:77]}..."

@@ -18,9 +18,7 @@ from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.variant import variant_flaws
 from empathy_eval.releases.verify_provenance import KIND_OF
 from empathy_eval.releases.verify_rows import RESTORE
-
-# What needs the scorer, which looks at texts elsewhere.
-TOXIC = "toxic"
+from empathy_eval.releases.verify_toxicity import TOXIC
 
 
 def candidate_faults(folder: Path, manifest: dict[str, Any], config: Configuration, language: Language) -> Iterator[Problem]:

@@ -46,7 +46,7 @@ def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXA
         for place, (one, other) in enumerate(zip(told, found, strict=False)):
             yield from disagreements(one, other, _at(where, _name(other, place)), tolerance, jump)
     elif not _same(told, found, tolerance):
-        yield where, f"says {_shown(told)}, the data gives {_shown(found)}"
+        yield where, f"says {shown(told)}, the data gives {shown(found)}"
 
 
 def eased(told: Any, found: Any, reach: float = 0.0) -> Any:
@@ -70,7 +70,7 @@ def _name(value: Any, place: int) -> str:
     return str(value["metric"]) if isinstance(value, dict) and "metric" in value else str(place)
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
     """A value, cut where a stranger's gets long."""
     text = str(value)
     return text if len(text) <= 80 else f"{text[:77]}..."
