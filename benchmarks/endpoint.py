@@ -44,10 +44,10 @@ def whole_build(url: str, bodies: Path, dialogues: int, in_flight: int) -> int:
     from empathy_eval.generation.build import build
 
     sent: list[bytes] = []
-    plain = OpenAIEndpoint.complete
+    plain, first = OpenAIEndpoint.complete, not bodies.exists()
 
     async def noted(self: OpenAIEndpoint, request: Request) -> Completion:
-        sent.append(request.content)
+        sent.append(request.content if first else b"")
         return await plain(self, request)
 
     OpenAIEndpoint.complete = noted  # type: ignore[method-assign]
@@ -61,7 +61,7 @@ def whole_build(url: str, bodies: Path, dialogues: int, in_flight: int) -> int:
         begin = clock()
         build(Recipe(config, catalogue, prompts), Path(folder) / "build")
         report(begin, len(sent))
-    if not bodies.exists():
+    if first:
         bodies.write_bytes(b"\n".join(sent))
     return len(sent)
 

@@ -71,7 +71,7 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
 def test_modules_and_functions_are_short() -> None:
     for path in SOURCES:
         source = path.read_text()
-        assert source.count("\n") <= 250, path
+        assert source.count("\n") <= 400, path
         for node in ast.walk(ast.parse(source)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 assert (node.end_lineno or 0) - node.lineno < 40, f"{path}: {node.name}"

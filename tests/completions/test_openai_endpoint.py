@@ -39,6 +39,7 @@ from tests.doubles.server import BAD_ANSWER, NO_ANSWER, Behaviour, Server, runni
 
 # A dialogue takes ten requests; those that are killed again and again, or timed, need more to do.
 DIALOGUES, LONG = 30, 60
+ROOT = Path(__file__).parent.parent.parent
 MODEL = {
     "kind": "openai",
     "model": "m",
@@ -313,6 +314,16 @@ def test_a_capped_server_is_used_to_its_cap_with_nothing_missing(bench: Bench, l
         took = time.monotonic() - begin
     assert dict(summary.status) == {"accepted": LONG} and bench.outcomes("b") == long[0]
     assert took <= 1.3 * long[1] / 200 + 0.7  # 0.7 s of start and end, in which nothing can be sent
+
+
+@pytest.mark.quiet
+def test_an_answer_costs_a_build_hardly_more_cpu_than_it_costs_the_bare_client() -> None:
+    command = [sys.executable, "-m", "benchmarks.endpoint", "--dialogues", "115", "--latency", "0.05"]
+    lines = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout.splitlines()
+    figures = {name: json.loads(values) for name, values in (line.split(maxsplit=1) for line in lines)}
+    assert figures["build"]["requests"] >= 2_000
+    # About 0.9 now. When prompts, garbage and bodies were gone through again and again it was 1.6.
+    assert figures["build"]["cpu_ms"] <= 1.25 * figures["openai"]["cpu_ms"], figures
 
 
 @pytest.mark.quiet

@@ -52,6 +52,8 @@ class Sandbox(ImmutableSandboxedEnvironment):
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Data, and the methods above."""
+        if type(value) is str:  # it opens no door, and prompts read thousands
+            return not attr.startswith("_")
         known = not callable(value) or isinstance(value, OURS) or any(isinstance(obj, one) and attr in METHODS[one] for one in METHODS)
         return known and super().is_safe_attribute(obj, attr, value)
 
@@ -132,7 +134,10 @@ def size_of(value: Any) -> int:
 @jinja2.pass_context
 def bounded(context: Context, value: Any) -> Any:
     """A value that is about to be written."""
-    size_of(value)
+    if type(value) is str:
+        no_more(len(value))
+    else:
+        size_of(value)
     return value
 
 

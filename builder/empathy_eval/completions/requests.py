@@ -35,12 +35,22 @@ class Request:
         """The body as canonical JSON: what is sent, and what the key is made of. Not kept: thousands of requests wait at once."""
         return canonical_json(self.body)
 
-    @cached_property
+    @property
     def key(self) -> str:
         """The hash that names the answer in a ledger: body, endpoint label and sample, and nothing else."""
+        return self._key_and_size[0]
+
+    @property
+    def size(self) -> int:
+        """The number of bytes of the body."""
+        return self._key_and_size[1]
+
+    @cached_property
+    def _key_and_size(self) -> tuple[str, int]:
         # The canonical JSON of {"body": …, "endpoint": …, "sample": …}, put together so that the body is written out once.
-        whole = b'{"body":%b,"endpoint":%b,"sample":%d}' % (self.content, canonical_json(self.endpoint), self.sample)
-        return f"{SCHEME}-{digest_bytes(whole)}"
+        content = self.content
+        whole = b'{"body":%b,"endpoint":%b,"sample":%d}' % (content, canonical_json(self.endpoint), self.sample)
+        return f"{SCHEME}-{digest_bytes(whole)}", len(content)
 
 
 @dataclass(frozen=True)

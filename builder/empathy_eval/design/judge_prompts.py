@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.files import data_folder
 from empathy_eval.design.dataset import parts_of
-from empathy_eval.design.prompts import FIRST, Message, Prompts, load_prompts
+from empathy_eval.design.prompts import Message, Prompts, load_prompts
 from empathy_eval.design.rubrics import Criterion, Example, Rubric
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.design.taxonomy import Taxonomy
@@ -27,8 +26,6 @@ VARIABLES_OF_JUDGES = {
 }
 # How chat models call who speaks.
 SPEAKERS = {"seeker": "user", "helper": "assistant"}
-# What is another for every text; what else a template reads, the rubric alone says.
-OF_A_TEXT = frozenset({"context", "reply", "reply_a", "reply_b", "self"})
 Turns = Sequence[Mapping[str, Any]]
 
 
@@ -50,16 +47,19 @@ class JudgePrompts:
     rubric: Rubric
     taxonomy: Taxonomy
     shown: tuple[Shown, ...] = ()
-    # By kind and criteria the first message, where it is the same for all texts: to write it anew takes most of the time of a replay.
-    first: dict[tuple[str, ...], str] = field(default_factory=dict, compare=False, repr=False)
+    # By the names of criteria what a request for them says of them: the same objects each time, so that its first message is rendered once.
+    _asked: dict[tuple[str, ...], dict[str, Any]] = field(default_factory=dict, compare=False, repr=False)
 
     def rating(self, criteria: Iterable[Criterion], context: Turns, reply: str | None) -> list[Message]:
         """Asks for a number a criterion; without a reply it is the whole conversation that is rated."""
         asked = tuple(criteria)
-        examples = [
-            {"context": one.context, "reply": one.reply, "reason": one.reason, "answer": self._answer(one, asked)} for one in self.shown
-        ]
-        more = {"steps": self.rubric.steps, "style": self.rubric.style, "criteria": asked, "examples": examples, "whole": reply is None}
+        names = tuple(criterion.name for criterion in asked)
+        if names not in self._asked:
+            examples = [
+                {"context": one.context, "reply": one.reply, "reason": one.reason, "answer": self._answer(one, asked)} for one in self.shown
+            ]
+            self._asked[names] = {"criteria": asked, "examples": examples}
+        more = {"steps": self.rubric.steps, "style": self.rubric.style, "whole": reply is None, **self._asked[names]}
         return self._messages("rating", context, reply=reply, **more)
 
     def preference(self, context: Turns, reply_a: str, reply_b: str) -> list[Message]:
@@ -81,17 +81,7 @@ class JudgePrompts:
 
     def _messages(self, kind: str, context: Turns, **values: Any) -> list[Message]:
         turns = [_bare(turn) for turn in context]
-        key = (kind, str(values.get("whole")), *(one.name for one in values.get("criteria", ())))
-        more = {"persona": self.rubric.persona, "lessons": self.rubric.lessons, "context": turns, **values}
-        messages = self.prompts.render(kind, self.first.get(key), **more)
-        if key not in self.first and messages[0]["role"] == FIRST and kind not in self._of_texts:
-            self.first[key] = messages[0]["content"]
-        return messages
-
-    @cached_property
-    def _of_texts(self) -> set[str]:
-        """The kinds whose first message is another for every text."""
-        return {kind for kind in VARIABLES_OF_JUDGES if self.prompts.first_reads(kind) & OF_A_TEXT}
+        return self.prompts.render(kind, persona=self.rubric.persona, lessons=self.rubric.lessons, context=turns, **values)
 
     def _answer(self, example: Shown, criteria: tuple[Criterion, ...]) -> str:
         """An example's values in the form that is asked for."""

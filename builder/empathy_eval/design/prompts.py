@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ VARIABLES = {**{one.name: one.reads for one in KINDS.values() if one.reads}, "re
 OPTIONAL = frozenset(one.name for one in CROSSING)
 Message = dict[str, str]
 FIRST = "system"
+# First messages that are kept: those of every manner and device for the scenarios that are worked on at a time.
+MOST_KEPT = 1_000
 
 
 @dataclass(frozen=True)
@@ -32,40 +35,44 @@ class Prompts:
     templates: dict[str, jinja2.Template]
     hashes: dict[str, str]
     sources: dict[str, str]
+    # First messages by kind and the values that they read, with those values: nearly all requests of a kind have the same.
+    _kept: OrderedDict[tuple[Any, ...], tuple[list[Any], str]] = field(default_factory=OrderedDict, compare=False, repr=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _compiled, (self.sources, self.hashes)
 
-    def first_reads(self, kind: str) -> set[str]:
-        """What the first message of a kind is a function of, by name."""
-        compiler, found = environment(None), set[str]()
-        for block in compiler.parse(self.sources[kind]).find_all(nodes.Block):
-            if block.name == FIRST:
-                alone = nodes.Template(block.body, lineno=1)
-                alone.set_environment(compiler)
-                found |= meta.find_undeclared_variables(alone)
-        return found
-
-    def render(self, kind: str, first: str | None = None, **values: Any) -> list[Message]:
+    def render(self, kind: str, **values: Any) -> list[Message]:
         """The messages of a request of that kind: what is the same for all of them first, the dialogue last.
 
-        Where the text of the first one is known, it is taken as it is.
+        The values are not changed afterwards: a first message is rendered once for the same ones.
 
         Raises:
             InputError: for a template that the sandbox stops, or that fails.
         """
         template = self.templates[kind]
         context = template.new_context(values)
+
+        def text(role: str) -> str:
+            return rendered(f"{kind}.md.j2", lambda: template.blocks[role](context)).strip()
+
         return [
-            {
-                "role": role,
-                "content": first
-                if first is not None and role == FIRST
-                else rendered(f"{kind}.md.j2", lambda block=block: block(context)).strip(),  # type: ignore[misc]
-            }
-            for role, block in template.blocks.items()
+            {"role": role, "content": self._first(kind, values, text) if role == FIRST else text(role)}
+            for role in template.blocks
             if role in (FIRST, "user")
         ]
+
+    def _first(self, kind: str, values: dict[str, Any], text: Callable[[str], str]) -> str:
+        names = _first_reads(self.sources[kind])
+        if "self" in names:  # it may ask for the other message
+            return text(FIRST)
+        read = [values.get(name) for name in names]
+        # Plain texts are known by what they say, all else by being the same object, which is kept so that no other takes its place.
+        key = kind, *(value if isinstance(value, str) else id(value) for value in read)
+        if key not in self._kept:
+            self._kept[key] = read, text(FIRST)
+            if len(self._kept) > MOST_KEPT:
+                self._kept.popitem(last=False)
+        return self._kept[key][1]
 
 
 def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[str]] = VARIABLES) -> Prompts:
@@ -104,6 +111,18 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
 
 def _compiled(sources: dict[str, str], hashes: dict[str, str]) -> Prompts:
     return Prompts({kind: _template(source) for kind, source in sources.items()}, hashes, sources)
+
+
+@lru_cache(maxsize=100)
+def _first_reads(source: str) -> tuple[str, ...]:
+    """The variables that the first message of a template reads."""
+    compiler, names = environment(None), set[str]()
+    for block in compiler.parse(source).find_all(nodes.Block):
+        if block.name == FIRST:
+            alone = nodes.Template(block.body, lineno=1)
+            alone.set_environment(compiler)
+            names |= meta.find_undeclared_variables(alone)
+    return tuple(sorted(names))
 
 
 @lru_cache(maxsize=100)

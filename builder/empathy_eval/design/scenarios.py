@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH
-from empathy_eval.design.contrasts import FAR
+from empathy_eval.design.contrasts import CELLS, FAR
 from empathy_eval.design.crossed import CROSSED, CrossedItem, content, load_crossed
 from empathy_eval.design.personas import Personas, load_personas
 from empathy_eval.design.phases import PhaseRules, breaches
@@ -119,9 +119,20 @@ class Catalogue:
         """
         key = seed, number, variant, way
         if key not in self._drawn:
-            found = [one for scenario in self.scenarios if scenario.number != number for one in _examples(scenario, variant, way)]
-            self._drawn[key] = derived_random(seed, "examples", number, variant, way).sample(found, min(EXAMPLES, len(found)))
+            others = [example for scenario, example in self._examples[variant, way] if scenario != number]
+            self._drawn[key] = derived_random(seed, "examples", number, variant, way).sample(others, min(EXAMPLES, len(others)))
         return self._drawn[key]
+
+    @cached_property
+    def _examples(self) -> dict[tuple[str, str | None], list[tuple[int, Example]]]:
+        """By variant and way (None: any) the examples of all seeds, each with the number of its scenario."""
+        examples = defaultdict[tuple[str, str | None], list[tuple[int, Example]]](list)
+        for scenario in self.scenarios:
+            for variant, example in _examples(scenario):
+                examples[variant, None].append((scenario.number, replace(example, way=None)))
+                if example.way:
+                    examples[variant, example.way].append((scenario.number, example))
+        return examples
 
     def gallery(self, seed: int, number: int, variant: str) -> list[Example]:
         """One of the examples of each way of a variant, or all of a variant without ways."""
@@ -142,13 +153,14 @@ class Example:
     way: str | None
 
 
-def _examples(scenario: Scenario, variant: str, way: str | None) -> Iterator[Example]:
-    """The turns of a scenario's seed with a variant that was made in this way (None: any), where the seeker has just spoken."""
+def _examples(scenario: Scenario) -> Iterator[tuple[str, Example]]:
+    """The turns of a scenario's seed with each variant that they have, where the seeker has just spoken."""
     for before, turn in itertools.pairwise(scenario.seed.turns if scenario.seed else ()):
-        text: str | None = getattr(turn, variant)
-        if text and way in (None, turn.ways.get(variant)) and before.role == "seeker":
-            strategy = turn.empathetic_strategy if variant in FAR else turn.strategy
-            yield Example(before.text, turn.text, text, strategy or "", way)
+        for variant in CELLS if before.role == "seeker" else ():
+            text: str | None = getattr(turn, variant)
+            if text:
+                strategy = turn.empathetic_strategy if variant in FAR else turn.strategy
+                yield variant, Example(before.text, turn.text, text, strategy or "", turn.ways.get(variant))
 
 
 def load_catalogue(folder: Path | None = None, language: str = ENGLISH, scenarios_in: str = "") -> Catalogue:

@@ -179,7 +179,7 @@ class Items:
         shown = [*rendered, *(one for plan in crossed for one in self.requests(plan) if KINDS[one.about.kind] in CROSSING)]
         for kind, count in counts.items():
             settings = self.config.models[kind.role]
-            sizes = [len(request.content) for request in shown if request.about.kind == kind.name]
+            sizes = [request.size for request in shown if request.about.kind == kind.name]
             average, seconds, each, observed = self._observed(kind.name, settings.model) or self._assumed(kind, sizes)
             many = self._candidates([one for one in rendered if one.about.kind == kind.name]) if kind.variant else 1
             yield estimated(kind.name, settings, round(count * each / many), average, seconds, observed=observed)

@@ -112,7 +112,7 @@ class OpenAIEndpoint:
             JobError: if it refuses all of them (key, permission, model, quota), cannot be reached, or the budget is used up.
             EmpathyEvalError: if nothing is to be sent any more.
         """
-        give_up, attempt, size = now() + self._config.patience_seconds, 0, len(request.content)
+        give_up, attempt, size = now() + self._config.patience_seconds, 0, request.size
         try:
             while True:
                 try:

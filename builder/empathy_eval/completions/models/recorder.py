@@ -95,7 +95,7 @@ class Noting:
         if request.key in self._notes.refused:
             raise NoAnswer(self._notes.refused[request.key])
         # Before it is answered, as many tokens as bytes may be read: the worst case of a budget.
-        self._notes.add(request, self.name, Usage(len(request.content), 0, self._max_tokens))
+        self._notes.add(request, self.name, Usage(request.size, 0, self._max_tokens))
         raise NoAnswer(f"written down, not sent: {request.about}")
 
     async def close(self) -> None:

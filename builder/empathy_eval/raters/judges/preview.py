@@ -82,7 +82,7 @@ async def _seen(job: Annotations, ledger: Ledger, models: Mapping[str, Model], c
         seen.shown += looking.first.values() if number < count else ()
         if number < RENDERED:
             for one in looking.first.values():
-                seen.sizes.setdefault(one.about.kind, []).append(len(one.content))
+                seen.sizes.setdefault(one.about.kind, []).append(one.size)
     return seen
 
 
