@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import resource
 import shutil
 import signal
 import tempfile
@@ -34,6 +35,10 @@ settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
 
 WORLD = ("003", "007", "017")
+TIERS = ("unit", "e2e", "long", "quiet")
+JOURNEYS = Path(__file__).parent / "journeys"
+# The CPU time that a unit test may take, its processes' included, in seconds.
+UNIT_SECONDS = 5.0
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -46,6 +51,33 @@ def pytest_configure(config: pytest.Config) -> None:
     cache = tempfile.TemporaryDirectory(prefix="empathy-eval-cache-")
     config.add_cleanup(cache.cleanup)
     os.environ["XDG_CACHE_HOME"] = cache.name
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Journeys and what drives a browser are e2e; what has no tier by now is a unit test."""
+    for item in items:
+        if JOURNEYS in item.path.parents or "browser" in getattr(item, "fixturenames", ()):
+            item.add_marker("e2e")
+        if not any(map(item.get_closest_marker, TIERS)):
+            item.add_marker("unit")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    """A unit test that takes long fails: it is to become smaller, or e2e. What fixtures take is not counted."""
+    begin = _cpu_seconds()
+    yield
+    took = _cpu_seconds() - begin
+    if item.get_closest_marker("unit") and took > UNIT_SECONDS:
+        pytest.fail(
+            f"a unit test of {took:.1f} s of CPU, at most {UNIT_SECONDS} s are taken: make it smaller, or mark it e2e", pytrace=False
+        )
+
+
+def _cpu_seconds() -> float:
+    """CPU time of this process and of those that it has waited for."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
 def pytest_collection_finish() -> None:
@@ -61,10 +93,10 @@ def pytest_runtest_setup() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def figures_shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def figures_shared() -> Iterator[None]:
     """A report whose figures another test has drawn takes those."""
     with pytest.MonkeyPatch.context() as patch:
-        drawn_once.share(patch, made_once.of_all_workers(tmp_path_factory) / "figures")
+        drawn_once.share(patch, made_once.results() / "figures")
         yield
 
 

@@ -277,6 +277,7 @@ def _build(world: Path, config: Path, out: Path) -> None:
     build(Recipe(load_configuration(config), load_catalogue(world), load_prompts()), out)
 
 
+@pytest.mark.sampled
 def test_a_hundred_kills_pay_for_nothing_twice_but_what_was_in_flight(tmp_path: Path, long: tuple[bytes, int]) -> None:
     world = copy_world(tmp_path / "scenarios")
     context = forkserver()

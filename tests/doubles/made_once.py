@@ -1,30 +1,55 @@
-"""What takes long to make and is the same for all tests: made by one worker of a run, and copied by the others."""
+"""Results that many tests need: made by one worker, copied by the others, and kept between runs until sources or data change."""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import pickle
 import shutil
+import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from empathy_eval.base.files import data_folder
 
 Made = TypeVar("Made")
+ROOT = Path(__file__).parent.parent.parent
+# Emptied by ``make clean``. Results of the last few states stay, so that going back to one finds them.
+KEPT, STATES = ROOT / "build" / "test-results", 3
+# What results depend on, beside the module that asks for them; all that is packaged is named in pyproject.toml.
+SOURCES = ("builder", "tests/conftest.py", "tests/doubles", "constraints.txt", "pyproject.toml")
+DATA = ("scenarios", "prompt_templates", "rubrics", "rules", "schemas", "release", "review", "empathyscore")
 
 
-def of_all_workers(factory: pytest.TempPathFactory) -> Path:
-    """The run's temporary folder, which its workers share."""
-    mine = factory.getbasetemp()
-    return mine.parent if "PYTEST_XDIST_WORKER" in os.environ else mine
+@cache
+def _state() -> str:
+    """A hash of the interpreter and of every file that a result may depend on."""
+    digest = hashlib.sha256(sys.version.encode())
+    roots = [*(ROOT / name for name in SOURCES), *(data_folder(name) for name in DATA)]
+    for path in sorted(path for root in roots for path in (root.rglob("*") if root.is_dir() else [root])):
+        if path.is_file() and "__pycache__" not in path.parts:
+            digest.update(f"{path.relative_to(ROOT)}\0{hashlib.sha256(path.read_bytes()).hexdigest()}\n".encode())
+    return digest.hexdigest()[:20]
+
+
+@cache
+def results() -> Path:
+    """The folder of results of this state of sources and data."""
+    folder = KEPT / _state()
+    folder.mkdir(parents=True, exist_ok=True)
+    os.utime(folder)
+    for old in sorted(KEPT.iterdir(), key=lambda path: path.stat().st_mtime)[:-STATES]:
+        shutil.rmtree(old, ignore_errors=True)
+    return folder
 
 
 def copied(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> tuple[Path, Made]:
     """A folder of this worker's own as ``make`` left it, and what that returned; ``name`` is of this alone."""
-    first = of_all_workers(factory) / "made-once" / name
-    first.parent.mkdir(exist_ok=True)
+    first = results() / f"{name}-{hashlib.sha256(Path(make.__code__.co_filename).read_bytes()).hexdigest()[:20]}"
     returned = first.with_suffix(".pickle")
     with first.with_suffix(".lock").open("w") as lock:
         # Who comes second waits. A worker that ends lets go.

@@ -78,12 +78,14 @@ def simulated(seed: int, better: float, *, dialogues: int = 120) -> Comparison:
     return compared("near", many, clusters, Chance(400, 199, seed))[0]
 
 
+@pytest.mark.sampled
 def test_p_values_are_uniform_where_two_metrics_are_equally_good() -> None:
     found = [simulated(seed, 0.0, dialogues=1000) for seed in range(SIMULATIONS)]
     for values in ([one.accuracy.p for one in found], [one.effect.p for one in found if one.effect]):
         assert stats.kstest(values, "uniform").pvalue > 0.01
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("dialogues", [60, 300])
 def test_intervals_cover_the_difference_of_two_metrics(dialogues: int) -> None:
     # What very many dialogues give is the truth.

@@ -228,6 +228,7 @@ def test_cosines_are_of_the_reply_with_the_last_turn_and_with_the_mean_of_all_tu
             assert decided == [(np.sign(gap) + 1) / 2 for gap in (a - b, d - c, a - c, d - b)]
 
 
+@pytest.mark.sampled
 def test_no_shortcut_gets_far_on_the_curated_items(seeds: Path) -> None:
     items = read_items(seeds)
     assert items is not None

@@ -100,6 +100,7 @@ def shares_below(inside: int, times: int) -> list[float]:
     return [round(100 * float(np.mean([p is not None and p < 0.05 for p in some])), 1) for some in zip(*both, strict=True)]
 
 
+@pytest.mark.sampled
 def test_of_simulated_groups_without_a_difference_p_is_seldom_small() -> None:
     if not LONG:
         assert all(1 <= share <= 11 for share in shares_below(5, 200))

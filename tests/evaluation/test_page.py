@@ -316,6 +316,7 @@ TOLD = """[...document.querySelectorAll('svg[role=img]')].every(
     one => [':scope > title', ':scope > desc'].every(part => one.querySelector(part)?.textContent))"""
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("width, scheme", SCREENS if "LONG" in os.environ else SCREENS[:3])
 def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
     browser: Browser, audited: Path, tmp_path: Path, width: int, scheme: Any

@@ -52,7 +52,8 @@ from tests.doubles.server import Behaviour, Server, running
 from tests.generation.test_build import bytes_of
 from tests.metrics.test_scoring import of, pairs
 
-ray = pytest.importorskip("ray")
+ray = pytest.importorskip("ray", reason="Ray is not installed")
+pytestmark = pytest.mark.e2e
 DIALOGUES, IN_FLIGHT, ROOT = 16, 16, Path(__file__).parent.parent.parent
 
 
@@ -254,6 +255,7 @@ def interrupt() -> None:
     os.kill(os.getpid(), signal.SIGINT)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("number", range(STOPS))
 def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
     cluster: Any,
@@ -312,6 +314,7 @@ def test_slices_that_only_wait_hear_of_a_stop_and_it_is_told(
         assert time.monotonic() - stopped[0] < 20 and not server.answered
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(sys.platform != "linux", reason="makes a terminal")
 @pytest.mark.parametrize("way", ["Ctrl-C", "SIGHUP", "SIGTERM"][: STOPS // 4])
 def test_a_stop_that_reaches_a_ray_of_ones_own_too_loses_nothing(way: str, tmp_path: Path) -> None:
@@ -324,7 +327,8 @@ def test_a_stop_that_reaches_a_ray_of_ones_own_too_loses_nothing(way: str, tmp_p
         assert list(ledger.query("SELECT count(*) FROM completions WHERE model = 'm'")) == [(answered,)]
 
 
-@pytest.mark.skipif(sys.platform != "linux" or STOPS < 40, reason="makes a terminal, and takes half a minute")
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="makes a terminal")
 def test_a_second_interrupt_does_not_wait(tmp_path: Path) -> None:
     times = list[float]()
 

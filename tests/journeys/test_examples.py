@@ -25,7 +25,6 @@ from tests.journeys.test_docs import blocks as blocks_of_docs
 from tests.journeys.test_installed import QUIETLY, ROOT, made, run
 
 EXAMPLES = [ROOT / "examples" / name for name in ("emotion_rules", "ed_reconstruction")]
-LONG = "LONG" in os.environ
 
 
 def blocks(place: int, language: str) -> list[str]:
@@ -82,7 +81,7 @@ def test_classifiers_of_ones_own_go_by_name_and_want_weights_that_were_fitted_wi
     assert "readings:emotion=sad-or-not-1,emotion=neutral" in metric.signature
 
 
-@pytest.mark.skipif(not LONG, reason="make check-long installs all three packages into an environment of their own")
+@pytest.mark.long
 def test_the_readmes_hold_in_an_environment_of_its_own(folder: Path, tmp_path: Path) -> None:
     programs = made(tmp_path / "venv")
     pip = (programs / "python", "-m", "pip", "install", *QUIETLY, "--no-build-isolation", "--ignore-installed")

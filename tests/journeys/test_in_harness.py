@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 from collections.abc import Callable
@@ -151,7 +150,7 @@ def test_what_there_is_not_is_refused_in_words(seeds: Path) -> None:
         rows(CONFIG)
 
 
-@pytest.mark.skipif("LONG" not in os.environ, reason="make check-long installs both harnesses into an environment of their own")
+@pytest.mark.long
 def test_scripted_models_are_told_right_by_both_harnesses_installed_as_the_document_says(seeds: Path, tmp_path: Path) -> None:
     programs, here = made(tmp_path / "venv"), tmp_path / "here"
     shutil.copytree(seeds, here / "build" / "demo" / "release")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 
@@ -43,7 +42,7 @@ def test_the_readme_and_the_citation_file_name_the_papers_as_the_card_does() -> 
         assert f"- *{paper['title']}*: {', '.join(str(part) for part in said if part)} ({paper['what']})" in readme
 
 
-@pytest.mark.skipif("LONG" not in os.environ, reason="make check-long measures all seeds with all metrics")
+@pytest.mark.long
 def test_the_readme_shows_the_figure_and_the_numbers_of_the_demos_report(tmp_path: Path) -> None:
     build("demo", tmp_path / "demo")
     made = release(tmp_path / "demo", tmp_path / "release", version="0.1.0")

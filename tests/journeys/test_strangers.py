@@ -238,6 +238,7 @@ def answers() -> st.SearchStrategy[Any]:
 LONG = bool(os.environ.get("LONG"))
 
 
+@pytest.mark.sampled
 @settings(max_examples=1000 if LONG else 25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(odd=st.lists(answers() | st.text(st.characters()).map(WithContent), min_size=1, max_size=6))
 def test_whatever_comes_as_body_or_content_the_ledger_replays_and_a_good_endpoint_finishes(odd: list[Any], job: Job) -> None:

@@ -136,6 +136,7 @@ def simulated(seed: int, raters: int = 20, contexts: int = 40, each: int = 20) -
     return Rated(text, rater, units, context[text], rating), scores, rng.poisson(20, len(context)).astype(float)
 
 
+@pytest.mark.sampled
 def test_intervals_cover_what_very_many_people_would_say() -> None:
     rated, scores, lengths = simulated(10**6, raters=300, contexts=1500, each=100)
     truth = resampled(rated, scores, lengths, Pigeonhole.of(rated.rater, rated.unit, 0, 0))

@@ -344,6 +344,7 @@ def _kill(process: BaseProcess) -> bool:
     return bool(process.pid)
 
 
+@pytest.mark.sampled
 def test_kills_pay_for_nothing_twice_but_what_was_in_flight_within_the_budget(court: Court) -> None:
     court.annotate(name="plain", turns=None)
     plain, tokens, killed, rng = court.answered(), court.server.tokens.total(), 0, random.Random(7)

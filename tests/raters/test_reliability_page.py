@@ -321,6 +321,7 @@ def test_whatever_a_name_holds_is_shown_as_text() -> None:
 SCREENS = [(390, "dark", "unfolded"), (1400, "light", "folded"), (390, "light", "not"), (1400, "dark", "not")]
 
 
+@pytest.mark.sampled
 def test_everybody_can_read_the_page_and_no_name_runs_in_it(browser: Browser, whole: Reliability, tmp_path: Path) -> None:
     for name, html in (("whole", page(whole)), ("hostile", page(hostile(), "".join(HOSTILE)))):
         (tmp_path / f"{name}.html").write_text(html, encoding="utf-8")

@@ -63,6 +63,7 @@ def covered(found: tuple[Floats, Floats, Floats], truth: float) -> float:
     return 100 * float((abs(value - truth) <= stats.t.isf(0.025, freedom) * error).mean())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("per_rater", ["ten", "one to nineteen"])
 @pytest.mark.parametrize("size", SIZES)
 def test_intervals_by_rater_cover_95_percent_in_simulated_studies(size: tuple[int, int], per_rater: str) -> None:
@@ -81,6 +82,7 @@ def test_intervals_by_rater_cover_95_percent_in_simulated_studies(size: tuple[in
             assert covered((np.log(share[1] / share[0]), error, np.full(STUDIES, 1e6)), truth) < 85
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("blocks", "alone", "seats"), BLOCKS)
 def test_intervals_by_block_cover_95_percent_where_raters_of_a_block_saw_the_same_items(blocks: int, alone: int, seats: int) -> None:
     rng = np.random.default_rng(12)

@@ -390,6 +390,7 @@ def test_hostile_names_stay_texts(hostile: Studied) -> None:
 SCREENS = [(390, "light"), (1400, "dark"), (390, "dark"), (1400, "light")]
 
 
+@pytest.mark.sampled
 def test_everybody_can_read_the_page_and_names_run_nowhere(browser: Browser, table: Path, hostile: Studied, tmp_path: Path) -> None:
     plain = told_of_raters(ee.study(table, "human", labels=LABELS, by=["valence"], permutations=19))
     for name, one, screens in (("plain", plain, SCREENS[:2]), ("hostile", hostile, SCREENS[2:])):

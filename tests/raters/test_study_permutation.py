@@ -146,6 +146,7 @@ def null_study(rng: np.random.Generator, icc: float, blocked: bool) -> Study:
     return study_of(np.stack([10 - good - okay, okay, good], axis=1), np.arange(36) % 3, block if blocked else None)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("blocked", [False, True])
 def test_in_studies_without_an_effect_p_by_rater_is_uniform_and_that_of_chi_squared_is_not(blocked: bool) -> None:
     rng = np.random.default_rng(7)

@@ -279,6 +279,7 @@ def recovered(task: Task, tmp_path: Path, rows: list[Row]) -> dict[str, float]:
     }
 
 
+@pytest.mark.sampled
 def test_a_rule_of_a_scripted_teacher_comes_back_part_by_part(task: Task, light: Path, tmp_path: Path) -> None:
     rows = drawn_rows(2000 if LONG else 80, 2)
     release = written(tmp_path / "release", rows, annotated(rows), light / MANIFEST)
@@ -317,6 +318,7 @@ def kills(many: int) -> Iterator[Callable[[int], None]]:
         yield amid if number % 3 == 2 else after
 
 
+@pytest.mark.sampled
 def test_kills_change_no_byte(task: Task, tmp_path: Path) -> None:
     train(task, "students", tmp_path / "whole")
     killed = 0

@@ -493,6 +493,7 @@ def test_a_release_without_scores_controls_or_judges_and_one_without_pairs_are_s
 SCREENS = [(390, "light"), (1200, "dark"), (1400, "light"), (390, "dark"), (1200, "light"), (1400, "dark")]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("width, scheme", SCREENS if "LONG" in os.environ else SCREENS[:2])
 def test_everybody_can_use_the_page_on_a_phone_and_on_a_screen(browser: Browser, explored: Path, width: int, scheme: Any) -> None:
     with watched(browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, reduced_motion="reduce")) as context:

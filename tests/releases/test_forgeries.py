@@ -23,6 +23,7 @@ from tests.releases.test_signing import PUBLIC, key_file
 
 LONG = "LONG" in os.environ
 FORGERIES = every()
+pytestmark = pytest.mark.e2e
 SAMPLE = random.Random(24).sample(FORGERIES, 14)
 
 
@@ -75,6 +76,7 @@ def test_there_are_enough_forgeries_of_few_kinds_that_only_a_signature_finds() -
     assert len({one.kind for one in FORGERIES if one.kind}) <= 5
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("forgery", FORGERIES if LONG else SAMPLE, ids=lambda one: one.name)
 def test_a_forgery_is_found_or_only_a_signature_finds_it(original: Original, tmp_path: Path, forgery: Forgery) -> None:
     folder = forged(original, tmp_path / "forged", forgery)

@@ -85,13 +85,16 @@ def _words(text: str) -> list[str]:
 
 
 def _formula(counts: Codes, sentence: bool) -> Array:
-    """sacrebleu's own floats. Where no count is 0, as in nearly every resample, without the objects and strings it makes of each."""
-    full = (counts > 0).all(axis=1)
+    """sacrebleu's own floats. Where all orders are there, as in nearly every resample, without the objects and strings it makes of each."""
+    full = (np.delete(counts, np.s_[2 : 2 + ORDER], axis=1) > 0).all(axis=1) & counts[:, 2 : 2 + ORDER].any(axis=1)
     found = np.zeros(len(counts), dtype=np.float64)
     found[~full] = [_score(row, sentence) for row in counts[~full].tolist()]
     long, reference, shared, totals = np.split(counts[full], (1, 2, 2 + ORDER), axis=1)
+    # Orders without a match count as a half, a quarter … of one (Chen and Cherry 2014, method 3).
+    halved = 2.0 ** np.cumsum(shared == 0, axis=1)
+    precisions = np.where(shared == 0, 100.0 / (halved * totals), 100.0 * shared / totals)
     # The logarithms of numpy differ in the last place from machine to machine.
-    means = [sum(map(math.log, row)) / ORDER for row in (100.0 * shared / totals).tolist()]
+    means = [sum(map(math.log, row)) / ORDER for row in precisions.tolist()]
     short = np.minimum(1 - reference / long, 0.0)[:, 0].tolist()
     found[full] = [math.exp(penalty) * math.exp(mean) / 100 for penalty, mean in zip(short, means, strict=True)]
     return found
