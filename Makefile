@@ -1,5 +1,6 @@
 # make install: .venv with everything. make demo: a release from the curated seeds. make seeds-release DATE=…: Empathy-Eval seeds 1.0. make test, make check, make docs.
 # make check-long: what make test tries on a sample, in full: forgeries, kills, stops over Ray, odd answers, simulated metrics, groups and raters.
+# make golden: records what the golden test compares with, and says which entries changed.
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
@@ -10,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 TESTS = OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not quiet" && \
 	$(BIN)/pytest -m quiet `grep -rl --include='test_*.py' 'mark\.quiet' tests`
 
-.PHONY: install demo seeds-release test check check-long format docs clean
+.PHONY: install demo seeds-release test check check-long golden format docs clean
 
 install: .venv/installed
 
@@ -42,6 +43,9 @@ check: .venv/installed
 
 check-long: .venv/installed
 	KILLS=100 STOPS=40 LONG=1 $(BIN)/pytest tests/completions/test_openai_endpoint.py tests/raters/test_judging.py tests/raters/test_teaching.py tests/generation/test_on_ray.py tests/journeys/test_strangers.py tests/evaluation/test_comparisons.py tests/evaluation/test_fairness.py tests/raters/test_against_people.py tests/raters/test_study_clusters.py tests/raters/test_study_permutation.py tests/raters/test_study_page.py tests/raters/test_reliability_page.py tests/evaluation/test_page.py tests/releases/test_explore_page.py tests/base/test_schemas.py tests/journeys/test_readme.py tests/journeys/test_examples.py tests/evaluation/test_crossed.py tests/journeys/test_in_harness.py tests/releases/test_forgeries.py -k "forgery or shortcut_gets_far or readme or quick_answer or kills or stop or interrupt or whatever_comes or two_metrics or simulated_groups or scripted or very_many_people or everybody or cover_95 or without_an_effect"
+
+golden: .venv/installed
+	$(BIN)/python -m tests.golden
 
 # docs/configuration.md, from the descriptions in schemas/input.
 docs: .venv/installed
