@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import shutil
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -20,17 +21,15 @@ from empathy_eval.design.prompts import load_prompts
 from tests.doubles.forger import honest
 from tests.golden.record import DATA, PAGES, Golden
 
-ROOT = Path(__file__).parent.parent.parent
+DOCS = Path(__file__).parent.parent.parent / "docs"
 WITHOUT = ("--without", "bertscore", "--without", "embedding")
 # What tells of the machine, and hashes of what is an entry by itself; also where a manifest tells of another release.
 NOT_COMPARED = {"software", "builder", "files", "seal"}
 # Of the kinds in ``full.yaml`` and of crossed items, which a configuration asks for beside.
 FULL = {"dialogues": 60, "controls": 60, "crossed": 60}
-STUDY = (
-    "study", "docs/study.csv", "--baseline", "human", "--labels", "Bad,Okay,Good", "--raters", "docs/study_raters.csv",
-)  # fmt: skip
-AGREE = ("agree", "docs/agreement.csv", "--judge", "judge-a")
-RELIABILITY = ("agree", "docs/reliability.csv", "--rubric", "lend-an-ear")
+STUDY = ("study", "study.csv", "--baseline", "human", "--labels", "Bad,Okay,Good", "--raters", "study_raters.csv")
+AGREE = ("agree", "agreement.csv", "--judge", "judge-a")
+RELIABILITY = ("agree", "reliability.csv", "--rubric", "lend-an-ear")
 OF_METRICS = ("--metric", "rouge-l", "--metric", "vader", "--no-cache")
 
 
@@ -41,17 +40,17 @@ def make(folder: Path) -> Golden:
         RuntimeError: if a command fails.
     """
     golden: Golden = {DATA: {}, PAGES: {}}
-    # Pages name the command that makes them, with the paths that it was given.
-    with contextlib.chdir(ROOT):
-        _demo(folder, golden)
-        _judged(folder / "judged", golden)
-        _requests(folder, golden)
-        _people(folder, golden)
+    # Pages name the command that makes them, with the paths that it was given, which are from here.
+    with contextlib.chdir(folder):
+        _demo(golden)
+        _judged(golden)
+        _requests(golden)
+        _people(golden)
     return golden
 
 
-def _demo(folder: Path, golden: Golden) -> None:
-    build, release = folder / "demo", folder / "demo" / "release"
+def _demo(golden: Golden) -> None:
+    build, release = Path("demo"), Path("demo/release")
     _said("build", "demo", "--out", build)
     _said("release", build, "--out", release, "--version", "0.1.0", *WITHOUT)
     _release("demo", build, release, golden)
@@ -59,8 +58,9 @@ def _demo(folder: Path, golden: Golden) -> None:
     _note(golden, "demo/score.csv", _said("score", release, *OF_METRICS, "--no-shortcuts", "--csv"))
 
 
-def _judged(folder: Path, golden: Golden) -> None:
+def _judged(golden: Golden) -> None:
     """A small release with annotations, candidates, crossed items and a withdrawn dialogue; and all that was asked for it."""
+    folder = Path("judged")
     release = honest(folder, load_prompts())
     _release("judged", folder / "build", release, golden)
     asked = []
@@ -72,28 +72,28 @@ def _judged(folder: Path, golden: Golden) -> None:
         _note(golden, f"judged/score.{form}", _said("score", release, *OF_METRICS, "--judge", "judge/teacher", f"--{form}"))
 
 
-def _requests(folder: Path, golden: Golden) -> None:
+def _requests(golden: Golden) -> None:
     """What builds would ask: the demo, and sixty dialogues drawn as those of a full release are."""
     raw: dict[str, Any] = yaml.safe_load((data_folder("release") / "full.yaml").read_text(encoding="utf-8")) | FULL
     raw["models"] |= {"crossed": raw["models"]["self_chat"], "crossed_judge": raw["models"]["near"]}
-    (folder / "full-60.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
-    for name, config in (("demo", "demo"), ("full-60", folder / "full-60.yaml")):
+    Path("full-60.yaml").write_text(yaml.safe_dump(raw), encoding="utf-8")
+    for name, config in (("demo", "demo"), ("full-60", "full-60.yaml")):
         shown = json.loads(_said("preview", config, "-n", 1000, "--json"))
         _by_kind(f"requests/{name}", [(one["about"]["kind"], one["key"]) for one in shown["requests"]], golden)
         _note(golden, f"requests/{name}/estimates", canonical_json(shown["estimates"]))
 
 
-def _people(folder: Path, golden: Golden) -> None:
+def _people(golden: Golden) -> None:
     """What is reckoned from ratings of people."""
-    page = folder / "study.html"
-    _note(golden, "study.json", _said(*STUDY, "--json", "--page", page))
+    for path in DOCS.glob("*.csv"):
+        shutil.copy(path, ".")
+    _note(golden, "study.json", _said(*STUDY, "--json", "--page", "study.html"))
     _note(golden, "study.csv", _said(*STUDY, "--csv"))
-    _note(golden, "study.html", page.read_bytes())
+    _note(golden, "study.html", Path("study.html").read_bytes())
     _note(golden, "agreement.json", _said(*AGREE, "--json"))
-    page = folder / "reliability.html"
-    _said(*RELIABILITY, "--page", page)
-    _note(golden, "reliability.json", page.with_suffix(".json").read_bytes())
-    _note(golden, "reliability.html", page.read_bytes())
+    _said(*RELIABILITY, "--page", "reliability.html")
+    for name in ("reliability.json", "reliability.html"):
+        _note(golden, name, Path(name).read_bytes())
 
 
 def _release(name: str, build: Path, release: Path, golden: Golden) -> None:
