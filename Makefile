@@ -1,6 +1,7 @@
 # make install: .venv with everything. make demo: a release from the curated seeds. make seeds-release DATE=…: Empathy-Eval seeds 1.0. make docs.
 # make test: the unit tests. make check: lint, types, unit and e2e tests, and those that measure time: what CI runs.
 # make check-long: what make check tries on a sample, in full (forgeries, kills, stops over Ray, odd answers, simulations), and what takes minutes.
+# make golden: records what the golden test compares with, and says which entries changed.
 PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
@@ -10,7 +11,7 @@ export PYTHONDONTWRITEBYTECODE :=
 # Two at a time, each on one core.
 PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal
 
-.PHONY: install demo seeds-release test check check-long format docs clean
+.PHONY: install demo seeds-release test check check-long golden format docs clean
 
 install: .venv/installed
 
@@ -43,6 +44,9 @@ check: .venv/installed
 
 check-long: .venv/installed
 	KILLS=100 STOPS=40 LONG=1 $(BIN)/pytest -m "long or sampled"
+
+golden: .venv/installed
+	$(BIN)/python -m tests.golden
 
 # docs/configuration.md, from the descriptions in schemas/input.
 docs: .venv/installed

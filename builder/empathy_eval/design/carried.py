@@ -26,6 +26,8 @@ DESIGN, SCENARIOS, RULE_FILES, TEMPLATES = "design", "scenarios", "rules", "temp
 MOST_BYTES, MOST_TOGETHER = 2**20, 2**22
 TOO_MUCH = f"holds more than {MOST_TOGETHER:,} bytes of definitions"
 WIDTH = 140
+# Texts by what they say: a process that builds, verifies or shows more than once writes the same ones.
+MOST_TEXTS, _TEXTS = 500, dict[str, str]()
 OTHER = "does not say what its hash in the manifest stands for"
 
 
@@ -55,6 +57,15 @@ def _scenarios(named: Mapping[str, Any], catalogue: Catalogue) -> list[Scenario]
 
 def written(value: Any) -> str:
     """The one text form of a definition, which says the very same when it is read."""
+    key = repr(value)
+    if key not in _TEXTS:
+        if len(_TEXTS) >= MOST_TEXTS:
+            _TEXTS.clear()
+        _TEXTS[key] = _yaml(value)
+    return _TEXTS[key]
+
+
+def _yaml(value: Any) -> str:
     text = yaml.dump(value, Dumper=_Written, sort_keys=False, allow_unicode=True, width=WIDTH)
     # A text that the form cannot hold on several lines is written as JSON has it.
     return text if yaml_value(text) == value else yaml.dump(value, Dumper=_Written, sort_keys=False, default_style='"')
