@@ -50,10 +50,13 @@ class Sandbox(ImmutableSandboxedEnvironment):
         parsed: nodes.Template = Sums().visit(super()._parse(source, name, filename))
         return parsed
 
+    def getattr(self, obj: Any, attribute: str) -> Any:
+        """What Jinja gives; a plain text, which opens no door and which prompts read by the thousand, at once."""
+        value = getattr(obj, attribute, None)
+        return value if type(value) is str and not attribute.startswith("_") else super().getattr(obj, attribute)
+
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
         """Data, and the methods above."""
-        if type(value) is str:  # it opens no door, and prompts read thousands
-            return not attr.startswith("_")
         known = not callable(value) or isinstance(value, OURS) or any(isinstance(obj, one) and attr in METHODS[one] for one in METHODS)
         return known and super().is_safe_attribute(obj, attr, value)
 

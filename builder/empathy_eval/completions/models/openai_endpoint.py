@@ -49,6 +49,43 @@ class Line:
             config.in_flight, config.requests_per_minute, config.tokens_per_minute, stopped=stopped, name=f"endpoint {config.endpoint}"
         )
         self.reception = Reception(config)
+        self._answered = dict[str, httpx2.Request]()
+
+    async def post(self, path: str, content: bytes) -> httpx2.Response:
+        """The response to a body, sent as the client sends it.
+
+        Address and headers are those of the first request that was answered: to put them together takes the client a quarter of its time.
+
+        Raises:
+            openai.APIStatusError: for a status that is no success.
+            openai.APIConnectionError: where there is no response.
+        """
+        if path not in self._answered:
+            response = await self.client.post(path, cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS})
+            self._answered[path] = response.request
+            return response
+        first = self._answered[path]
+        headers = first.headers.copy()
+        headers["content-length"] = str(len(content))
+        request = httpx2.Request("POST", first.url, headers=headers, content=content, extensions=first.extensions)
+        try:
+            response = await self._http.send(request)
+        except httpx2.RequestError as error:
+            raise openai.APIConnectionError(request=request) from error
+        if not response.is_success:
+            raise openai.APIStatusError(str(response.status_code), response=response, body=None)
+        return response
+
+    @cached_property
+    def _http(self) -> BoundedClient:
+        config = self._config
+        return BoundedClient(
+            tuple(secret.encode() for secret in secrets_of(config)),
+            self.reception.reached,
+            # The whole answer has one of its own; to get a connection (name, TCP, TLS) may take no longer than this.
+            timeout=httpx2.Timeout(None, pool=min(CONNECTING, CONNECTING_SHARE * config.timeout_seconds)),
+            limits=httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight),
+        )
 
     @cached_property
     def client(self) -> openai.AsyncOpenAI:
@@ -65,13 +102,7 @@ class Line:
             default_headers=filled(config.headers),
             default_query=filled(config.query),
             max_retries=0,
-            http_client=BoundedClient(
-                tuple(secret.encode() for secret in secrets_of(config)),
-                self.reception.reached,
-                # The whole answer has one of its own; to get a connection (name, TCP, TLS) may take no longer than this.
-                timeout=httpx2.Timeout(None, pool=min(CONNECTING, CONNECTING_SHARE * config.timeout_seconds)),
-                limits=httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight),
-            ),
+            http_client=self._http,
         )
 
 
@@ -161,7 +192,7 @@ class OpenAIEndpoint:
         try:
             response = await within(
                 self._config.timeout_seconds,
-                self._line.client.post(self.path, cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS}),
+                self._line.post(self.path, content),
                 self._lost,
             )
             self._pace.heed(response.headers.raw)
