@@ -11,7 +11,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.evaluation import embedding
 from empathy_eval.evaluation.embedding import RIDGE, Embedding, embedding_of, margins_of, sampled
 from empathy_eval.evaluation.shortcuts import audit
-from empathy_eval.metrics.embedder import PLACES
+from empathy_eval.metrics.bertscore import PLACES
 from empathy_eval.releases.write import Released
 
 
