@@ -17,8 +17,8 @@ from empathy_eval.metrics.weights import FILE, PACKAGED, WITHOUT, folder_of, is_
 
 # Segments whose embeddings are held at one time.
 HELD = 2048
-# Tokens, padding included, of a batch: on two cores more is slower.
-TOKENS = {"cpu": 3500, "cuda": 65536}
+# Tokens, padding included, of a batch: on two cores more is slower, and takes more memory.
+TOKENS = {"cpu": 1000, "cuda": 65536}
 # Tokens of texts that may come again, references above all, and texts of which the mean is kept: 1.5 KB each, 50 and 30 MB.
 AGAIN, MEANS = 32768, 20_000
 # Places of a mean that most machines agree on.
