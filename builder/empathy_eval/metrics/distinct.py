@@ -40,8 +40,11 @@ class Dist:
         coded = _coded(variants, dialogues, order[:used])
         values = {}
         for name, parts in coded.items():
-            left = [_distinct(parts, budget, self.order)]
-            left += [_distinct([*parts[:place], *parts[place + 1 :]], budget, self.order) for place in range(used if used > 1 else 0)]
+            grams = _grams(parts, self.order)
+            left = [_distinct(parts, grams, budget, self.order)]
+            for place in range(used if used > 1 else 0):
+                words, of_them = ([*some[:place], *some[place + 1 :]] for some in (parts, grams))
+                left.append(_distinct(words, of_them, budget, self.order))
             values[name] = np.array(left)
         return values, budget
 
@@ -75,17 +78,24 @@ def _coded(variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], used
     return found
 
 
-def _distinct(parts: Sequence[Words], budget: int, order: int) -> float:
-    """The share of different n-grams among the first words; 0 if no text is long enough."""
+def _grams(parts: Sequence[Words], order: int) -> list[Words]:
+    """Of the words of each dialogue the n-gram that begins with each, as a number; -1 where a text ends within it."""
     words = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
-    # Marks between texts are no words.
-    words = words[: np.searchsorted(np.cumsum(words >= 0), budget) + 1]
-    whole = np.ones(max(len(words) - order + 1, 0), dtype=bool)
+    whole, grams = np.ones(len(words), dtype=bool), np.zeros(len(words), dtype=np.int64)
     base = int(words.max(initial=0)) + 2
-    grams = np.zeros(len(whole), dtype=np.int64)
     for shift in range(order):
-        part = words[shift : shift + len(whole)]
+        part = np.append(words[shift:], np.full(min(shift, len(words)), -1))
         whole &= part >= 0
         # Numbers of n-grams are made small again at each step, so that none overflows.
         grams = np.unique(grams * base + part, return_inverse=True)[1]
-    return len(np.unique(grams[whole])) / whole.sum() if whole.any() else 0.0
+    return np.split(np.where(whole, grams, -1), np.cumsum([len(one) for one in parts])[:-1]) if parts else []
+
+
+def _distinct(parts: Sequence[Words], grams: Sequence[Words], budget: int, order: int) -> float:
+    """The share of different n-grams among the first words; 0 if no text is long enough."""
+    words = np.concatenate(parts) if parts else np.zeros(0, dtype=np.int64)
+    # Marks between texts are no words.
+    many = min(len(words), int(np.searchsorted(np.cumsum(words >= 0), budget)) + 1)
+    found = np.concatenate(grams)[: max(many - order + 1, 0)] if parts else words
+    whole = found[found >= 0]
+    return np.count_nonzero(np.bincount(whole)) / len(whole) if len(whole) else 0.0

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from empathy_eval.metrics.bertscore import TOKENS, BertScore, batches
+from empathy_eval.metrics.bertscore import PLACES, BertScore
 from empathy_eval.metrics.protocol import Array
-
-# Places of an embedding that most machines agree on.
-PLACES = 4
 
 
 class Embedder(BertScore):
     """A model as BERTScore loads it, for the vectors alone."""
+
+    def __init__(self, model: str, layer: int, beside: Iterable[object] = ()) -> None:
+        """Loads the model, or takes that of a BERTScore ``beside`` it: that keeps the means of what it embeds from now on.
+
+        Raises:
+            InputError: as BERTScore.
+        """
+        same = next((one for one in beside if isinstance(one, BertScore) and one.encoder == (model, layer)), None)
+        if same is None:
+            super().__init__(model, layer)
+            self._means = {}
+        else:
+            same._means = {}
+            self.__dict__.update(same.__dict__)
 
     def cut(self, shape: Mapping[str, Any]) -> None:
         """Lets texts be cut to the places that an encoder of this ``config.json`` has, whatever its tokenizer says."""
@@ -27,17 +38,11 @@ class Embedder(BertScore):
     def embedded(self, texts: Sequence[str]) -> Array:
         """The embedding of each text, shape (texts, dimensions); one that comes again is embedded once."""
         import torch
-        from bert_score.utils import bert_encode, padding, sent_encode
 
-        place = {text: row for row, text in enumerate(dict.fromkeys(texts))}
-        # bert-score's own way with an empty text does not work with today's transformers.
-        ids = [sent_encode(self._tokenizer, text) if text.strip() else self._tokenizer.encode("") for text in place]
-        found: Any = np.zeros((len(ids), self._model.config.hidden_size))
+        known = self._means or {}
+        found = {text: known.get(text) for text in texts}
         with torch.inference_mode():
-            for rows in batches([len(one) for one in ids], TOKENS[self._device]):
-                tokens, _, mask = padding([ids[row] for row in rows], self._tokenizer.pad_token_id or 0)
-                mask = mask.to(self._device)
-                vectors = bert_encode(self._model, tokens.to(self._device), attention_mask=mask)
-                pooled = (vectors * mask.unsqueeze(-1)).sum(dim=1).double()
-                found[rows] = (pooled / pooled.norm(dim=-1, keepdim=True)).cpu().numpy()
-        return np.asarray(np.round(found, PLACES)[[place[text] for text in texts]])
+            for some, _, mask, vectors in self._encoded([text for text, mean in found.items() if mean is None]):
+                found.update(self._with_means(some, mask, vectors))
+        rows: Array = np.array([found[text] for text in texts], dtype=np.float64)
+        return np.asarray(rows.reshape(len(texts), self._model.config.hidden_size) / 10**PLACES)

@@ -7,14 +7,17 @@ from functools import cache, lru_cache
 from importlib import metadata
 from typing import Any
 
-from nltk.corpus import wordnet
-from nltk.stem.porter import PorterStemmer
-from nltk.tokenize import wordpunct_tokenize
-from nltk.translate.meteor_score import single_meteor_score
-
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.imports import without
 from empathy_eval.metrics.protocol import MeanMetric
+
+# nltk's classifiers and tests of association, which nothing here is made of.
+with without("scipy", "scipy.stats", "sklearn"):
+    from nltk.corpus import wordnet
+    from nltk.stem.porter import PorterStemmer
+    from nltk.tokenize import wordpunct_tokenize
+    from nltk.translate.meteor_score import single_meteor_score
 
 WORDS = 2**16
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from empathy_eval.metrics.embedder import PLACES, Embedder
+from empathy_eval.metrics.bertscore import PLACES
+from empathy_eval.metrics.embedder import Embedder
 from empathy_eval.metrics.empathy_score.encoders import Encoder, encoder_of
 from empathy_eval.metrics.empathy_score.features import UNIT, Shares, said_last
 from empathy_eval.metrics.empathy_score.model_folder import ModelFolder

@@ -7,7 +7,7 @@ from importlib import metadata
 
 import numpy as np
 
-from empathy_eval.metrics.embedder import PLACES
+from empathy_eval.metrics.bertscore import PLACES
 from empathy_eval.metrics.empathy_score.embedded import Columns
 from empathy_eval.metrics.empathy_score.encoders import encoder_named
 from empathy_eval.raters.students.contrasts import Reader, Task
