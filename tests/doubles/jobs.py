@@ -103,9 +103,9 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def read_once() -> Iterator[None]:
-    """What every run of the command line reads anew is read once: templates and scenarios."""
+    """What every run of the command line reads anew is read once: templates, scenarios and rules."""
     with pytest.MonkeyPatch.context() as patch:
-        for name in ("load_prompts", "load_catalogue"):
+        for name in ("load_prompts", "load_catalogue", "load_language"):
             patch.setattr(recipe, name, cache(getattr(recipe, name)))
         yield
 
