@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-
 import pytest
 from empathy_eval.completions.models import toxicity_scorer
 from empathy_eval.completions.models.toxicity_scorer import Scorer
