@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.generation import job
+from empathy_eval.generation import job, stand_ins
 
 # Recipes that are kept: each holds its catalogue and templates, so that no other takes their place in memory.
 MOST = 20
@@ -15,7 +15,7 @@ MOST = 20
 
 def share(patch: pytest.MonkeyPatch) -> None:
     """Builds try only what no build of this process has tried."""
-    try_all, tried = job.try_templates, OrderedDict[tuple[Any, ...], Recipe]()
+    try_all, tried = stand_ins.try_templates, OrderedDict[tuple[Any, ...], Recipe]()
 
     def try_templates(recipe: Recipe) -> None:
         key = recipe.config.identity, *map(id, (recipe.catalogue, recipe.prompts, recipe.language))
