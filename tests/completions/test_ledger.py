@@ -195,6 +195,7 @@ def test_a_ledger_on_a_disk_that_may_only_be_read_is_shown_and_merged(sources: P
         assert ledger.get("s1-a") == ANSWER and len(ledger) > 1
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ["whole", "old"])
 def test_a_ledger_on_a_disk_that_may_only_be_read_is_replayed_to_the_same_bytes(
     sources: Path, tmp_path: Path, built: Path, name: str

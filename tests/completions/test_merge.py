@@ -55,6 +55,7 @@ completions = st.builds(
 answers = st.dictionaries(st.sampled_from(["s1-1", "s1-2", "s1-3", "s1-4"]), completions)
 
 
+@pytest.mark.e2e
 @settings(max_examples=25)
 @given(st.tuples(answers, answers, answers))
 def test_merging_is_commutative_associative_and_idempotent(three: Sequence[Answers]) -> None:

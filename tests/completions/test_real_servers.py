@@ -71,9 +71,9 @@ def test_a_server_that_refuses_everything_is_given_up_on_in_its_own_words(case: 
 def test_what_can_not_be_mended_by_asking_again_stops_the_run_at_once(status: int, job: Job) -> None:
     case = next(one for one in DATA["refusals"] if one["status"] == status)
     with raw_server(always(case)) as server:
-        assert job.run(server.url, model=PATIENT, dialogues=60) == 1
+        assert job.run(server.url, model=PATIENT, dialogues=12) == 1
         assert len(server.requests) <= 8
-        finishes(job, server, dialogues=60)
+        finishes(job, server, dialogues=12)
 
 
 @pytest.mark.parametrize("case", DATA["failures"], ids=name_of)
@@ -106,11 +106,11 @@ def test_a_server_that_refuses_some_requests_and_answers_others_is_not_given_up_
         return good(request) if number == 0 else refusal(400, '{"error": {"message": "too many words"}}')
 
     with raw_server(script) as server:
-        assert job.run(server.url, model=PATIENT, dialogues=30) == 1
-        assert {outcome["status"] for outcome in job.outcomes()} == {"missing"} and len(job.outcomes()) == 30
+        assert job.run(server.url, model=PATIENT, dialogues=22) == 1, "more than are refused before one gives up"
+        assert {outcome["status"] for outcome in job.outcomes()} == {"missing"} and len(job.outcomes()) == 22
         assert {request.asked["messages"][1]["content"] for request in server.requests if request.kind == "dialogue"}
-        assert sum(request.kind == "dialogue" for request in server.requests) == 30
-        finishes(job, server, dialogues=30)
+        assert sum(request.kind == "dialogue" for request in server.requests) == 22
+        finishes(job, server, dialogues=22)
 
 
 @pytest.mark.parametrize("case", DATA["hiccups"], ids=name_of)

@@ -336,6 +336,7 @@ def test_an_answer_that_is_no_score_is_told_with_its_row(
 places = st.sampled_from([(table, column) for table, columns in NAMES.items() for column in columns[:-1]])
 
 
+@pytest.mark.e2e
 @settings(max_examples=30)
 @given(st.lists(st.tuples(places, st.integers(0, 100), cells), min_size=1, max_size=4))
 def test_no_value_in_any_column_of_any_table_gives_a_traceback(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import ssl
 import time
 from collections.abc import Iterator
 from functools import cache
@@ -104,10 +103,10 @@ def small_world(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module", autouse=True)
 def read_once() -> Iterator[None]:
-    """What every run of the command line reads anew is read once: templates, scenarios, and certificates, for nothing is encrypted here."""
+    """What every run of the command line reads anew is read once: templates, scenarios and rules."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((recipe, "load_prompts"), (recipe, "load_catalogue"), (ssl, "create_default_context")):
-            patch.setattr(module, name, cache(getattr(module, name)))
+        for name in ("load_prompts", "load_catalogue", "load_language"):
+            patch.setattr(recipe, name, cache(getattr(recipe, name)))
         yield
 
 

@@ -7,7 +7,6 @@ import json
 import os
 import re
 import signal
-import ssl
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -27,10 +26,10 @@ REPLY, REPLY_A, REPLY_B = "\n# The reply to rate\n", "\n# Reply A\n", "\n# Reply
 
 @pytest.fixture(scope="module", autouse=True)
 def read_once() -> Iterator[None]:
-    """What every run reads anew is read once: scenarios, templates, and certificates, for nothing is encrypted here."""
+    """What every run reads anew is read once: scenarios and templates."""
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((annotating, "load_catalogue"), (annotating, "load_prompts"), (ssl, "create_default_context")):
-            patch.setattr(module, name, cache(getattr(module, name)))
+        for name in ("load_catalogue", "load_prompts"):
+            patch.setattr(annotating, name, cache(getattr(annotating, name)))
         # Who is told to wait comes back soon.
         patch.setattr(openai_endpoint, "FIRST_WAIT", 0.02)
         yield

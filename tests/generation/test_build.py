@@ -48,6 +48,7 @@ def test_window_and_a_second_run_change_nothing(
         assert bytes_of(tmp_path / "b") == bytes_of(built)
 
 
+@pytest.mark.e2e
 def test_the_hash_seed_of_the_interpreter_changes_nothing(built: Path, tmp_path: Path) -> None:
     world, config = copy_world(tmp_path / "scenarios"), demo_file(tmp_path)
     command = [

@@ -19,9 +19,9 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models import batch_api as batches
 from empathy_eval.completions.pending import under_way
 from empathy_eval.design.configuration import Configuration, load_configuration
-from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import by_batch as batching
 from empathy_eval.generation.build import Run, build
 from empathy_eval.generation.by_batch import build_by_batch
@@ -34,7 +34,7 @@ from tests.doubles.batches import FATES, BatchServer
 from tests.doubles.server import Behaviour, running
 
 POLL = 0.01
-SIZE: dict[str, Any] = {"dialogues": 4, "controls": 2}
+SIZE: dict[str, Any] = {"dialogues": 2, "controls": 1}
 
 
 class Office:
@@ -45,7 +45,7 @@ class Office:
         self.server = BatchServer(Behaviour())
 
     def config(self, model: dict[str, Any] | None = None, **changes: Any) -> Configuration:
-        model = {"batch_requests": 20, "patience_seconds": 5, **(model or {})}
+        model = {"batch_requests": 10, "patience_seconds": 5, **(model or {})}
         return load_configuration(config_file(self.folder, self.server.url, model, **{**SIZE, **changes}))
 
     def build(self, config: Configuration | None = None, wait: bool = True, name: str = "b", **run: Any) -> Handed:
@@ -94,12 +94,12 @@ def test_a_build_in_batches_has_the_bytes_of_the_plain_one_and_asks_nothing_twic
     office: Office, plain: tuple[tuple[bytes, ...], int]
 ) -> None:
     handed = office.build()
-    assert handed.summary and dict(handed.summary.status) == {"accepted": 4} and not handed.reasons
+    assert handed.summary and dict(handed.summary.status) == {"accepted": 2} and not handed.reasons
     whole(office, plain)
     rounds = [batch["metadata"]["round"] for batch in office.server.batches.values()]
     assert sorted(set(rounds)) == ["1", "2"]
     assert {batch["metadata"]["build"] for batch in office.server.batches.values()} == {office.config().identity}
-    assert max(batch["request_counts"]["total"] for batch in office.server.batches.values()) == 20
+    assert max(batch["request_counts"]["total"] for batch in office.server.batches.values()) == 10
     made = len(office.server.batches)
     office.build()
     assert len(office.server.batches) == made, "a build that is done submits nothing"
@@ -110,7 +110,7 @@ def test_what_is_watched_of_batches_is_over_once_their_answers_are_in(office: Of
     run = Run(progress=lambda summary: at_work.add(watched[-1]))
     recipe = Recipe(office.config(), office.catalogue, office.prompts)
     build_by_batch(recipe, office.folder / "b", run, poll=POLL, watch=lambda done, total: watched.append((done, total)))
-    assert max(watched) > (19, 19) and at_work == {(0, 0)}
+    assert max(watched) > (9, 9) and at_work == {(0, 0)}
 
 
 @pytest.mark.parametrize("fate", [*FATES, "all"])
@@ -119,7 +119,7 @@ def test_what_a_batch_leaves_unanswered_goes_into_the_next_round(fate: str, offi
         ["whole", "half", "failed", "expired", "errors", "none"] if fate == "all" else ["whole", fate, "whole", fate]
     )
     handed = office.build()
-    assert handed.summary and dict(handed.summary.status) == {"accepted": 4}
+    assert handed.summary and dict(handed.summary.status) == {"accepted": 2}
     assert bool(handed.reasons) == (fate != "whole")
     whole(office, plain)
 
@@ -240,9 +240,9 @@ def test_a_cancelled_batch_brings_what_it_answered_and_is_not_taken_up_by_anothe
     handed = office.build(wait=False)
     assert dict(handed.reasons) == {"batch-0 cancelled": 1} and "batch-0" not in handed.requests
     with Ledger(office.folder / "b" / "ledger.sqlite") as ledger:
-        assert list(ledger.query("SELECT count(*) FROM completions WHERE delivery = 'batch'")) == [(4,)]
+        assert list(ledger.query("SELECT count(*) FROM completions WHERE delivery = 'batch'")) == [(2,)]
     given = office.build(name="new", wait=False).requests
-    assert list(given.values()) == [4] and not {"batch-0", *handed.requests} & set(given)
+    assert list(given.values()) == [2] and not {"batch-0", *handed.requests} & set(given)
 
 
 def test_parts_in_batches_merge_to_the_bytes_of_the_whole(office: Office, plain: tuple[tuple[bytes, ...], int]) -> None:
@@ -271,7 +271,7 @@ def test_a_budget_is_never_exceeded_at_the_server_and_the_next_run_goes_on(
     def limit(budget: float) -> dict[str, Any]:
         return {f"budget_{unit}": budget}
 
-    budget = 40_000 if unit == "tokens" else 0.05
+    budget = 20_000 if unit == "tokens" else 0.025
     with pytest.raises(JobError, match="has no room for another request"):
         office.build(config, **limit(budget))
     assert 0.3 * budget < used() <= budget
@@ -290,7 +290,7 @@ KILLS = [f"{when} {step}" for step in STEPS for when in ("before", "after")] + [
 CALLS = [f"{when} {name}" for name in ("note", "named", "take", "ended", "build") for when in ("before", "after")]
 
 
-def _run(world: Path, config: Path, out: Path, at: str) -> None:
+def _run(office: Office, at: str) -> None:
     """Builds, and dies the first time the step ``at`` is reached."""
     when, name = at.split()
     if name not in STEPS:
@@ -303,15 +303,12 @@ def _run(world: Path, config: Path, out: Path, at: str) -> None:
             os.kill(os.getpid(), signal.SIGKILL)
 
         setattr(batching, name, dying)
-    build_by_batch(Recipe(load_configuration(config), load_catalogue(world), load_prompts()), out, poll=POLL)
+    office.build()
 
 
 def killed(office: Office, at: str) -> None:
     """A build that is killed at a step."""
-    world = copy_world(office.folder / "scenarios")
-    office.config()
-    context = multiprocessing.get_context("fork")
-    process = context.Process(target=_run, args=(world, office.folder / "config.yaml", office.folder / "b", at))
+    process = multiprocessing.get_context("fork").Process(target=_run, args=(office, at))
 
     def hook(step: str) -> None:
         if step == at and process.is_alive() and process.pid:
@@ -502,4 +499,4 @@ def test_the_command_builds_in_batches_and_says_what_is_under_way(office: Office
         capsys.readouterr()
     assert main([*arguments, "--batch", "--no-wait", "--json"]) == 0
     closing = json.loads(capsys.readouterr().out)
-    assert closing["accepted"] == 4 and closing["requests"] == {}
+    assert closing["accepted"] == 2 and closing["requests"] == {}

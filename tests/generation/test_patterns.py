@@ -37,6 +37,7 @@ def test_a_pattern_that_spacy_refuses_is_named(tmp_path: Path) -> None:
         load_patterns("safety", load_language("en", tmp_path))
 
 
+@pytest.mark.e2e
 def test_patterns_are_found_without_loading_torch_and_torch_can_be_loaded_later() -> None:
     code = "import sys; from empathy_eval.generation.patterns import tokens; tokens('en'); assert 'torch' not in sys.modules; import torch"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -319,7 +319,7 @@ def test_annotate_prints_the_figures_that_its_script_sets(
     light: Path, scripted: Scripted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def annotate(name: str, *more: str) -> str:
-        arguments = ("annotate", str(light), "--out", str(tmp_path / name), "--rubric", name, "--model", "m", "--turns", "all")
+        arguments = ("annotate", str(light), "--out", str(tmp_path / name), "--rubric", name, "--model", "m", "--turns", "9")
         with running(server=scripted) as server:
             assert main([*arguments, "--base-url", server.url, *more]) == 0
         return capsys.readouterr().out

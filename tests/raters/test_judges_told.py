@@ -29,6 +29,7 @@ from empathy_eval.raters.judges.worth import Beside, worth_of
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import release
 
+from tests.doubles import made_once
 from tests.doubles.judges import Judge
 from tests.doubles.on_the_page import unseen
 from tests.doubles.papers_anew import told_anew
@@ -37,18 +38,25 @@ RUBRICS = ("teacher", "warmer", "strategies")
 
 
 @pytest.fixture(scope="module")
-def folders(light: Path, tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    made = [tmp_path_factory.mktemp("told") / name for name in RUBRICS]
-    for name, out in zip(RUBRICS, made, strict=True):
-        annotate(light, out, rubric=name, model=Judge(), turns=20)
-    return made
+def made(light: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with annotations by each rubric, and a release with all of them."""
+
+    def make(folder: Path) -> None:
+        for name in RUBRICS:
+            annotate(light, folder / name, rubric=name, model=Judge(), turns=20)
+        release(light.parent / "build", folder / "release", "0.2.0", annotations=[folder / name for name in RUBRICS])
+
+    return made_once.copied(tmp_path_factory, "told", make)[0]
 
 
 @pytest.fixture(scope="module")
-def judged(light: Path, folders: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    out = tmp_path_factory.mktemp("judged") / "release"
-    release(light.parent / "build", out, "0.2.0", annotations=folders)
-    return out
+def folders(made: Path) -> list[Path]:
+    return [made / name for name in RUBRICS]
+
+
+@pytest.fixture(scope="module")
+def judged(made: Path) -> Path:
+    return made / "release"
 
 
 def tables(folder: Path) -> dict[str, Any]:

@@ -99,8 +99,8 @@ def scripted(criterion: Criterion, text: str) -> float:
 @pytest.mark.parametrize("name", ["teacher", "perceived-empathy", "rating-guide", "epitome"])
 def test_every_criterion_of_every_text_is_rated_as_the_judge_says(name: str, court: Court) -> None:
     rubric = load_rubric(name)
-    cases = by_id(cases_of(court.release, 4))
-    for one in court.said(rubric=name, turns=4):
+    cases = by_id(cases_of(court.release, 2))
+    for one in court.said(rubric=name, turns=2):
         texts = cases[one.pair_id or ""].texts
         assert {row.variant for row in one.ratings} == set(texts) >= {"reference", "apathetic", "empathetic"}
         assert Counter((row.variant, row.criterion) for row in one.ratings) == Counter((v, c.name) for v in texts for c in rubric.criteria)
@@ -229,12 +229,12 @@ def test_how_the_judge_is_reached_makes_no_other_annotations(court: Court) -> No
 @pytest.mark.parametrize("rubric", ["perceived-empathy", "warmer", "strategies", "lend-an-ear"])
 def test_from_the_ledger_alone_come_the_same_bytes(rubric: str, court: Court) -> None:
     court.server.behaviour = Behaviour({"429": 0.1, **dict.fromkeys(("odd", "cut", "refusal", "schema"), 0.12)}, retry_after=0.01)
-    court.annotate(rubric)
+    court.annotate(rubric, turns=3)
     assert any(case.failures for case in court.read().cases)
     seen, before = court.server.seen.total(), court.bytes()
-    court.annotate(rubric, ways={"offline": True})
+    court.annotate(rubric, turns=3, ways={"offline": True})
     assert court.bytes() == before
-    court.annotate(rubric, "other", ways={"offline": True, "ledger": court.folder / "a" / "ledger.sqlite"})
+    court.annotate(rubric, "other", turns=3, ways={"offline": True, "ledger": court.folder / "a" / "ledger.sqlite"})
     assert court.bytes("other") == before and court.server.seen.total() == seen
 
 
@@ -272,8 +272,8 @@ def test_a_judge_that_never_answers_as_asked_leaves_everything_unannotated_with_
 @pytest.mark.parametrize("fault", ["odd", "cut", "schema", "refusal", "length", "content_filter", "empty"])
 def test_a_bad_answer_is_repaired_or_sampled_again_and_never_bent_into_shape(fault: str, court: Court) -> None:
     court.server.behaviour.faults = {fault: 0.5}
-    court.annotate("perceived-empathy", turns=5)
-    rubric, cases = load_rubric("perceived-empathy"), by_id(cases_of(court.release, 5))
+    court.annotate("perceived-empathy", turns=2)
+    rubric, cases = load_rubric("perceived-empathy"), by_id(cases_of(court.release, 2))
     made, given_up = 0, 0
     for one in court.read().cases:
         assert {len(failure.reasons) for failure in one.failures} <= {1}
@@ -344,6 +344,7 @@ def _kill(process: BaseProcess) -> bool:
     return bool(process.pid)
 
 
+@pytest.mark.e2e
 @pytest.mark.sampled
 def test_kills_pay_for_nothing_twice_but_what_was_in_flight_within_the_budget(court: Court) -> None:
     court.annotate(name="plain", turns=None)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import ssl
 import time
 from collections.abc import Callable, Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -38,7 +40,7 @@ class BoundedClient(openai.DefaultAioHttpClient):
     """
 
     def __init__(self, secrets: tuple[bytes, ...], reached: Callable[[], None] = lambda: None, **settings: Any) -> None:
-        super().__init__(follow_redirects=False, **settings)
+        super().__init__(follow_redirects=False, verify=trusted(), **settings)
         self._secrets, self._reached = secrets, reached
 
     def _init_transport(self, *given: Any, **settings: Any) -> Any:
@@ -78,7 +80,7 @@ class BoundedSyncClient(openai.DefaultHttpxClient):
     """The same for the calls of batches, each within so many seconds; a file that is fetched goes through as it comes."""
 
     def __init__(self, secrets: tuple[bytes, ...], seconds: float) -> None:
-        super().__init__(follow_redirects=False, timeout=seconds)
+        super().__init__(follow_redirects=False, verify=trusted(), timeout=seconds)
         self._secrets, self._seconds = secrets, seconds
 
     def send(self, request: httpx2.Request, **settings: Any) -> httpx2.Response:
@@ -114,6 +116,17 @@ def _whole(response: httpx2.Response, request: httpx2.Request, content: bytes, s
     for secret in secrets:
         content = content.replace(secret, b"***")
     return httpx2.Response(response.status_code, headers=headers, content=content, request=request)
+
+
+def trusted() -> ssl.SSLContext:
+    """The certificates that are trusted, read once for every place that the environment names."""
+    return _certificates(os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR"))
+
+
+@cache
+def _certificates(*places: str | None) -> ssl.SSLContext:
+    # To read them takes 30 ms, for every client anew.
+    return httpx2.create_ssl_context()
 
 
 def address_of(config: ModelConfig) -> str:
