@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -11,9 +12,12 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.evaluation import score as stand
 from empathy_eval.evaluation.corpus import read_corpus
 from empathy_eval.evaluation.items import VERDICTS
-from empathy_eval.evaluation.score import score
+
+# What shortcuts reach has tests of its own.
+score = partial(stand.score, shortcuts=False)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
