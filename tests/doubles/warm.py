@@ -57,8 +57,8 @@ def serve(place: str) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(place)
         listening.listen()
-        os.write(1, b"ready\n")
         _load()
+        os.write(1, b"ready\n")
         while listening in select.select([listening, 0], [], [])[0]:
             link, _ = listening.accept()
             if not os.fork():
@@ -81,8 +81,11 @@ def _load() -> None:
             import_module(one.name)
     from empathy_eval.completions.models.toxicity_scorer import load_scorer
     from empathy_eval.design.configuration import ToxicityConfig
+    from empathy_eval.generation.patterns import load_patterns
 
     load_scorer(ToxicityConfig("alt-profanity-check", 0.5))(["a text"])
+    for name in ("crisis", "pointers", "safety"):
+        load_patterns(name)
 
 
 def _run(link: socket.socket) -> None:
