@@ -59,7 +59,7 @@ def serve(place: str) -> None:
         listening.listen()
         _load()
         os.write(1, b"ready\n")
-        while listening in select.select([listening, 0], [], [])[0]:
+        while listening.fileno() in select.select([listening.fileno(), 0], [], [])[0]:
             link, _ = listening.accept()
             if not os.fork():
                 listening.close()
