@@ -10,7 +10,6 @@ import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
 from empathy_eval.raters.agreement import agree, read_table, read_tables
-from empathy_eval.releases.write import Released
 
 from tests.evaluation.test_score_judge import Judge, own_rubric
 
@@ -70,11 +69,9 @@ def test_a_bad_table_or_option_exits_with_2_and_says_how_to_mend_it(tmp_path: Pa
     assert "use one of judge-a, rater-01, rater-02, rater-03" in capsys.readouterr().err
 
 
-def test_a_folder_of_annotations_stands_beside_what_people_rated(
-    released: tuple[Path, Released], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_folder_of_annotations_stands_beside_what_people_rated(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = tmp_path / "judged"
-    ee.annotate(released[0], folder, rubric=own_rubric(tmp_path / "cold.yaml"), model=Judge(), turns=6, samples=2)
+    ee.annotate(light, folder, rubric=own_rubric(tmp_path / "cold.yaml"), model=Judge(), turns=6, samples=2)
     table = read_tables([folder])
     assert table.raters == ("lab/own", "lab/own#2") and table.criteria == ("cold",)
     first = [(item, rating) for item, rater, rating, _ in table.rows() if rater == "lab/own"]

@@ -50,16 +50,21 @@ def test_build_preview_and_release(world: Path, tmp_path: Path, said: Said) -> N
     assert plain(ee.release(tmp_path / "call", tmp_path / "r2", "1.2.3", without=["length"]).manifest) == manifest
 
 
-def test_verify_diff_score_report(light: Path, tmp_path: Path, said: Said) -> None:
+@pytest.mark.e2e
+def test_verify_and_report(light: Path, tmp_path: Path, said: Said) -> None:
     folder = light
     told = ee.verify(folder)
     assert [(one["kind"], one["what"]) for one in said("verify", folder)] == [("told", one.what) for one in told]
-    assert said("diff", folder, folder) == plain(ee.diff(folder, folder).to_json())
-    scored = said("score", folder, "--metric", "length", "--metric", "vader", "--no-cache")
-    assert scored.pop("canary") == [] and scored == plain(ee.score(folder, ["length", "vader"], cache=False).to_json())
     assert said("report", folder, "--out", tmp_path / "verb", "--no-cache") == plain(
         ee.report(folder, tmp_path / "call", cache=False).to_json()
     )
+
+
+def test_diff_and_score(light: Path, said: Said) -> None:
+    folder = light
+    assert said("diff", folder, folder) == plain(ee.diff(folder, folder).to_json())
+    scored = said("score", folder, "--metric", "length", "--metric", "vader", "--no-cache")
+    assert scored.pop("canary") == [] and scored == plain(ee.score(folder, ["length", "vader"], cache=False).to_json())
 
 
 def test_review_and_agree(light: Path, tmp_path: Path, said: Said) -> None:

@@ -18,14 +18,13 @@ from empathy_eval.commands.score_tables import score_csv, score_table
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.evaluation.long_form import NUMBERS
 from empathy_eval.evaluation.score import score
-from empathy_eval.releases.write import Released
 
 
-def test_text_json_and_csv_say_the_same(released: tuple[Path, Released], capsys: pytest.CaptureFixture[str]) -> None:
-    base = ["score", str(released[0]), "--metric", "rouge-l"]
+def test_text_json_and_csv_say_the_same(light: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    base = ["score", str(light), "--metric", "rouge-l"]
     assert main(base) == main([*base, "--json"]) == main([*base, "--csv"]) == 0
     said = capsys.readouterr().out
-    measured = score(released[0], ["rouge-l"])
+    measured = score(light, ["rouge-l"])
     assert score_table(measured) in said and score_csv(measured) in said
     assert json.dumps({**measured.to_json(), "canary": []}, indent=2, ensure_ascii=False) in said
     lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
@@ -33,12 +32,12 @@ def test_text_json_and_csv_say_the_same(released: tuple[Path, Released], capsys:
     assert float(one["value"]) == measured.inversion[0].differences["empathetic - apathetic"].value and one["forced"] == "True"
 
 
-def test_the_csv_is_the_data_frame(released: tuple[Path, Released], tmp_path: Path) -> None:
-    pairs = score(released[0], ["length"]).inversion[0].pairs
-    ids = pq.read_table(released[0] / "data" / "pairs" / "train.parquet")["pair_id"].to_pylist()
+def test_the_csv_is_the_data_frame(light: Path, tmp_path: Path) -> None:
+    pairs = score(light, ["length"]).inversion[0].pairs
+    ids = pq.read_table(light / "data" / "pairs" / "train.parquet")["pair_id"].to_pylist()
     judge = tmp_path / "judge.csv"
     judge.write_text("pair_id,variant,score\n" + "".join(f"{one},{name},{len(name)}\n" for one in ids[:3] for name in PAIR_VARIANTS))
-    measured = score(released[0], ["length", "dist-1"], [judge])
+    measured = score(light, ["length", "dist-1"], [judge])
     frame = measured.to_pandas()
     read = pd.read_csv(io.StringIO(score_csv(measured)), keep_default_na=False, na_values={name: [""] for name in NUMBERS})
     pd.testing.assert_frame_equal(frame, read, check_dtype=False)
@@ -49,11 +48,11 @@ def test_the_csv_is_the_data_frame(released: tuple[Path, Released], tmp_path: Pa
     assert {"pairs", "2x2", "equal length", "scenario", "phase", "strategy"} <= set(frame.table)
 
 
-def test_the_csv_carries_every_number_and_word_of_the_json(released: tuple[Path, Released], tmp_path: Path) -> None:
-    ids = pq.read_table(released[0] / "data" / "pairs" / "train.parquet")["pair_id"].to_pylist()
+def test_the_csv_carries_every_number_and_word_of_the_json(light: Path, tmp_path: Path) -> None:
+    ids = pq.read_table(light / "data" / "pairs" / "train.parquet")["pair_id"].to_pylist()
     judge = tmp_path / "judge.csv"
     judge.write_text("pair_id,variant,score\n" + "".join(f"{one},{name},{len(name)}\n" for one in ids[:3] for name in PAIR_VARIANTS))
-    measured = score(released[0], ["length", "rouge-l", "dist-1"], [judge])
+    measured = score(light, ["length", "rouge-l", "dist-1"], [judge])
     lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
     cells = {cell for line in lines for cell in line.values()}
     told = " ".join(cells)

@@ -8,11 +8,13 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from empathy_eval.base.errors import InputError
+from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.evaluation.report import page_text, tables_text
 from empathy_eval.evaluation.retold import retold
+from empathy_eval.metrics.scoring import PLAIN
+from empathy_eval.releases import verify
 from empathy_eval.releases.made_by import is_before
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.papers import papers
@@ -45,3 +47,8 @@ def told_anew(folder: Path, tables: dict[str, Any], **more: Any) -> None:
         (folder / "eval.yaml").unlink(missing_ok=True)
     manifest["files"] = {name: digest_file(folder / name) for name in manifest["files"] if (folder / name).is_file()}
     (folder / "manifest.json").write_text(manifest_text(sealed(manifest)), encoding="utf-8")
+
+
+def report_faults(folder: Path) -> list[Problem]:
+    """What ``verify`` finds of the numbers of a report alone."""
+    return list(verify._report(folder, read_manifest(folder), (), PLAIN))

@@ -35,7 +35,7 @@ from empathy_eval.releases.verify import verify
 from empathy_eval.releases.verify_report import comparable, disagreements
 
 from tests.doubles.on_the_page import unseen
-from tests.doubles.papers_anew import told_anew
+from tests.doubles.papers_anew import report_faults, told_anew
 
 CHANCE = Chance(200, 199, 7)
 NAN = math.nan
@@ -288,6 +288,6 @@ def test_a_release_of_before_without_the_table_is_verified(light: Path, tmp_path
     tables = read_tables(folder)
     assert tables.pop("attacks")
     told_anew(folder, tables)
-    assert any("attacks" in one.where for one in verify(folder)), "this version makes it"
+    assert any("attacks" in one.where for one in report_faults(folder)), "this version makes it"
     told_anew(folder, tables, builder="0.1.0")
     assert [one for one in verify(folder) if not isinstance(one, NotRecomputed)] == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from functools import partial
 from pathlib import Path
 
 import pandas as pd
@@ -11,18 +12,20 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
+from empathy_eval.evaluation import score as stand
 from empathy_eval.evaluation.corpus import read_corpus
 from empathy_eval.evaluation.items import VERDICTS
-from empathy_eval.evaluation.score import score
-from empathy_eval.releases.write import Released
+
+# What shortcuts reach has tests of its own.
+score = partial(stand.score, shortcuts=False)
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
-def test_the_figures_of_a_stand_are_the_means_of_its_items(released: tuple[Path, Released], tmp_path: Path, suffix: str) -> None:
+def test_the_figures_of_a_stand_are_the_means_of_its_items(light: Path, tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"items{suffix}"
-    measured = score(released[0], ["rouge-l", "length"], items=path)
+    measured = score(light, ["rouge-l", "length"], items=path)
     items = pd.read_csv(path) if suffix == ".csv" else pd.read_parquet(path)
-    corpus, controls = read_corpus(released[0], "pairs", PAIR_VARIANTS), read_corpus(released[0], "controls", CELLS)
+    corpus, controls = read_corpus(light, "pairs", PAIR_VARIANTS), read_corpus(light, "controls", CELLS)
     assert len(items) == 2 * len(corpus) and list(items["metric"].unique()) == ["ROUGE-L", "length"]
     assert list(items["pair_id"][: len(corpus)]) == corpus.pair_ids
     for row in measured.inversion:
@@ -41,11 +44,11 @@ def test_the_figures_of_a_stand_are_the_means_of_its_items(released: tuple[Path,
             assert stance.accuracy and both == pytest.approx(stance.accuracy.value, abs=1e-6)
 
 
-def test_a_judge_that_leaves_pairs_out_has_items_without_scores(released: tuple[Path, Released], tmp_path: Path) -> None:
-    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+def test_a_judge_that_leaves_pairs_out_has_items_without_scores(light: Path, tmp_path: Path) -> None:
+    corpus = read_corpus(light, "pairs", PAIR_VARIANTS)
     judge = tmp_path / "judge.csv"
     judge.write_text("pair_id,variant,score\n" + "".join(f"{corpus.pair_ids[2]},{name},{len(name)}\n" for name in PAIR_VARIANTS))
-    score(released[0], (), [judge], items=tmp_path / "items.parquet")
+    score(light, (), [judge], items=tmp_path / "items.parquet")
     items = pd.read_parquet(tmp_path / "items.parquet").set_index("pair_id")
     assert items["score_empathetic"].notna().sum() == items["verdict_released"].notna().sum() == 1
     assert items["verdict_released"][corpus.pair_ids[2]] == 1 and items["verdict_near"].isna().all()
@@ -62,9 +65,9 @@ def test_a_release_without_controls_has_no_score_of_one(light: Path, tmp_path: P
 
 
 def test_items_of_another_form_are_refused_before_anything_is_scored(
-    released: tuple[Path, Released], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(InputError, match=r'"\.xlsx" is no form of items'):
-        score(released[0], ["no such metric"], items=tmp_path / "items.xlsx")
-    assert main(["score", str(released[0]), "--metric", "length", "--items", str(tmp_path / "x.CSV.gz")]) == 2
+        score(light, ["no such metric"], items=tmp_path / "items.xlsx")
+    assert main(["score", str(light), "--metric", "length", "--items", str(tmp_path / "x.CSV.gz")]) == 2
     assert "let its name end with .parquet or .csv" in capsys.readouterr().err and not list(tmp_path.iterdir())

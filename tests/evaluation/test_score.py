@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +24,12 @@ from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import CANDIDATES, GROUPINGS
+from empathy_eval.evaluation import score as stand
 from empathy_eval.evaluation.corpus import before_contrast, read_corpus
 from empathy_eval.evaluation.groupings import MANNERS
 from empathy_eval.evaluation.long_form import rows as rows_of
 from empathy_eval.evaluation.results import MetricRow
-from empathy_eval.evaluation.score import score
 from empathy_eval.metrics.scoring import Scoring
-from empathy_eval.releases.write import Released
 
 from tests.metrics.test_registry import install
 
@@ -77,11 +77,14 @@ class Diverse:
         raise ValueError("too diverse")
 """
 
+# What shortcuts reach has tests of its own, and takes half of the time.
+score = partial(stand.score, shortcuts=False)
+
 
 @pytest.fixture
-def strange(released: tuple[Path, Released], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def strange(light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a module of metrics; one of them does not bear the first apathetic text."""
-    text = read_corpus(released[0], "pairs", PAIR_VARIANTS).variants["apathetic"][0]
+    text = read_corpus(light, "pairs", PAIR_VARIANTS).variants["apathetic"][0]
     (tmp_path / "strange_metrics.py").write_text(METRICS % text[:40].replace('"', '\\"'))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
@@ -104,9 +107,9 @@ def letters(folder: Path, config: str = "pairs", variants: Sequence[str] = PAIR_
     return [[pair, name, len(corpus.variants[name][row])] for row, pair in enumerate(corpus.pair_ids) for name in variants]
 
 
-def test_a_metric_by_module_and_name_is_measured_like_any_other(released: tuple[Path, Released], strange: Path) -> None:
-    measured = score(released[0], ["strange_metrics:Letters", "rouge-l"])
-    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+def test_a_metric_by_module_and_name_is_measured_like_any_other(light: Path, strange: Path) -> None:
+    measured = score(light, ["strange_metrics:Letters", "rouge-l"])
+    corpus = read_corpus(light, "pairs", PAIR_VARIANTS)
     made = row_of(measured.inversion, "letters")
     for name in PAIR_VARIANTS:
         lengths = [len(text) for text in corpus.variants[name]]
@@ -119,48 +122,48 @@ def test_a_metric_by_module_and_name_is_measured_like_any_other(released: tuple[
     assert sum(rows[0].pairs for rows in measured.groups["phase"].values()) == len(corpus)
 
 
-def test_scores_from_a_file_stand_as_the_metric_that_gave_them(released: tuple[Path, Released], strange: Path) -> None:
-    rows = letters(released[0]) + letters(released[0], "controls", [name for name in CELLS if name not in PAIR_VARIANTS])
-    given = score(released[0], (), [write_scores(strange / "judge.csv", rows)])
-    own = score(released[0], ["strange_metrics:Letters"])
+def test_scores_from_a_file_stand_as_the_metric_that_gave_them(light: Path, strange: Path) -> None:
+    rows = letters(light) + letters(light, "controls", [name for name in CELLS if name not in PAIR_VARIANTS])
+    given = score(light, (), [write_scores(strange / "judge.csv", rows)])
+    own = score(light, ["strange_metrics:Letters"])
     for (table, group, one), (same_table, same_group, other) in zip(rows_of(given.to_json()), rows_of(own.to_json()), strict=True):
         assert table == "balance" or (table, group, one["scores"]) == (same_table, same_group, other["scores"])
         assert one["differences"] == other["differences"]
     assert row_of(given.inversion, "judge").signature.startswith("file:")
 
 
-def test_pairs_of_equal_length_are_those_whose_texts_differ_by_a_tenth_at_most(released: tuple[Path, Released], strange: Path) -> None:
-    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+def test_pairs_of_equal_length_are_those_whose_texts_differ_by_a_tenth_at_most(light: Path, strange: Path) -> None:
+    corpus = read_corpus(light, "pairs", PAIR_VARIANTS)
     lengths = [sorted(len(words(corpus.variants[name][row])) for name in PAIR_VARIANTS) for row in range(len(corpus))]
-    (made,) = score(released[0], ["strange_metrics:Letters"]).matched["empathetic - apathetic"]
+    (made,) = score(light, ["strange_metrics:Letters"]).matched["empathetic - apathetic"]
     assert made.pairs == sum(longer - shorter <= longer / 10 for shorter, longer in lengths) > 0
 
 
-def test_one_split_alone_can_be_scored_and_part_of_the_pairs(released: tuple[Path, Released], strange: Path) -> None:
-    train = read_corpus(released[0], "pairs", PAIR_VARIANTS, splits=("train",))
-    assert score(released[0], ["strange_metrics:Letters"], split="train").inversion[0].pairs == len(train)
-    part = write_scores(strange / "part.csv", letters(released[0])[:20])
-    assert score(released[0], (), [part]).inversion[0].pairs == 10
+def test_one_split_alone_can_be_scored_and_part_of_the_pairs(light: Path, strange: Path) -> None:
+    train = read_corpus(light, "pairs", PAIR_VARIANTS, splits=("train",))
+    assert score(light, ["strange_metrics:Letters"], split="train").inversion[0].pairs == len(train)
+    part = write_scores(strange / "part.csv", letters(light)[:20])
+    assert score(light, (), [part]).inversion[0].pairs == 10
     with pytest.raises(InputError, match="holds no pairs in validation"):
-        score(released[0], ["length"], split="validation")
+        score(light, ["length"], split="validation")
 
 
-def test_where_lower_scores_are_better_they_prefer_the_other(released: tuple[Path, Released], strange: Path) -> None:
-    path = write_scores(strange / "harm.csv", [[pair, name, int(name == "apathetic")] for pair, name, _ in letters(released[0])])
-    (made,) = score(released[0], (), [path], lower_is_better=True).inversion
+def test_where_lower_scores_are_better_they_prefer_the_other(light: Path, strange: Path) -> None:
+    path = write_scores(strange / "harm.csv", [[pair, name, int(name == "apathetic")] for pair, name, _ in letters(light)])
+    (made,) = score(light, (), [path], lower_is_better=True).inversion
     one = made.differences["empathetic - apathetic"]
     assert one.value == -1 and one.prefers == "empathetic" and one.accuracy and one.accuracy.value == 1
 
 
-def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(released: tuple[Path, Released], strange: Path) -> None:
-    rows = letters(released[0])
+def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(light: Path, strange: Path) -> None:
+    rows = letters(light)
     rows[0][2] = "warm"
     rows[3][0] = "059-00001-t03"
     rows[4][1] = "kind"
     rows[6][2] = "nan"
     rows.append(list(rows[10]))
     with pytest.raises(InputError) as found:
-        score(released[0], (), [write_scores(strange / "bad.csv", rows)])
+        score(light, (), [write_scores(strange / "bad.csv", rows)])
     said = str(found.value)
     for fault in (
         'line 2: score: "warm"', '"059-00001-t03" is no pair of this release', 'line 6: variant: "kind"', 'line 8: score: "nan"',
@@ -174,28 +177,28 @@ def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(released: tuple[
     ):
         (strange / "bad.csv").write_text(text, encoding="latin-1")
         with pytest.raises(InputError, match=fault):
-            score(released[0], (), [strange / "bad.csv"])
+            score(light, (), [strange / "bad.csv"])
 
 
 @pytest.mark.parametrize(
     ("name", "what"), [("Raises", 'raised ValueError: "no such text"'), ("Few", "gave statistics of shape"), ("Nan", "gave nan")]
 )
 def test_a_metric_that_fails_names_the_pair_and_the_rest_stands(
-    name: str, what: str, released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+    name: str, what: str, light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["score", str(released[0]), "--metric", f"strange_metrics:{name}", "--metric", "length"]) == 1
+    assert main(["score", str(light), "--metric", f"strange_metrics:{name}", "--metric", "length"]) == 1
     said = capsys.readouterr()
-    first = read_corpus(released[0], "pairs", PAIR_VARIANTS).pair_ids[0]
+    first = read_corpus(light, "pairs", PAIR_VARIANTS).pair_ids[0]
     assert f"metric {name.lower()}: " in said.err and first.rpartition("-")[0] in said.err and what in said.err
     assert "length, pairs, " in said.out
 
 
-def test_nothing_to_score_with_is_said(released: tuple[Path, Released], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["score", str(released[0])]) == 2
+def test_nothing_to_score_with_is_said(light: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["score", str(light)]) == 2
     assert "give --metric NAME, --scores FILE or both" in capsys.readouterr().err
 
 
-def test_a_second_score_asks_a_costly_metric_for_nothing(released: tuple[Path, Released], strange: Path) -> None:
+def test_a_second_score_asks_a_costly_metric_for_nothing(light: Path, strange: Path) -> None:
     from empathy_eval.metrics.score_cache import ScoreCache
 
     (strange / "costly.py").write_text(
@@ -204,11 +207,11 @@ def test_a_second_score_asks_a_costly_metric_for_nothing(released: tuple[Path, R
         )
     )  # fmt: skip
     cache = ScoreCache(strange / "scores.sqlite")
-    first = score(released[0], ["costly:Letters"], scoring=Scoring(cache))
+    first = score(light, ["costly:Letters"], scoring=Scoring(cache))
     import costly  # type: ignore[import-not-found]
 
     asked = costly.Letters.asked
-    assert asked > 0 and score(released[0], ["costly:Letters"], scoring=Scoring(cache)) == first and costly.Letters.asked == asked
+    assert asked > 0 and score(light, ["costly:Letters"], scoring=Scoring(cache)) == first and costly.Letters.asked == asked
 
 
 def with_a_test_split(folder: Path) -> Path:
@@ -228,8 +231,8 @@ def with_candidates(folder: Path, rows: list[dict[str, Any]]) -> Path:
     return folder
 
 
-def test_before_the_contrast_checks_the_first_text_that_only_they_refused_counts(released: tuple[Path, Released], strange: Path) -> None:
-    folder = Path(shutil.copytree(released[0], strange / "release"))
+def test_before_the_contrast_checks_the_first_text_that_only_they_refused_counts(light: Path, strange: Path) -> None:
+    folder = Path(shutil.copytree(light, strange / "release"))
     corpus = read_corpus(folder, "pairs", PAIR_VARIANTS)
     one, two = corpus.pair_ids[0], corpus.pair_ids[1]
     assert before_contrast(folder, corpus) is None
@@ -250,8 +253,8 @@ def test_before_the_contrast_checks_the_first_text_that_only_they_refused_counts
     assert made.scores["empathetic"] == pytest.approx(sum(lengths) / len(lengths), abs=1e-6)
 
 
-def test_before_the_contrast_checks_one_split_alone_counts(released: tuple[Path, Released], strange: Path) -> None:
-    folder = with_a_test_split(Path(shutil.copytree(released[0], strange / "release")))
+def test_before_the_contrast_checks_one_split_alone_counts(light: Path, strange: Path) -> None:
+    folder = with_a_test_split(Path(shutil.copytree(light, strange / "release")))
     train, test = (read_corpus(folder, "pairs", PAIR_VARIANTS, splits=(split,)) for split in ("train", "test"))
     rows = [
         {"pair_id": pair, "variant": "empathetic", "attempt": 1, "text": "too near", "reasons": ["overlap_high"]}
@@ -263,10 +266,8 @@ def test_before_the_contrast_checks_one_split_alone_counts(released: tuple[Path,
     assert score(folder, ["strange_metrics:Letters"], split="test").candidates == []
 
 
-def test_before_the_contrast_checks_a_metric_reads_the_context_and_its_faults_are_told(
-    released: tuple[Path, Released], strange: Path
-) -> None:
-    folder = Path(shutil.copytree(released[0], strange / "release"))
+def test_before_the_contrast_checks_a_metric_reads_the_context_and_its_faults_are_told(light: Path, strange: Path) -> None:
+    folder = Path(shutil.copytree(light, strange / "release"))
     pair = read_corpus(folder, "pairs", PAIR_VARIANTS).pair_ids[0]
     row = {"pair_id": pair, "variant": "empathetic", "attempt": 1, "text": "too near", "reasons": ["overlap_high"]}
     measured = score(with_candidates(folder, [row]), ["strange_metrics:Context"])
@@ -284,25 +285,25 @@ def test_before_the_contrast_checks_a_metric_reads_the_context_and_its_faults_ar
     ],
 )  # fmt: skip
 def test_a_metric_that_fails_and_stands_alone_is_told(
-    name: str, what: str, released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+    name: str, what: str, light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["score", str(released[0]), "--metric", name]) == 1
+    assert main(["score", str(light), "--metric", name]) == 1
     assert what in capsys.readouterr().err
 
 
-def test_a_measure_of_whole_sets_can_stand_alone(released: tuple[Path, Released]) -> None:
-    assert [row.metric for row in score(released[0], ["dist-1"]).inversion] == ["Dist-1"]
+def test_a_measure_of_whole_sets_can_stand_alone(light: Path) -> None:
+    assert [row.metric for row in score(light, ["dist-1"]).inversion] == ["Dist-1"]
 
 
-def test_a_judge_of_few_pairs_takes_no_group_from_a_metric(released: tuple[Path, Released], strange: Path) -> None:
-    alone = score(released[0], ["length"])
-    both = score(released[0], ["length"], [write_scores(strange / "judge.csv", letters(released[0])[:4])])
+def test_a_judge_of_few_pairs_takes_no_group_from_a_metric(light: Path, strange: Path) -> None:
+    alone = score(light, ["length"])
+    both = score(light, ["length"], [write_scores(strange / "judge.csv", letters(light)[:4])])
     for name, found in alone.groups.items():
         assert {group: rows[0] for group, rows in both.groups[name].items()} == {group: rows[0] for group, rows in found.items()}
 
 
-def test_a_judge_of_the_whole_release_can_be_seen_on_one_split(released: tuple[Path, Released], strange: Path) -> None:
-    folder = with_a_test_split(Path(shutil.copytree(released[0], strange / "release")))
+def test_a_judge_of_the_whole_release_can_be_seen_on_one_split(light: Path, strange: Path) -> None:
+    folder = with_a_test_split(Path(shutil.copytree(light, strange / "release")))
     test = read_corpus(folder, "pairs", PAIR_VARIANTS, splits=("test",))
     path = write_scores(strange / "judge.csv", letters(folder))
     assert score(folder, (), [path], split="test").inversion[0].pairs == len(test)
@@ -312,12 +313,12 @@ def test_a_judge_of_the_whole_release_can_be_seen_on_one_split(released: tuple[P
 
 
 def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
-    released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+    light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = letters(released[0])
+    rows = letters(light)
     every, path = len(rows) // 2, str(write_scores(strange / "judge.csv", rows[:20]))
     for metric in ([], ["--metric", "length"]):
-        base = ["score", str(released[0]), "--scores", path, *metric]
+        base = ["score", str(light), "--scores", path, "--no-shortcuts", *metric]
         assert main(base) == main([*base, "--csv"]) == 0
         first, _, rest = capsys.readouterr().out.partition("\n")
         assert first == f"judge: 10 of {every} pairs; {every - 10} left out"
@@ -334,44 +335,40 @@ def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
             judged = [row["coverage"] for rows in groups.values() for row in rows if row["metric"] == "judge"]
             # It has no score of a control.
             assert sum(one["pairs"] for one in judged) == (10 if name in (*GROUPINGS, "manner, as released") else 0)
-    assert main(["score", str(released[0]), "--scores", str(write_scores(strange / "judge.csv", rows))]) == 0
+    assert main(["score", str(light), "--scores", str(write_scores(strange / "judge.csv", rows))]) == 0
     assert "left out" not in capsys.readouterr().out
 
 
 def test_strictly_a_pair_that_is_left_out_counts_as_wrong_in_accuracy_alone(
-    released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
+    light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    rows = [[pair, name, int(name == "empathetic")] for pair, name, _ in letters(released[0])]
+    rows = [[pair, name, int(name == "empathetic")] for pair, name, _ in letters(light)]
     every, path = len(rows) // 2, write_scores(strange / "judge.csv", rows[:20])
-    (kind,), (strict,) = (score(released[0], (), [path], strict=one).inversion for one in (False, True))
+    (kind,), (strict,) = (score(light, (), [path], strict=one).inversion for one in (False, True))
     (one,), (other,) = (row.differences.values() for row in (kind, strict))
     assert one.accuracy and other.accuracy and other.accuracy.low is not None and other.accuracy.high is not None
     assert one.accuracy.value == 1 and other.accuracy.value == pytest.approx(10 / every, abs=1e-6)
     assert other.accuracy.low <= other.accuracy.value <= other.accuracy.high and other.accuracy.low < 1
     assert (one.value, one.low, one.high, one.auc, kind.pairs) == (other.value, other.low, other.high, other.auc, strict.pairs)
     assert strict.signature == f"{kind.signature}|missing:wrong"
-    assert main(["score", str(released[0]), "--scores", str(path), "--strict"]) == 0
+    assert main(["score", str(light), "--scores", str(path), "--strict"]) == 0
     assert capsys.readouterr().out.startswith(f"judge: 10 of {every} pairs; {every - 10} left out, wrong in accuracy\n")
     whole = write_scores(strange / "whole.csv", rows)
-    (kind,), (strict,) = (score(released[0], (), [whole], strict=one).inversion for one in (False, True))
+    (kind,), (strict,) = (score(light, (), [whole], strict=one).inversion for one in (False, True))
     assert kind.differences == strict.differences
 
 
-def test_strictly_a_group_and_a_contrast_count_their_own_missing_pairs(released: tuple[Path, Released], strange: Path) -> None:
+def test_strictly_a_group_and_a_contrast_count_their_own_missing_pairs(light: Path, strange: Path) -> None:
     rest = [name for name in CELLS if name not in PAIR_VARIANTS]
-    ids = read_corpus(released[0], "controls", CELLS).pair_ids
+    ids = read_corpus(light, "controls", CELLS).pair_ids
     kept = set(ids[: len(ids) // 2])
     good = {"near_empathetic": 1, "empathetic": 1}
-    rows = [
-        [pair, name, good.get(str(name), 0)]
-        for pair, name, _ in letters(released[0]) + letters(released[0], "controls", rest)
-        if pair in kept
-    ]
-    measured = score(released[0], (), [write_scores(strange / "judge.csv", rows)], strict=True)
+    rows = [[pair, name, good.get(str(name), 0)] for pair, name, _ in letters(light) + letters(light, "controls", rest) if pair in kept]
+    measured = score(light, (), [write_scores(strange / "judge.csv", rows)], strict=True)
     (cells,) = measured.controls
     near = cells.differences["stance, near"].accuracy
     assert near and near.value == pytest.approx(len(kept) / len(ids), abs=1e-6) and cells.pairs == len(kept)
-    corpus = read_corpus(released[0], "pairs", PAIR_VARIANTS)
+    corpus = read_corpus(light, "pairs", PAIR_VARIANTS)
     for phase, found in measured.groups["phase"].items():
         mine = [pair for pair, one in zip(corpus.pair_ids, corpus.groups["phase"], strict=True) if one == phase]
         for row in found:
@@ -379,30 +376,28 @@ def test_strictly_a_group_and_a_contrast_count_their_own_missing_pairs(released:
             assert accuracy and accuracy.value == pytest.approx(len(kept & set(mine)) / len(mine), abs=1e-6)
 
 
-def test_each_file_of_scores_is_a_row_in_the_order_given(
-    released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    paths = [write_scores(strange / f"{name}.csv", letters(released[0])[:many]) for name, many in (("b", None), ("a", 20))]
-    measured = score(released[0], ["length"], paths)
+def test_each_file_of_scores_is_a_row_in_the_order_given(light: Path, strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    paths = [write_scores(strange / f"{name}.csv", letters(light)[:many]) for name, many in (("b", None), ("a", 20))]
+    measured = score(light, ["length"], paths)
     assert [row.metric for row in measured.inversion] == ["length", "b", "a"]
     for number, path in enumerate(paths, 1):
-        alone = score(released[0], (), [path])
+        alone = score(light, (), [path])
         assert alone.inversion == measured.inversion[number : number + 1]
         assert [row for row in measured.groups["phase"]["comforting"] if row.metric == path.stem] == alone.groups["phase"]["comforting"]
-    command = ["score", str(released[0]), "--scores", str(paths[0]), "--scores", str(paths[1])]
+    command = ["score", str(light), "--no-shortcuts", "--scores", str(paths[0]), "--scores", str(paths[1])]
     assert main(command) == 0
     said = capsys.readouterr().out
     assert said.startswith("a: 10 of ") and said.index("b, pairs, ") < said.index("a, pairs, ")
 
 
-def test_three_files_and_two_metrics_in_one_table_are_each_as_alone(released: tuple[Path, Released], strange: Path) -> None:
+def test_three_files_and_two_metrics_in_one_table_are_each_as_alone(light: Path, strange: Path) -> None:
     rest = [name for name in CELLS if name not in PAIR_VARIANTS]
-    rows = letters(released[0]) + letters(released[0], "controls", rest)
+    rows = letters(light) + letters(light, "controls", rest)
     kept = {row[0] for row in rows[::7]}
-    some = {"whole": rows, "part": [row for row in rows if row[0] not in kept], "pairs": letters(released[0])}
+    some = {"whole": rows, "part": [row for row in rows if row[0] not in kept], "pairs": letters(light)}
     paths = [write_scores(strange / f"{name}.csv", found) for name, found in some.items()]
-    together = score(released[0], ["rouge-l", "vader"], paths).to_json()
-    every = [*(score(released[0], [name]) for name in ("rouge-l", "vader")), *(score(released[0], (), [path]) for path in paths)]
+    together = score(light, ["rouge-l", "vader"], paths).to_json()
+    every = [*(score(light, [name]) for name in ("rouge-l", "vader")), *(score(light, (), [path]) for path in paths)]
     alone = [row for one in every for table, group, row in rows_of(one.to_json()) if table != "balance"]
     beside = [row for table, group, row in rows_of(together) if table != "balance"]
 
@@ -416,10 +411,10 @@ def test_three_files_and_two_metrics_in_one_table_are_each_as_alone(released: tu
     assert len(twos) == 6 and all(pairs == min(covered[one], covered[other]) for one, other, pairs in twos)
 
 
-def test_rows_of_one_name_are_refused(released: tuple[Path, Released], strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rows_of_one_name_are_refused(light: Path, strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (strange / "more").mkdir()
-    paths = [write_scores(strange / name, letters(released[0])) for name in ("judge.csv", "more/judge.csv", "length.csv")]
-    command = ["score", str(released[0]), "--metric", "length", *(part for path in paths for part in ("--scores", str(path)))]
+    paths = [write_scores(strange / name, letters(light)) for name in ("judge.csv", "more/judge.csv", "length.csv")]
+    command = ["score", str(light), "--metric", "length", *(part for path in paths for part in ("--scores", str(path)))]
     assert main(command) == 2
     said = capsys.readouterr().err
     assert f'{paths[1]}: there is another row with the name "judge"' in said and f"{paths[2]}: there is another row" in said
@@ -433,21 +428,22 @@ def test_a_broken_manifest_is_named(content: str, tmp_path: Path, capsys: pytest
     assert "manifest.json" in capsys.readouterr().err
 
 
-def test_a_strangers_package_shows_up_in_score_and_in_the_report(released: tuple[Path, Released], tmp_path: Path) -> None:
+@pytest.mark.e2e
+def test_a_strangers_package_shows_up_in_score_and_in_the_report(light: Path, tmp_path: Path) -> None:
     environment = {
         **os.environ,
         "PYTHONPATH": os.pathsep.join([str(install(tmp_path, "stranger")), str(Path(empathy_eval.__file__).parent.parent)]),
     }
-
-    def run(*arguments: str) -> Any:
-        command = [sys.executable, "-m", "empathy_eval", *arguments, "--no-cache", "--json"]
-        return json.loads(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
-
-    assert run("score", str(released[0]), "--metric", "warmth")["inversion"][0]["metric"] == "Warmth"
-    folder = Path(shutil.copytree(released[0], tmp_path / "release"))
+    folder = Path(shutil.copytree(light, tmp_path / "release"))
     manifest = json.loads((folder / "manifest.json").read_text())
     manifest["configuration"]["report"] = {"metrics": ["rouge-l", "warmth"], "bootstrap": 20}
     (folder / "manifest.json").write_text(json.dumps(manifest))
-    made = run("report", str(folder), "--out", str(tmp_path / "report"))
+    commands = [["score", str(folder), "--metric", "warmth"], ["report", str(folder), "--out", str(tmp_path / "report")]]
+    run = "import json, sys; from empathy_eval.cli import main; [main([*one, '--no-cache', '--json']) for one in json.loads(sys.argv[1])]"
+    command = [sys.executable, "-c", run, json.dumps(commands)]
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+    scored, end = json.JSONDecoder().raw_decode(said)
+    made = json.loads(said[end:])
+    assert scored["inversion"][0]["metric"] == "Warmth"
     assert [row["metric"] for row in made["controls"]] == ["ROUGE-L", "Warmth"]
     assert "Warmth" in (tmp_path / "report" / "index.html").read_text()

@@ -69,8 +69,8 @@ def annotated(release: Path, folder: Path, rows: Iterable[dict[str, Any]]) -> Pa
 
 
 @pytest.fixture
-def ids(released: tuple[Path, Released]) -> list[str]:
-    return [str(one) for one in column(released[0], "pairs", "pair_id")]
+def ids(light: Path) -> list[str]:
+    return [str(one) for one in column(light, "pairs", "pair_id")]
 
 
 def judged(release: Path, *names: str, **more: Any) -> MetricRow:
@@ -79,8 +79,8 @@ def judged(release: Path, *names: str, **more: Any) -> MetricRow:
     return row
 
 
-def test_the_accuracy_of_a_judge_is_that_of_its_mean_values(released: tuple[Path, Released], ids: list[str], tmp_path: Path) -> None:
-    release = annotated(released[0], tmp_path / "r", [row for pair, one in zip(ids, SAID, strict=False) for row in rows_of(pair, one)])
+def test_the_accuracy_of_a_judge_is_that_of_its_mean_values(light: Path, ids: list[str], tmp_path: Path) -> None:
+    release = annotated(light, tmp_path / "r", [row for pair, one in zip(ids, SAID, strict=False) for row in rows_of(pair, one)])
     row = judged(release, "lab/m/teacher:guidance")
     found = row.differences[RAW]
     assert row.metric == "lab/m/teacher:guidance" and (row.pairs, row.left_out) == (6, len(ids) - 6)
@@ -91,31 +91,31 @@ def test_the_accuracy_of_a_judge_is_that_of_its_mean_values(released: tuple[Path
     assert strict and strict.value == pytest.approx(3.5 / len(ids), abs=1e-6)
 
 
-def test_where_lower_is_better_the_same_values_prefer_the_other(released: tuple[Path, Released], ids: list[str], tmp_path: Path) -> None:
+def test_where_lower_is_better_the_same_values_prefer_the_other(light: Path, ids: list[str], tmp_path: Path) -> None:
     guide = load_rubric("lend-an-ear")
     by = {"rubric": guide.name, "rubric_hash": guide.hash, "criterion": "advice_giving"}
     assert guide["advice_giving"].better == "low"
     rows = [row for pair, one in zip(ids, SAID, strict=False) for row in rows_of(pair, one, **by)]
-    row = judged(annotated(released[0], tmp_path / "r", rows), "lab/m/lend-an-ear")
+    row = judged(annotated(light, tmp_path / "r", rows), "lab/m/lend-an-ear")
     found = row.differences[RAW].accuracy
     assert row.higher_is_better is False and found and found.value == pytest.approx(1 - WON, abs=1e-6)
 
 
-def test_texts_without_a_value_leave_their_pair_out(released: tuple[Path, Released], ids: list[str], tmp_path: Path) -> None:
+def test_texts_without_a_value_leave_their_pair_out(light: Path, ids: list[str], tmp_path: Path) -> None:
     rows = [row for pair, one in zip(ids, SAID, strict=False) for row in rows_of(pair, one)]
     alone = rows_of(ids[6], {"apathetic": [0.1], "reference": [0.3]})
     unsaid = [{**row, "value": None} for row in rows_of(ids[7], {"apathetic": [0.1], "empathetic": [0.2]})]
     whole = {**rows_of(ids[0], {"x": [1]})[0], "pair_id": None, "turn": None, "variant": None}
     measured = ee.score(
-        annotated(released[0], tmp_path / "r", [*rows, *alone, *unsaid, whole]), judges=["lab/m/teacher"], shortcuts=False, cache=False
+        annotated(light, tmp_path / "r", [*rows, *alone, *unsaid, whole]), judges=["lab/m/teacher"], shortcuts=False, cache=False
     )
     row = row_of(measured.inversion, "lab/m/teacher:guidance")
-    assert row.pairs == 6 and row.differences[RAW] == judged(annotated(released[0], tmp_path / "s", rows), "lab/m/teacher").differences[RAW]
+    assert row.pairs == 6 and row.differences[RAW] == judged(annotated(light, tmp_path / "s", rows), "lab/m/teacher").differences[RAW]
     assert measured.controls == [] or all(one.metric != row.metric for one in measured.controls)
 
 
-def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(released: tuple[Path, Released], tmp_path: Path) -> None:
-    one, two, three, four = [str(name) for name in column(released[0], "controls", "pair_id")][:4]
+def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(light: Path, tmp_path: Path) -> None:
+    one, two, three, four = [str(name) for name in column(light, "controls", "pair_id")][:4]
     cells = ("near_empathetic", "apathetic", "empathetic", "far_apathetic")
     rows = [
         *rows_of(one, {name: [value] for name, value in zip(cells, (0.9, 0.1, 0.8, 0.2), strict=True)}),  # near won, far won
@@ -123,7 +123,7 @@ def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(released: tupl
         *rows_of(three, {name: [value] for name, value in zip(cells, (0.5, 0.5, 0.3, 0.2), strict=True)}),  # near tied, far won
         *rows_of(four, {name: [0.5] for name in cells[:3]}),  # a control without a value
     ]
-    measured = ee.score(annotated(released[0], tmp_path / "r", rows), judges=["lab/m/teacher"], shortcuts=False, cache=False)
+    measured = ee.score(annotated(light, tmp_path / "r", rows), judges=["lab/m/teacher"], shortcuts=False, cache=False)
     row = row_of(measured.controls, "lab/m/teacher:guidance")
     right = {name: row.differences[name].accuracy for name in (STANCE, STANCE_NEAR, STANCE_FAR)}
     assert row.pairs == 3 and measured.inversion[0].pairs == 4
@@ -131,15 +131,15 @@ def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(released: tupl
 
 
 def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_shortcut_line(
-    released: tuple[Path, Released], ids: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    light: Path, ids: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    controls = {str(one) for one in column(released[0], "controls", "pair_id")}
+    controls = {str(one) for one in column(light, "controls", "pair_id")}
 
     def value(pair: str, name: str) -> float:
         return float(int(hashlib.sha256(f"{pair}{name}".encode()).hexdigest(), 16) % 5)
 
     whole = {pair: {name: [value(pair, name)] for name in (*SAID[0], *(CONTROLS if pair in controls else ()))} for pair in ids}
-    release = annotated(released[0], tmp_path / "r", [row for pair, one in whole.items() for row in rows_of(pair, one)])
+    release = annotated(light, tmp_path / "r", [row for pair, one in whole.items() for row in rows_of(pair, one)])
     file = write_scores(tmp_path / "judge.csv", [[pair, name, values[0]] for pair, one in whole.items() for name, values in one.items()])
     measured = ee.score(release, ["length"], [file], judges=["lab/m/teacher"], cache=False)
     assert measured.audit and measured.audit.contrasts
@@ -153,20 +153,20 @@ def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_sho
     assert "lab/m/teacher:guidance, pairs, " in capsys.readouterr().out
 
 
-def test_the_criteria_of_one_judge_are_corrected_together(released: tuple[Path, Released], ids: list[str], tmp_path: Path) -> None:
+def test_the_criteria_of_one_judge_are_corrected_together(light: Path, ids: list[str], tmp_path: Path) -> None:
     rows = [row for pair in ids for row in rows_of(pair, {"apathetic": [0.1], "empathetic": [0.9]})]
-    release = annotated(released[0], tmp_path / "r", [*rows, *({**row, "criterion": "safety"} for row in rows)])
+    release = annotated(light, tmp_path / "r", [*rows, *({**row, "criterion": "safety"} for row in rows)])
     alone = judged(release, "lab/m/teacher:safety").differences[RAW]
     both = ee.score(release, judges=["lab/m/teacher"], shortcuts=False, cache=False).inversion
     assert alone.p is not None and [one.differences[RAW].holm for one in both] == [pytest.approx(2 * alone.p, abs=1e-6)] * 2
 
 
 def test_what_is_no_judge_of_a_release_is_said_with_those_that_are(
-    released: tuple[Path, Released], ids: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    light: Path, ids: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["score", str(released[0]), "--judge", "lab/m/teacher"]) == 2
+    assert main(["score", str(light), "--judge", "lab/m/teacher"]) == 2
     assert "holds no annotations\n  Fix: annotate the release" in capsys.readouterr().err
-    release = annotated(released[0], tmp_path / "r", rows_of(ids[0], SAID[0]))
+    release = annotated(light, tmp_path / "r", rows_of(ids[0], SAID[0]))
     for name in ("lab/n/teacher", "lab/m/warmth", "lab/m/teacher:warmth", "teacher", "lab/m"):
         with pytest.raises(InputError) as caught:
             judged(release, name)
@@ -174,7 +174,7 @@ def test_what_is_no_judge_of_a_release_is_said_with_those_that_are(
         assert "Fix: name one of lab/m/teacher (:guidance)" in str(caught.value)
 
 
-def test_annotations_that_cannot_be_put_on_the_stand_are_refused(released: tuple[Path, Released], ids: list[str], tmp_path: Path) -> None:
+def test_annotations_that_cannot_be_put_on_the_stand_are_refused(light: Path, ids: list[str], tmp_path: Path) -> None:
     rows = rows_of(ids[0], SAID[0])
     cases = {
         "has a sample of a text twice": [*rows, rows[0]],
@@ -188,7 +188,7 @@ def test_annotations_that_cannot_be_put_on_the_stand_are_refused(released: tuple
     }
     for number, (what, some) in enumerate(cases.items()):
         with pytest.raises(InputError, match=re.escape(what)):
-            judged(annotated(released[0], tmp_path / str(number), some), "lab/m/teacher")
+            judged(annotated(light, tmp_path / str(number), some), "lab/m/teacher")
     (tmp_path / "0" / "data" / "annotations" / "test.parquet").unlink()
     with pytest.raises(InputError, match="is not there"):
         annotations_of(tmp_path / "0").criteria()
@@ -214,10 +214,10 @@ def own_rubric(path: Path) -> Path:
     return path
 
 
-def test_a_folder_of_annotations_is_scored_as_the_release_that_holds_it(released: tuple[Path, Released], tmp_path: Path) -> None:
+def test_a_folder_of_annotations_is_scored_as_the_release_that_holds_it(light: Path, tmp_path: Path) -> None:
     folder = tmp_path / "judged"
-    ee.annotate(released[0], folder, rubric=own_rubric(tmp_path / "cold.yaml"), model=Judge(), turns=None)
-    measured = ee.score(released[0], annotations=[folder], shortcuts=False, cache=False)
+    ee.annotate(light, folder, rubric=own_rubric(tmp_path / "cold.yaml"), model=Judge(), turns=None)
+    measured = ee.score(light, annotations=[folder], shortcuts=False, cache=False)
     (row,) = measured.inversion
     assert row.metric == "lab/own/coldness:cold" and row.higher_is_better is False and not row.left_out
     lines = [json.loads(line) for line in (folder / "outcomes.jsonl").read_text().splitlines()]
@@ -230,7 +230,7 @@ def test_a_folder_of_annotations_is_scored_as_the_release_that_holds_it(released
     ]
     accuracy = row.differences[RAW].accuracy
     assert accuracy and accuracy.value == pytest.approx(sum(won) / len(won), abs=1e-6)
-    assert ee.score(released[0], judges=["lab/own/coldness:cold"], annotations=[folder], shortcuts=False, cache=False) == measured
+    assert ee.score(light, judges=["lab/own/coldness:cold"], annotations=[folder], shortcuts=False, cache=False) == measured
 
 
 def test_annotations_of_another_release_are_refused(released: tuple[Path, Released], light: Path, tmp_path: Path) -> None:

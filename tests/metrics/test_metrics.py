@@ -25,7 +25,6 @@ from empathy_eval.metrics.protocol import Metric, Segments
 from empathy_eval.metrics.registry import Found, find
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.vader import Vader
-from empathy_eval.releases.write import Released
 from hypothesis import given
 from hypothesis import strategies as st
 from nltk.tokenize import wordpunct_tokenize
@@ -61,8 +60,8 @@ def library(name: str, text: str, reference: str) -> float:
 
 
 @pytest.fixture(scope="module")
-def pairs(released: tuple[Path, Released]) -> Segments:
-    tables = [pq.read_table(released[0] / "data" / "pairs" / f"{split}.parquet").to_pylist() for split in SPLITS]
+def pairs(light: Path) -> Segments:
+    tables = [pq.read_table(light / "data" / "pairs" / f"{split}.parquet").to_pylist() for split in SPLITS]
     rows = [row for table in tables for row in table]
     return Segments([row[name] for row in rows for name in ("apathetic", "empathetic")], [row["reference"] for row in rows for _ in "ae"])
 

@@ -34,8 +34,16 @@ class Warmth(MeanMetric):
 """
 
 
-def install(folder: Path, package: str, name: str = "warmth") -> Path:
-    """Lets pip install a tiny package, made as a wheel here, into a folder of its own."""
+def install(folder: Path, *packages: str) -> Path:
+    """Lets pip install tiny packages, made as wheels here, into a folder of their own; each offers ``warmth``, or what is after a colon."""
+    folder.mkdir(exist_ok=True)
+    wheels = [str(_wheel(folder, package, name or "warmth")) for package, _, name in (one.partition(":") for one in packages)]
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
+    subprocess.run([*pip, str(folder / "site"), *wheels], check=True, capture_output=True)
+    return folder / "site"
+
+
+def _wheel(folder: Path, package: str, name: str) -> Path:
     module, info = package.replace("-", "_"), f"{package.replace('-', '_')}-1.0.dist-info"
     files = {
         f"{module}.py": METRIC.format(label="Warmth"),
@@ -43,14 +51,11 @@ def install(folder: Path, package: str, name: str = "warmth") -> Path:
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
         f"{info}/entry_points.txt": f"[empathy_eval.metrics]\n{name} = {module}:Warmth\n",
     }
-    folder.mkdir(exist_ok=True)
     wheel = folder / f"{module}-1.0-py3-none-any.whl"
     with zipfile.ZipFile(wheel, "w") as archive:
         for path, text in {**files, f"{info}/RECORD": "".join(f"{path},,\n" for path in [*files, f"{info}/RECORD"])}.items():
             archive.writestr(path, text)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-index", "--target"]
-    subprocess.run([*pip, str(folder / "site"), str(wheel)], check=True, capture_output=True)
-    return folder / "site"
+    return wheel
 
 
 def refused(*names: str) -> str:
@@ -83,9 +88,8 @@ def test_a_strangers_package_adds_a_metric_and_its_faults_are_its_own(tmp_path: 
 
 
 def test_two_packages_with_one_name_are_both_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.syspath_prepend(install(tmp_path / "one", "warm-words"))
+    monkeypatch.syspath_prepend(install(tmp_path / "one", "warm-words", "other-bleu:bleu"))
     monkeypatch.syspath_prepend(install(tmp_path / "two", "kind-words"))
-    monkeypatch.syspath_prepend(install(tmp_path / "three", "other-bleu", name="bleu"))
     said = refused("warmth", "bleu")
     assert "is offered by kind-words and by warm-words" in said and "is offered by empathy-eval and by other-bleu" in said
 
