@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Protocol
 
-from empathy_eval.metrics.embedder import PLACES, Embedder
+from empathy_eval.metrics.bertscore import PLACES
+from empathy_eval.metrics.embedder import Embedder
 from empathy_eval.metrics.empathy_score.encoders import Encoder, encoder_named
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.weights import PACKAGED
