@@ -16,7 +16,7 @@ from empathy_eval.metrics.protocol import Context, MeanMetric, Segments
 from empathy_eval.metrics.weights import FILE, PACKAGED, WITHOUT, folder_of, is_hash, published
 
 # Segments whose embeddings are held at one time.
-HELD = 2048
+HELD = 384
 # Tokens, padding included, of a batch: on two cores more is slower, and takes more memory.
 TOKENS = {"cpu": 1000, "cuda": 65536}
 # Tokens of texts that may come again, references above all, and texts of which the mean is kept: 1.5 KB each, 50 and 30 MB.

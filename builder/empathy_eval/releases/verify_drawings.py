@@ -8,6 +8,7 @@ import struct
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import zip_longest
 from typing import Any
 
@@ -193,5 +194,5 @@ def _around(colours: Colours, radius: int, most: Any) -> npt.NDArray[np.int16]:
         width = [(radius, radius) if side == axis else (0, 0) for side in range(3)]
         wide = np.pad(found, width, mode="edge")
         size = found.shape[axis]
-        found = most.reduce([wide.take(range(start, start + size), axis) for start in range(2 * radius + 1)])
+        found = reduce(most, (wide.take(range(start, start + size), axis) for start in range(2 * radius + 1)))
     return found
