@@ -25,7 +25,7 @@ from empathy_eval.generation.build import build
 from empathy_eval.releases.write import Released, release
 from hypothesis import settings
 
-from tests.doubles import drawn_once, encoded_once, made_once
+from tests.doubles import drawn_once, encoded_once, made_once, read_once
 from tests.doubles.browser import browser as browser
 from tests.doubles.browser import playwright as playwright
 from tests.doubles.browser import tab as tab
@@ -97,6 +97,14 @@ def figures_shared() -> Iterator[None]:
     """A report whose figures another test has drawn takes those."""
     with pytest.MonkeyPatch.context() as patch:
         drawn_once.share(patch, made_once.results() / "figures")
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def files_read_once() -> Iterator[None]:
+    """YAML that another test has read is not looked through again."""
+    with pytest.MonkeyPatch.context() as patch:
+        read_once.share(patch)
         yield
 
 
