@@ -208,4 +208,4 @@ def marred(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
     """A folder with a build in which texts were refused, repaired and withdrawn, its release, and its scenarios."""
     from tests.doubles.marred import marred
 
-    return marred(tmp_path_factory.mktemp("marred"), prompts)
+    return made_once.copied(tmp_path_factory, "marred", lambda folder: marred(folder, prompts))[0]

@@ -109,7 +109,7 @@ class World:
         return [one / "ledger.sqlite" for one in (self.build, *self.annotations)]
 
     def answers(self, folder: Path, rubric: str) -> str:
-        """What the ledger of a rubric tells of a release in which nothing else is wrong: the rows of that rubric alone are held against it."""
+        """What the ledger of a rubric tells of its rows in a release in which nothing else is wrong."""
         assert said(folder) == ""
         manifest = manifest_of(folder)
         one = manifest | {"annotations": [entry_of(manifest, rubric)]}
@@ -194,9 +194,7 @@ def test_configs_of_which_everything_is_in_one_split_load_with_the_types_of_the_
     assert verify(tmp_path / "r", fast=True, ledgers=[one / "ledger.sqlite" for one in (light.parent / "build", *folders)]) == []
 
 
-def test_a_release_without_annotations_is_as_before_and_with_them_its_texts_are_the_same(
-    world: World, light: Path, tmp_path: Path
-) -> None:
+def test_a_release_without_annotations_is_as_before_and_with_them_its_texts_are_the_same(world: World, light: Path, tmp_path: Path) -> None:
     release(light.parent / "build", tmp_path / "again", "0.1.0", annotations=[])
     assert sorted(manifest_of(tmp_path / "again")) == sorted(manifest_of(light))
     assert "annotations" not in manifest_of(world.plain) and set(manifest_of(world.plain)["counts"]).isdisjoint(SAID)
