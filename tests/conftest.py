@@ -25,7 +25,7 @@ from empathy_eval.generation.build import build
 from empathy_eval.releases.write import Released, release
 from hypothesis import settings
 
-from tests.doubles import drawn_once, encoded_once, made_once, scored_once, tried_once
+from tests.doubles import drawn_once, encoded_once, made_once, read_once, scored_once, tried_once
 from tests.doubles.browser import browser as browser
 from tests.doubles.browser import playwright as playwright
 from tests.doubles.browser import tab as tab
@@ -101,9 +101,10 @@ def figures_shared() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def builds_shared() -> Iterator[None]:
-    """A build neither tries the templates that another test has tried nor scores the texts that another has scored."""
+def work_shared() -> Iterator[None]:
+    """YAML that another test has read, templates it has tried and texts it has scored are not gone through again."""
     with pytest.MonkeyPatch.context() as patch:
+        read_once.share(patch)
         tried_once.share(patch)
         scored_once.share(patch)
         yield
@@ -209,4 +210,4 @@ def marred(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
     """A folder with a build in which texts were refused, repaired and withdrawn, its release, and its scenarios."""
     from tests.doubles.marred import marred
 
-    return marred(tmp_path_factory.mktemp("marred"), prompts)
+    return made_once.copied(tmp_path_factory, "marred", lambda folder: marred(folder, prompts))[0]

@@ -56,7 +56,7 @@ class Releases:
         self.third = self.released("0.3.0", "b", withdrawn=[WHOLE, PAIR], corrected=["017-seed-r1"])
 
     def released(self, version: str, name: str, **changes: Any) -> Path:
-        config = demo_file(self.folder, report={"metrics": ["bleu"], "bootstrap": 10}, **changes)
+        config = demo_file(self.folder, report={"metrics": ["length"], "bootstrap": 10}, **changes)
         build(Recipe(load_configuration(config), load_catalogue(self.scenarios), self.prompts), self.folder / name)
         release(self.folder / name, self.folder / version, version)
         return self.folder / version
@@ -129,7 +129,7 @@ def test_diff_tells_them_and_that_nothing_else_changed(three: Releases) -> None:
 
 def test_a_withdrawal_without_a_kind_and_a_correction_of_what_is_not_withdrawn_are_refused(three: Releases, tmp_path: Path) -> None:
     unkind = {name: value for name, value in WHOLE.items() if name != "kind"}
-    config = demo_file(tmp_path, withdrawn=[unkind], corrected=["007-seed-r1"], report={"metrics": ["bleu"], "bootstrap": 10})
+    config = demo_file(tmp_path, withdrawn=[unkind], corrected=["007-seed-r1"], report={"metrics": ["length"], "bootstrap": 10})
     build(Recipe(load_configuration(config), load_catalogue(three.scenarios), three.prompts), tmp_path / "b")
     with pytest.raises(InputError) as error:
         release(tmp_path / "b", tmp_path / "r", "0.1.0")

@@ -26,7 +26,7 @@ def run(arguments: list[str], room: int | None = None) -> subprocess.CompletedPr
 @pytest.fixture
 def build(tmp_path: Path) -> list[str]:
     world = copy_world(tmp_path / "scenarios")
-    config = demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 50})
+    config = demo_file(tmp_path, report={"metrics": ["length"], "bootstrap": 10})
     return ["build", str(config), "--out", str(tmp_path / "b"), "--scenarios", str(world)]
 
 
@@ -40,10 +40,9 @@ def test_a_build_says_so_and_goes_on_once_there_is_room(build: list[str], tmp_pa
     assert not list((tmp_path / "b").glob(".*"))
 
 
-def test_a_release_says_so_leaves_the_old_one_and_works_once_there_is_room(build: list[str], tmp_path: Path) -> None:
-    assert run(build).returncode == 0
+def test_a_release_says_so_leaves_the_old_one_and_works_once_there_is_room(light: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
-    release = ["release", str(tmp_path / "b"), "--out", str(out), "--version"]
+    release = ["release", str(light.parent / "build"), "--out", str(out), "--version"]
     for room in (2_000, 40_000):
         full = run([*release, "0.1.0"], room)
         assert full.returncode == 1, (room, full.stdout, full.stderr)

@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from empathy_eval.releases.write import Released
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import load_catalogue
 
+from tests.conftest import copy_world, released_quickly
+from tests.doubles import made_once
 from tests.doubles.hub import Client, Hub, running
 
 
@@ -46,6 +49,17 @@ def client(new_client: Callable[..., Client]) -> Client:
     return new_client()
 
 
+@pytest.fixture(scope="session")
+def lexical(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
+    """A release with rows in every split, lexical metrics only."""
+
+    def make(folder: Path) -> None:
+        catalogue = load_catalogue(copy_world(folder / "scenarios", ("003", "004", "005", "017", "019")))
+        released_quickly(folder, catalogue, prompts, metrics=["bleu", "rouge-l"], bootstrap=10)
+
+    return made_once.copied(tmp_path_factory, "lexical", make)[0] / "release"
+
+
 @pytest.fixture(scope="module")
-def folder(released: tuple[Path, Released]) -> Path:
-    return released[0]
+def folder(light: Path) -> Path:
+    return light

@@ -21,6 +21,7 @@ from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import release
 
 from tests.conftest import demo_file
+from tests.doubles import made_once
 
 WITHDRAWN = [{"dialogue_id": "007-seed", "kind": "harm", "reason": "an auditor found a real name in it", "date": "2026-02-01"}]
 
@@ -28,11 +29,14 @@ WITHDRAWN = [{"dialogue_id": "007-seed", "kind": "harm", "reason": "an auditor f
 @pytest.fixture(scope="module")
 def releases(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts: Prompts) -> tuple[Path, Path]:
     """A release, and a later one of the same build folder with one dialogue withdrawn."""
-    folder = tmp_path_factory.mktemp("releases")
-    for version, changes in (("0.1.0", {}), ("0.2.0", {"withdrawn": WITHDRAWN})):
-        config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}, **changes))
-        build(Recipe(config, catalogue, prompts), folder / "b")
-        release(folder / "b", folder / version, version)
+
+    def make(folder: Path) -> None:
+        for version, changes in (("0.1.0", {}), ("0.2.0", {"withdrawn": WITHDRAWN})):
+            config = load_configuration(demo_file(folder, report={"metrics": ["length"], "bootstrap": 10}, **changes))
+            build(Recipe(config, catalogue, prompts), folder / "b")
+            release(folder / "b", folder / version, version)
+
+    folder = made_once.copied(tmp_path_factory, "withdrawn", make)[0]
     return folder / "0.1.0", folder / "0.2.0"
 
 
@@ -62,14 +66,14 @@ def test_added_and_changed_dialogues_and_settings_are_named(
     edited = dataclasses.replace(catalogue[17], seed=dataclasses.replace(seed, turns=turns))
     others = tuple(edited if one.number == 17 else one for one in catalogue.scenarios)
     new = dataclasses.replace(catalogue, scenarios=others, seed_hash="s1-other")
-    config = load_configuration(demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 20}))
+    config = load_configuration(demo_file(tmp_path, report={"metrics": ["length"], "bootstrap": 20}))
     build(Recipe(config, new, prompts), tmp_path / "b3")
     release(tmp_path / "b3", tmp_path / "0.3.0", "0.3.0")
     found = diff(releases[1], tmp_path / "0.3.0")
     # the bank's name changes with the seeds, and so does the model of every row
     assert found.added == ("007-seed",) and "017-seed" in found.changed
     assert {"configuration.report.bootstrap", "seeds"} <= set(found.made_by)
-    assert "added           1  007-seed" in str(found) and "BLEU-4" in str(found)
+    assert "added           1  007-seed" in str(found) and "length" in str(found)
 
 
 def test_an_item_that_moved_is_an_error(releases: tuple[Path, Path], tmp_path: Path) -> None:

@@ -364,8 +364,9 @@ def test_no_code_is_run_that_a_folder_names(release: Path, beside: Beside, tmp_p
     assert list(rejected(folder, beside=beside)) and not (tmp_path / "was-run").exists()
 
 
-def test_two_hundred_ids_are_shown_or_refused_in_words(build: Path, release: Path, beside: Beside) -> None:
-    rng, said = random.Random(7), Counter[str]()
+@pytest.mark.parametrize("of", ["build", "release"])
+def test_a_hundred_ids_each_are_shown_or_refused_in_words(of: str, marred: Path, beside: Beside) -> None:
+    rng, said = random.Random(of), Counter[str]()
     keys = sorted(answers(beside))
     odd = [
         "",
@@ -391,16 +392,16 @@ def test_two_hundred_ids_are_shown_or_refused_in_words(build: Path, release: Pat
         of_keys = [key, key[: rng.randrange(67)], key[3:], f"{rng.getrandbits(64):016x}"]
         return rng.choice([dialogue, turn, turn, f"{turn}/{variant}", rng.choice(odd), *of_keys])
 
-    for number in range(200):
-        folder, look = rng.choice([build, release]), rng.choice([beside, Beside(scenarios=beside.scenarios)])
+    for number in range(100):
+        look = rng.choice([beside, Beside(scenarios=beside.scenarios)])
         try:
-            shown = show(folder, drawn(), look)
+            shown = show(marred / of, drawn(), look)
             assert isinstance(shown, Shown) and json.dumps(shown.to_json())
             said["shown"] += 1
         except EmpathyEvalError as error:
             assert error.exit_code == 2 and "Fix: " in str(error), number
             said["refused"] += 1
-    assert min(said["shown"], said["refused"]) > 50
+    assert min(said["shown"], said["refused"]) > 25
 
 
 class Plain(Check):

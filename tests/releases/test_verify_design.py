@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from tests.conftest import demo_file
 from tests.releases.test_verify_files import copy, faults, forge, said
 
 __all__ = ["copy"]
-REPORT = {"metrics": ["bleu", "length"], "bootstrap": 10}
+REPORT = {"metrics": ["length"], "bootstrap": 10}
 
 
 def manifest_of(folder: Path) -> dict[str, Any]:
@@ -200,7 +201,10 @@ def as_before(folder: Path) -> None:
 
 def test_a_build_of_before_takes_what_is_packaged_if_it_is_the_same(own: Path, tmp_path: Path) -> None:
     config = load_configuration(demo_file(tmp_path, report=REPORT))
-    build(Recipe(config, load_catalogue(), load_prompts()), tmp_path / "build")
+    # Definitions of all scenarios, which are those that are packaged; seeds of three.
+    catalogue = load_catalogue()
+    some = [one if one.number in (3, 7, 17) else replace(one, seed=None) for one in catalogue.scenarios]
+    build(Recipe(config, replace(catalogue, scenarios=tuple(some)), load_prompts()), tmp_path / "build")
     whole = files(tmp_path / "build" / DESIGN)
     as_before(tmp_path / "build")
     header = json.loads((tmp_path / "build" / "build.json").read_text())

@@ -19,7 +19,7 @@ from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.dataset import SPLITS, split_of
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.releases.write import Released, release
 
@@ -72,19 +72,9 @@ def table(folder: Path, config: str) -> list[dict[str, Any]]:
     return [row for split in SPLITS for row in pq.read_table(folder / "data" / config / f"{split}.parquet").to_pylist()]
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory: pytest.TempPathFactory, prompts: Prompts) -> Path:
-    """A release of all seeds, without the metric that takes long."""
-    folder = tmp_path_factory.mktemp("whole")
-    config = load_configuration(demo_file(folder, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10}))
-    build(Recipe(config, load_catalogue(), prompts), folder / "build")
-    release(folder / "build", folder / "release", "0.1.0")
-    return folder / "release"
-
-
 @pytest.mark.parametrize("config", list(CONTRACT))
-def test_load_dataset_gives_the_columns_and_types_of_the_contract_in_every_split(config: str, whole: Path, tmp_path: Path) -> None:
-    loaded = datasets.load_dataset(str(whole), config, cache_dir=str(tmp_path))
+def test_load_dataset_gives_the_columns_and_types_of_the_contract_in_every_split(config: str, lexical: Path, tmp_path: Path) -> None:
+    loaded = datasets.load_dataset(str(lexical), config, cache_dir=str(tmp_path))
     assert list(loaded) == list(SPLITS)
     for split in SPLITS:
         assert plain(dict(loaded[split].features)) == CONTRACT[config]
@@ -92,22 +82,22 @@ def test_load_dataset_gives_the_columns_and_types_of_the_contract_in_every_split
         assert all(split_of((row.get("dialogue_id") or row["pair_id"])[:8]) == split for row in loaded[split])
 
 
-def test_pairs_is_the_default_config(whole: Path, tmp_path: Path) -> None:
-    assert datasets.load_dataset(str(whole), split="test", cache_dir=str(tmp_path)).column_names == list(PAIR_COLUMNS)
+def test_pairs_is_the_default_config(lexical: Path, tmp_path: Path) -> None:
+    assert datasets.load_dataset(str(lexical), split="test", cache_dir=str(tmp_path)).column_names == list(PAIR_COLUMNS)
 
 
-def test_an_empty_split_is_a_file_without_rows_and_the_others_load(released: tuple[Path, Released], tmp_path: Path) -> None:
-    folder, made = released
-    filled = [split for split, count in made.manifest["counts"]["pairs"].items() if count]
+def test_an_empty_split_is_a_file_without_rows_and_the_others_load(light: Path, tmp_path: Path) -> None:
+    counts = json.loads((light / "manifest.json").read_text())["counts"]
+    filled = [split for split, count in counts["pairs"].items() if count]
     assert 0 < len(filled) < 3, "the small world has an empty split"
-    assert list(datasets.load_dataset(str(folder), "pairs", cache_dir=str(tmp_path))) == filled
+    assert list(datasets.load_dataset(str(light), "pairs", cache_dir=str(tmp_path))) == filled
     for split in set(SPLITS) - set(filled):
-        assert pq.read_table(folder / "data" / "pairs" / f"{split}.parquet").num_rows == 0
+        assert pq.read_table(light / "data" / "pairs" / f"{split}.parquet").num_rows == 0
 
 
-def test_rows_say_what_they_measure(released: tuple[Path, Released]) -> None:
-    dialogues = {row["dialogue_id"]: row for row in table(released[0], "dialogues")}
-    for row in table(released[0], "pairs"):
+def test_rows_say_what_they_measure(light: Path) -> None:
+    dialogues = {row["dialogue_id"]: row for row in table(light, "dialogues")}
+    for row in table(light, "pairs"):
         turns = dialogues[row["dialogue_id"]]["turns"]
         assert row["pair_id"] == f"{row['dialogue_id']}-t{row['turn']:02d}"
         assert row["reference"] == turns[row["turn"]]["text"]
@@ -121,9 +111,9 @@ def test_rows_say_what_they_measure(released: tuple[Path, Released]) -> None:
         assert all((turn["strategy"] is None) == (turn["phase"] is None) == (turn["role"] == "seeker") for turn in dialogue["turns"])
 
 
-def test_preferences_are_conversations_that_end_with_the_seeker(released: tuple[Path, Released]) -> None:
-    pairs = {row["pair_id"]: row for row in table(released[0], "pairs")}
-    rows = table(released[0], "preferences")
+def test_preferences_are_conversations_that_end_with_the_seeker(light: Path) -> None:
+    pairs = {row["pair_id"]: row for row in table(light, "pairs")}
+    rows = table(light, "preferences")
     assert {row["pair_id"] for row in rows} == {name for name, pair in pairs.items() if pair["context"][-1]["role"] == "seeker"}
     for row in rows:
         roles = [message["role"] for message in row["prompt"]]
@@ -134,23 +124,21 @@ def test_preferences_are_conversations_that_end_with_the_seeker(released: tuple[
         assert row["rejected"] == [{"role": "assistant", "content": pair["apathetic"]}]
 
 
-def test_the_manifest_hashes_every_file_and_names_what_made_it(released: tuple[Path, Released]) -> None:
-    folder, made = released
-    files = {path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()} - {"manifest.json"}
-    manifest = json.loads((folder / "manifest.json").read_text())
-    assert manifest == made.manifest
+def test_the_manifest_hashes_every_file_and_names_what_made_it(light: Path) -> None:
+    files = {path.relative_to(light).as_posix() for path in light.rglob("*") if path.is_file()} - {"manifest.json"}
+    manifest = json.loads((light / "manifest.json").read_text())
     assert set(manifest["files"]) == files >= {"README.md", "LICENSE", "CHANGELOG.md", "provenance.parquet", "report/index.html"}
-    assert all(digest_file(folder / name) == value for name, value in manifest["files"].items())
+    assert all(digest_file(light / name) == value for name, value in manifest["files"].items())
     assert {"configuration", "templates", "schemas", "toxicity_weights", "software", "duplicates", "summary", "version", "date"} <= set(
         manifest
     )
 
 
-def test_provenance_names_a_stored_answer_for_every_text(released: tuple[Path, Released], built: Path) -> None:
-    rows = pq.read_table(released[0] / "provenance.parquet").to_pylist()
+def test_provenance_names_a_stored_answer_for_every_text(light: Path) -> None:
+    rows = pq.read_table(light / "provenance.parquet").to_pylist()
     assert {row["what"] for row in rows} == {"dialogue", "apathetic", "empathetic", "near_empathetic", "far_apathetic"}
-    pairs = {row["pair_id"]: row for row in table(released[0], "pairs")}
-    with Ledger(built / "ledger.sqlite", create=False) as ledger:
+    pairs = {row["pair_id"]: row for row in table(light, "pairs")}
+    with Ledger(light.parent / "build" / "ledger.sqlite", create=False) as ledger:
         for row in rows:
             answer = ledger.get(row["request_key"])
             assert answer is not None
@@ -158,16 +146,27 @@ def test_provenance_names_a_stored_answer_for_every_text(released: tuple[Path, R
                 assert json.loads(answer.text)["text"] == pairs[row["pair_id"]]["apathetic"]
 
 
-@pytest.mark.usefixtures("drawn_anew")
-def test_two_releases_of_a_build_have_the_same_bytes(released: tuple[Path, Released], built: Path, tmp_path: Path) -> None:
-    release(built, tmp_path / "again", "0.1.0")
-    for path in released[0].rglob("*"):
+def release_again(folder: Path, source: Path, again: Path) -> None:
+    made = release(source, again, "0.1.0")
+    assert made.manifest == json.loads((folder / "manifest.json").read_text())
+    for path in folder.rglob("*"):
         if path.is_file():
-            assert path.read_bytes() == (tmp_path / "again" / path.relative_to(released[0])).read_bytes(), path
+            assert path.read_bytes() == (again / path.relative_to(folder)).read_bytes(), path
 
 
-def test_the_card_names_configs_and_splits(whole: Path) -> None:
-    head = yaml.safe_load((whole / "README.md").read_text().split("---")[1])
+@pytest.mark.usefixtures("drawn_anew")
+def test_two_releases_of_a_build_have_the_same_bytes(light: Path, tmp_path: Path) -> None:
+    release_again(light, light.parent / "build", tmp_path / "again")
+
+
+@pytest.mark.e2e
+@pytest.mark.usefixtures("drawn_anew")
+def test_two_releases_with_all_metrics_have_the_same_bytes(released: tuple[Path, Released], built: Path, tmp_path: Path) -> None:
+    release_again(released[0], built, tmp_path / "again")
+
+
+def test_the_card_names_configs_and_splits(lexical: Path) -> None:
+    head = yaml.safe_load((lexical / "README.md").read_text().split("---")[1])
     named = [one["config_name"] for one in head["configs"]]
     assert [one for one in named if not one.startswith("preferences_")] == list(CONTRACT) and {"preferences_near", "preferences_far"} < {
         *named

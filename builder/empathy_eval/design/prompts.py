@@ -83,7 +83,6 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
             another template: its hash stands for all that is in it.
     """
     folder = folder or data_folder("prompt_templates")
-    compiler = environment(None)
     templates, sources, problems = {}, {}, []
     for kind, allowed in variables.items():
         path = folder / f"{kind}.md.j2"
@@ -91,7 +90,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
             continue
         try:
             source = path.read_text(encoding="utf-8")
-            parsed = compiler.parse(source)
+            parsed = _parsed(source)
             template = _template(source)
         except OSError as error:
             raise input_error(path, f"cannot be read: {error.strerror}", "restore the template") from error
@@ -102,7 +101,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
             continue
         except (RecursionError, SyntaxError, MemoryError) as error:  # brackets in brackets without end
             raise refusal(path, error) from error
-        problems += [*_misused(path, parsed), *_unknown_variables(path, parsed, source, allowed | {"self"})]
+        problems += [*_misused(path, parsed), *_unknown_variables(path, source, allowed | {"self"})]
         templates[kind], sources[kind] = template, source
     if problems:
         raise InputError(problems)
@@ -126,6 +125,17 @@ def _first_reads(source: str) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=100)
+def _parsed(source: str) -> nodes.Template:
+    return environment(None).parse(source)
+
+
+@lru_cache(maxsize=100)
+def _read_by(source: str) -> frozenset[str]:
+    """The variables that a template reads."""
+    return frozenset(meta.find_undeclared_variables(_parsed(source)))
+
+
+@lru_cache(maxsize=100)
 def _template(source: str) -> jinja2.Template:
     return environment(None).from_string(source)
 
@@ -142,8 +152,8 @@ def _misused(path: Path, parsed: nodes.Template) -> Iterator[Problem]:
         yield Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}")
 
 
-def _unknown_variables(path: Path, parsed: jinja2.nodes.Template, source: str, allowed: frozenset[str]) -> list[Problem]:
-    unknown = sorted(meta.find_undeclared_variables(parsed) - allowed)
+def _unknown_variables(path: Path, source: str, allowed: frozenset[str]) -> list[Problem]:
+    unknown = sorted(_read_by(source) - allowed)
     lines = source.splitlines()
     return [
         Problem(

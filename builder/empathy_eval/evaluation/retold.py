@@ -8,6 +8,7 @@ import re
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
+from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from empathy_eval.evaluation.attack_rows import AttackRow, Change
@@ -63,8 +64,13 @@ def _made(kind: Any, told: Any) -> Any:
 
 
 def _of_fields(kind: Any, told: Mapping[str, Any]) -> Any:
-    hints = get_type_hints(kind)
+    hints = _hints(kind)
     return kind(**{one.name: _made(hints[one.name], told[one.name]) for one in fields(kind) if one.name in told})
+
+
+@cache
+def _hints(kind: Any) -> dict[str, Any]:
+    return get_type_hints(kind)
 
 
 def _row(told: Mapping[str, Any]) -> MetricRow:
