@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import os
 import resource
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -65,14 +69,36 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
-    """A unit test that takes long fails: it is to become smaller, or e2e. What fixtures take is not counted."""
-    begin = _cpu_seconds()
-    yield
-    took = _cpu_seconds() - begin
+    """A unit test that takes long fails: it is to become smaller, or e2e. What fixtures and imports take is not counted."""
+    with imports_timed() as importing:
+        begin = _cpu_seconds()
+        yield
+        took = _cpu_seconds() - begin - sum(importing)
     if item.get_closest_marker("unit") and took > UNIT_SECONDS:
         pytest.fail(
             f"a unit test of {took:.1f} s of CPU, at most {UNIT_SECONDS} s are taken: make it smaller, or mark it e2e", pytrace=False
         )
+
+
+@contextmanager
+def imports_timed() -> Iterator[list[float]]:
+    """The CPU seconds of each import from now on: the first test that needs a library loads it for all others."""
+    seconds, depth, plain = list[float](), [0], builtins.__import__
+
+    def timed(*given: Any, **named: Any) -> Any:
+        begin, depth[0] = time.thread_time(), depth[0] + 1
+        try:
+            return plain(*given, **named)
+        finally:
+            depth[0] -= 1
+            if not depth[0]:
+                seconds.append(time.thread_time() - begin)
+
+    builtins.__import__ = timed
+    try:
+        yield seconds
+    finally:
+        builtins.__import__ = plain
 
 
 def _cpu_seconds() -> float:

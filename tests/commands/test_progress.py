@@ -14,7 +14,7 @@ import signal
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -53,16 +53,16 @@ BY_HAND = Stopped([Problem("build", "stopped by Ctrl-C", "run it again")])
 
 
 class Client:
-    """In the place of the client of an endpoint: no connection until ``up``; then an answer after so many seconds."""
+    """In the place of what posts to an endpoint: no connection until ``up``; then an answer after so many seconds."""
 
     def __init__(self, up: float, seconds: float) -> None:
         self.up, self.seconds = up, seconds
 
-    def __get__(self, line: Line, owner: type[Line]) -> Client:
+    def __get__(self, line: Line, owner: type[Line]) -> Callable[[str, bytes], Awaitable[httpx2.Response]]:
         self.line = line
-        return self
+        return self.post
 
-    async def post(self, path: str, *, cast_to: type, content: bytes, options: dict[str, Any]) -> httpx2.Response:
+    async def post(self, path: str, content: bytes) -> httpx2.Response:
         if now() < self.up:
             raise aiohttp.ClientConnectorError(None, OSError()) from ConnectionRefusedError()  # type: ignore[arg-type]
         self.line.reception.reached()
@@ -99,7 +99,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
     def gone(client: Client, stop_at: float = float("inf"), stop: JobError = BY_HAND, **changes: Any) -> Any:
         models = {"self_chat": SEEDED, "near": SEEDED, "far": {**FAR, **changes}}
         job = Dialogues(Recipe(load_configuration(demo_file(tmp_path, models=models)), catalogue, prompts)).found()
-        monkeypatch.setattr(Line, "client", client)
+        monkeypatch.setattr(Line, "post", client)
         run, lines = Run(), Lines()
 
         @contextlib.contextmanager
@@ -176,9 +176,9 @@ def test_an_endpoint_that_recovers_is_told_as_down_and_then_the_run_goes_on_to_i
 def test_once_reached_an_outage_is_told_with_the_patience_that_is_left_and_ends_nothing(go: Go) -> None:
     client = Client(0, 2)
 
-    async def post(path: str, **about: Any) -> httpx2.Response:
+    async def post(path: str, content: bytes) -> httpx2.Response:
         client.up = 80 if now() >= 10 else 0
-        return await Client.post(client, path, **about)
+        return await Client.post(client, path, content)
 
     client.post = post  # type: ignore[method-assign]
     seen, _, result = go(client, patience_seconds=900)

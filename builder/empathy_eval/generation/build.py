@@ -76,6 +76,9 @@ def build(what: Recipe | Job, out: Path, run: Run | None = None) -> Summary:
 @contextlib.contextmanager
 def collected_seldom() -> Iterator[None]:
     """Garbage collection that passes over all that was there before: to go through modules and weights takes a sixth of a build's time."""
+    if gc.get_freeze_count():  # a caller does so already
+        yield
+        return
     thresholds = gc.get_threshold()
     gc.freeze()
     gc.set_threshold(*COLLECTED)
