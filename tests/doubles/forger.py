@@ -62,7 +62,7 @@ def honest(folder: Path, prompts: Prompts) -> Path:
     config = load_configuration(
         demo_file(
             folder, models={"self_chat": {"kind": "seed-bank"}, "near": given, "far": given}, candidates=2, word_list=str(WORDS),
-            report={"metrics": ["length"], "bootstrap": 10}, withdrawn=[WITHDRAWN],
+            report={"metrics": ["bleu", "length"], "bootstrap": 10}, withdrawn=[WITHDRAWN],
         )
     )  # fmt: skip
     model = Second(catalogue)
