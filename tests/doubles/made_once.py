@@ -49,7 +49,7 @@ def results() -> Path:
 
 def copied(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Made]) -> tuple[Path, Made]:
     """A folder of this worker's own as ``make`` left it, and what that returned; ``name`` is of this alone."""
-    first = results() / f"{name}-{hashlib.sha256(Path(make.__code__.co_filename).read_bytes()).hexdigest()[:20]}"
+    first = results() / f"{name}-{_maker(make)}"
     returned = first.with_suffix(".pickle")
     with first.with_suffix(".lock").open("w") as lock:
         # Who comes second waits. A worker that ends lets go.
@@ -61,6 +61,13 @@ def copied(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], Ma
     mine = shutil.copytree(first, factory.mktemp(name) / "copy")
     made: Any = pickle.loads(returned.read_bytes())
     return mine, made
+
+
+def _maker(make: Callable[[Path], object]) -> str:
+    """A hash of the module that makes a result, and of those of tests that it takes something from."""
+    modules = {getattr(value, "__module__", None) for value in make.__globals__.values()}
+    files = {make.__code__.co_filename, *(str(sys.modules[one].__file__) for one in modules if one and one.startswith("tests."))}
+    return hashlib.sha256(b"".join(Path(file).read_bytes() for file in sorted(files))).hexdigest()[:20]
 
 
 def _write(path: Path, made: object) -> None:
