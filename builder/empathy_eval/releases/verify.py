@@ -84,7 +84,9 @@ def verify(
     if ledgers and all(isinstance(one, NotRecomputed) for one in found):
         found += ledger_faults(release_dir, manifest, ledgers)
     if not fast and all(isinstance(one, NotRecomputed) for one in found):
-        found += [*toxicity_faults(release_dir, manifest), *_report(release_dir, manifest, trusted, replace(scoring, cache=None))]
+        # The report first: what the scorer of toxicity loads would stand in memory beside it.
+        told = list(_report(release_dir, manifest, trusted, replace(scoring, cache=None)))
+        found += [*toxicity_faults(release_dir, manifest), *told]
     return sorted(found, key=lambda one: isinstance(one, NotRecomputed))
 
 
