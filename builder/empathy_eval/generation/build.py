@@ -76,7 +76,8 @@ def build(what: Recipe | Job, out: Path, run: Run | None = None) -> Summary:
 @contextlib.contextmanager
 def collected_seldom() -> Iterator[None]:
     """Garbage collection that passes over all that was there before: to go through modules and weights takes a sixth of a build's time."""
-    if gc.get_freeze_count():  # a caller does so already
+    # A caller does so already. How much is frozen is counted one by one, so that is asked last.
+    if gc.get_threshold() >= COLLECTED or gc.get_freeze_count():
         yield
         return
     thresholds = gc.get_threshold()
