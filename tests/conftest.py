@@ -28,6 +28,7 @@ from empathy_eval.evaluation import figures, report
 from empathy_eval.generation.build import build
 from empathy_eval.releases.write import Released, release
 from hypothesis import settings
+from hypothesis.internal.conjecture import providers
 
 from tests.doubles import drawn_once, encoded_once, made_once, read_once, scored_once, tried_once
 from tests.doubles.browser import browser as browser
@@ -37,9 +38,13 @@ from tests.doubles.browser import tab as tab
 # How long one example takes says more of the machine than of the code; what must be fast has a test of its own.
 settings.register_profile("untimed", deadline=None)
 settings.load_profile("untimed")
+# It would read the source of all that is loaded for numbers to try: seconds in each process, and others after each choice of tests.
+setattr(providers, "is_local_module_file", lambda path: False)  # noqa: B010  # not exported
 
 WORLD = ("003", "007", "017")
 TIERS = ("unit", "e2e", "long", "quiet")
+# Fixtures that start a program of others, whose time is seen at its end alone.
+DRIVEN = frozenset({"playwright", "new_client"})
 JOURNEYS = Path(__file__).parent / "journeys"
 # The CPU time that a unit test may take, its processes' included, in seconds.
 UNIT_SECONDS = 5.0
@@ -59,9 +64,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Journeys and what drives a browser are e2e; what has no tier by now is a unit test."""
+    """Journeys and what drives a browser or the Hub's own client are e2e; what has no tier by now is a unit test."""
     for item in items:
-        if JOURNEYS in item.path.parents or "browser" in getattr(item, "fixturenames", ()):
+        if JOURNEYS in item.path.parents or not DRIVEN.isdisjoint(getattr(item, "fixturenames", ())):
             item.add_marker("e2e")
         if not any(map(item.get_closest_marker, TIERS)):
             item.add_marker("unit")

@@ -124,7 +124,7 @@ class BertScore(MeanMetric):
             # Together and without their padding: many small copies would scatter over memory.
             kept, lengths = vectors[mask.bool()], mask.sum(dim=1).tolist()
             kept /= kept.norm(dim=-1, keepdim=True)
-            weights = (~torch.isin(tokens, ends)).float().to(self._device)[mask.bool()]
+            weights: Any = (~torch.isin(tokens, ends)).float().to(self._device)[mask.bool()]
             embedded |= dict(zip(some, zip(kept.split(lengths), weights.split(lengths), strict=True), strict=True))
         return embedded
 
@@ -168,9 +168,9 @@ def quick(model: Any) -> Any:
     import torch
     from torch.utils.mkldnn import to_mkldnn
 
-    if not torch.backends.mkldnn.is_available():
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return model
-    model = to_mkldnn(model.eval().requires_grad_(False))
+    model = to_mkldnn(model.eval().requires_grad_(False))  # type: ignore[no-untyped-call]
     # The other weights leave the file that they were mapped from, which would stay in memory as a whole.
     for weights in model.parameters():
         weights.data = weights.data.clone()
