@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import ctypes
 import logging
 import os
 from collections.abc import Iterator, Sequence
@@ -91,10 +90,7 @@ class BertScore(MeanMetric):
         """F1 of each text."""
         others = segments.references if "reference" in self.reads else [last_said(context) for context in segments.contexts]
         pairs = list(zip(segments.texts, others, strict=True))
-        scores = [score for start in range(0, len(pairs), HELD) for score in self._f1(pairs[start : start + HELD])]
-        # What batches of many shapes left free in between, the C library would keep.
-        getattr(ctypes.CDLL(None), "malloc_trim", int)(0)
-        return scores
+        return [score for start in range(0, len(pairs), HELD) for score in self._f1(pairs[start : start + HELD])]
 
     def _f1(self, pairs: Sequence[tuple[str, str]]) -> list[float]:
         import torch
