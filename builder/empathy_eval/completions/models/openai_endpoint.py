@@ -30,6 +30,8 @@ from empathy_eval.design.prompts import Message
 
 # The longest and the first wait before a request is sent again, in seconds, where the endpoint does not say.
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
+# The longest wait where the endpoint asks for less: one that grew further would keep the last few requests from an idle endpoint.
+LONGEST_SHORT = 0.5
 # The longest that a connection may take, in seconds and as a share of what an answer may: what takes longer had a connection.
 CONNECTING, CONNECTING_SHARE = 20.0, 0.75
 # Where a request of a batch goes, in the words of providers.
@@ -236,7 +238,7 @@ def _wait(refusal: Refused, attempt: int) -> float:
     if refusal.wait is None:
         return own * random.uniform(0.5, 1.0)
     # Who asks for no wait at all gets a tenth of ours.
-    return max(refusal.wait, own / 10) * random.uniform(1.0, 1.25)
+    return max(refusal.wait, min(own / 10, LONGEST_SHORT)) * random.uniform(1.0, 1.25)
 
 
 async def within(length: float, work: Coroutine[Any, Any, T], lost: Callable[[], bool] = lambda: False) -> T:
