@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -202,10 +203,16 @@ def test_ties_count_half() -> None:
     assert wins(np.array([1.0, 2, 3]), np.array([1.0, 3, 2])).tolist() == [0.5, 0, 1]
 
 
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=12))
-def test_holm_is_that_of_statsmodels(values: list[float]) -> None:
-    from statsmodels.stats.multitest import multipletests
+@pytest.fixture(scope="module")
+def multipletests() -> Any:
+    """Loaded outside a test: what it starts and waits for is no part of one."""
+    from statsmodels.stats import multitest
 
+    return multitest.multipletests
+
+
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=12))
+def test_holm_is_that_of_statsmodels(multipletests: Any, values: list[float]) -> None:
     assert holm(values) == pytest.approx(multipletests(values, method="holm")[1].tolist(), abs=1e-12)
 
 
