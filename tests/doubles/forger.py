@@ -24,7 +24,7 @@ from empathy_eval.design.dataset import SPLITS, TEXT_HASH, configs_of, file_of
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.report import metrics_of, write_report
+from empathy_eval.evaluation.report import measure_release, metrics_of, write_report
 from empathy_eval.generation.build import build
 from empathy_eval.raters.judges.told import judges_told
 from empathy_eval.releases.difficulty import fill
@@ -176,7 +176,8 @@ class Forger:
         self.counted()
         facts = {name: value for name, value in self.facts.items() if name not in ("files", "seal")}
         shutil.rmtree(self.folder / "report")
-        report = write_report(self.folder, self.folder / "report", facts, metrics_of(facts)[0], judges=judges_told)
+        report = measure_release(self.folder, facts, metrics_of(facts)[0], judges=judges_told)
+        write_report(report, self.folder / "report", facts)
         fill(self.folder, report.measured.difficulty)
         write_whole(self.folder / PAGE, explore_page(self.folder, facts))
         for name, text in papers(self.folder, facts, report).items():

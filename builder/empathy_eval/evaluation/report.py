@@ -102,7 +102,9 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
         raise InputError(left)
     refuse_odd_rows(release_dir)
     with whole_folder(out, made_by=TABLES) as folder:
-        return replace(write_report(release_dir, folder, manifest, found, scoring, judges), left=left)
+        report = replace(measure_release(release_dir, manifest, found, scoring, judges), left=left)
+        write_report(report, folder, manifest)
+        return report
 
 
 def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Measures, tuple[NotRecomputed, ...]]:
@@ -145,26 +147,16 @@ def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Colle
     return Measures(found.metrics, found.diversities, found.language, embedding=embedding)
 
 
-def write_report(
-    release_dir: Path, out: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges
-) -> Report:
-    """Measures a release and writes ``index.html``, the tables as JSON, ``figures/`` and the score of every text into ``out``.
+def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:
+    """Writes ``index.html``, the tables as JSON, ``figures/`` and the score of every text into ``out``.
 
-    Args:
-        facts: the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
-        found: the metrics and the embedding.
-        judges: makes the figures on judges.
-
-    Raises:
-        InputError: if the folder holds no pairs.
+    ``facts`` is the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
     """
-    report = measure_release(release_dir, facts, found, scoring, judges)
     if report.scores:
         write_text_scores(out / ITEMS, report.scores, in_json(facts))
     write_whole(out / TABLES, tables_text(report.to_json()))
     draw(report, out / "figures")
     write_whole(out / "index.html", page_text(report))
-    return report
 
 
 def tables_text(tables: dict[str, Any]) -> str:
@@ -195,6 +187,9 @@ def measure_release(
 ) -> Report:  # fmt: skip
     """The tables of a release by these metrics, its shortcut audit, what ``judges`` makes of its annotations, the table of the built-in
     attacks and those of fairness, which the report of a release of before has not.
+
+    Raises:
+        InputError: if the folder holds no pairs.
     """
     configuration = facts["configuration"]
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])

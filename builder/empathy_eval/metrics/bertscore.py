@@ -48,7 +48,7 @@ class BertScore(MeanMetric):
         """
         folder, named = folder_of(model), published(model)
         # What oneDNN keeps for each shape of a batch takes 0.4 MB, and is quickly made anew. It reads this when torch is loaded.
-        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "24")
+        os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "8")
         try:
             from bert_score.utils import get_model, get_tokenizer
         except ImportError as error:

@@ -20,7 +20,7 @@ from empathy_eval.design.errata import errata_faults
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.evaluation.published import published_configuration
-from empathy_eval.evaluation.report import Report, own_metrics, write_report
+from empathy_eval.evaluation.report import Report, measure_release, own_metrics, write_report
 from empathy_eval.generation.build_folder import accepted, carried_by, read_build, write_carried
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.folder import Folder
@@ -78,7 +78,10 @@ def release(
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": partly, "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
-        report = write_report(folder, folder / "report", facts, found, scoring, judges_told)
+        report = measure_release(folder, facts, found, scoring, judges_told)
+        # What metrics hold, such as weights, would stand in memory beside the figures.
+        del found
+        write_report(report, folder / "report", facts)
         fill(folder, report.measured.difficulty)
         write_whole(folder / PAGE, explore_page(folder, facts))
         for name, text in papers(folder, facts, report).items():
