@@ -9,7 +9,7 @@ SEEDS := build/seeds
 # What Python compiled is kept, whatever the shell says: the tests start it some hundreds of times.
 export PYTHONDONTWRITEBYTECODE :=
 # Three at a time on two cores: many tests wait, for a server or a disk.
-PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal
+PYTEST = $(BIN)/pytest -n 3 --dist worksteal
 
 .PHONY: install demo seeds-release test check check-long golden format docs clean
 

@@ -91,6 +91,17 @@ def test_scores_of_a_metric_from_a_machine_with_a_gpu_are_the_same_on_one_withou
     assert here.score_all(some) == metric.score_all(some)
 
 
+def test_layers_of_onednn_give_the_scores_of_torchs_own(pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
+    few, found = pairs.take(range(24)), list[list[float]]()
+    for intel in (True, False):
+        monkeypatch.setattr(bertscore, "_is_intel", lambda intel=intel: intel)
+        metric = BertScore()
+        assert any("Mkldnn" in type(layer).__name__ for layer in metric._model.modules()) is not intel
+        found.append(metric.score_all(few))
+        assert pickle.loads(pickle.dumps(metric)).score_all(few) == pytest.approx(found[-1], abs=1e-6)
+    assert found[0] == pytest.approx(found[1], abs=1e-6)
+
+
 def test_an_empty_text_scores_0_and_a_text_against_itself_1(metric: BertScore) -> None:
     assert metric.score_all(Segments(["", " ", "I hear you.", ""], ["I hear you.", "", "I hear you.", ""])) == pytest.approx(
         [0, 0, 1, 0], abs=1e-6

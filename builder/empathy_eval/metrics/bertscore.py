@@ -6,7 +6,9 @@ import copy
 import logging
 import os
 from collections.abc import Iterator, Sequence
+from functools import cache
 from importlib import metadata
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -160,17 +162,27 @@ def device() -> str:
 
 
 def quick(model: Any) -> Any:
-    """A model whose linear layers are oneDNN's, where torch has it: on many processors these take half the time of torch's own."""
+    """A model whose linear layers are oneDNN's, where torch has it and MKL is not at home.
+
+    On a processor of AMD these take half the time of MKL's, on one of Intel a fifth more.
+    """
     import torch
     from torch.utils.mkldnn import to_mkldnn
 
-    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+    if _is_intel() or not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
         return model
     model = to_mkldnn(model.eval().requires_grad_(False))  # type: ignore[no-untyped-call]
     # The other weights leave the file that they were mapped from, which would stay in memory as a whole.
     for weights in model.parameters():
         weights.data = weights.data.clone()
     return model
+
+
+@cache
+def _is_intel() -> bool:
+    """Whether the processor is one of Intel, as far as the system tells."""
+    facts = Path("/proc/cpuinfo")
+    return facts.is_file() and "GenuineIntel" in facts.read_text()
 
 
 def dense(model: Any) -> Any:

@@ -173,7 +173,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     # Releases of before have not all parts.
     parts = {name: is_ours(manifest) or part in whole for name, part in (("attacked", "attacks"), ("fair", "fairness"))}
     report = measure_release(folder, manifest, found, scoring, judges_told, **parts)
-    measured = {one.name for one in (*found.metrics, *found.diversities)}
+    measured = {one.name for one in found.metrics} | {one.name for one in found.diversities}
     # What metrics hold, such as weights, would stand in memory beside the figures.
     del found
     anew, others = report.to_json(), list[str]()
