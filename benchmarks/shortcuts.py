@@ -112,7 +112,7 @@ def audit_of(folder: Path) -> dict[str, Any]:
         "read_s": round(read - begin, 1), "vader_s": round(scored - read, 1), "audit_s": round(time.perf_counter() - scored, 1),
         "audit_cpu_s": round(cpu, 1), "peak_mb_before": round(before.ru_maxrss / 1024), "peak_mb": round(usage.ru_maxrss / 1024),
         "lines": {one.contrast: one.line.name for one in audit.contrasts if one.line},
-        "digest": digest([audit.to_json(), audit.difficulty]),
+        "digest": digest([audit.to_json(), audit.word_margins]),
     }  # fmt: skip
 
 

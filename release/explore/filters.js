@@ -2,8 +2,8 @@
 
 const LISTED = 20; // pairs a page
 const FACET_KEYS = [...Object.keys(FACETS), "split"];
-const NUMBERS = ["harder", "easier", "least", "most"];
-const FILTER_KEYS = [...FACET_KEYS, ...NUMBERS, "metric", "of", "up", "down", "at"];
+const NUMBERS = ["narrower", "wider", "least", "most"];
+const FILTER_KEYS = ["words", ...FACET_KEYS, ...NUMBERS, "metric", "of", "up", "down", "at"];
 const PLACE_KEYS = ["id", "dialogue", "view", "page", "reason"];
 
 /** What the address asks for; what it does not know, it leaves out. */
@@ -42,8 +42,16 @@ function conditions(shelf, asks) {
     const [from, to] = [Math.fround(asks[least] ?? -Infinity), Math.fround(asks[most] ?? Infinity)];
     tests.push([key, (row) => value(row) >= from && value(row) <= to]);
   };
-  within("difficulty", (row) => shelf.difficulty[row], "harder", "easier");
+  const words = (asks.words ?? "").toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length) {
+    const has = (row) => {
+      const text = shelf.references[row].toLowerCase();
+      return words.every((one) => text.includes(one));
+    };
+    tests.push(["words", has]);
+  }
   if (!shelf.scored) return tests;
+  within("margin", (row) => shelf.margin[row], "narrower", "wider");
   const named = (key) => shelf.metrics.find((one) => one.name === asks[key]);
   const metric = named("metric");
   const scores = metric && shelf.scores[metric.name][VARIANTS.includes(asks.of) ? asks.of : "empathetic"];
@@ -108,7 +116,7 @@ function fillForm(form, shelf, asks, counts, quietly = false) {
     field.replaceChildren(new Option("any", ""), ...listed);
     field.value = asks[key] ?? "";
   }
-  const fields = ["metric", "of", "up", "down", "at", ...NUMBERS].map((key) => form.elements[key]);
+  const fields = ["words", "metric", "of", "up", "down", "at", ...NUMBERS].map((key) => form.elements[key]);
   for (const field of fields.filter(free)) field.value = asks[field.name] ?? field.dataset.usual ?? "";
   form.querySelector("[data-part=scores]").hidden = !shelf.metrics.length;
   form.querySelector("[data-part=scores]").disabled = !shelf.scored;

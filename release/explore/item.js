@@ -38,6 +38,7 @@ async function readPair(shelf, id) {
 /** The screen of a pair. */
 function pairPart(found, asks, removed) {
   const { row, controlled } = found;
+  const margin = found.items?.[0]?.[MARGIN];
   const cells = controlled ? ["apathetic", "near_empathetic", "far_apathetic", "empathetic"] : ["apathetic", "empathetic"];
   const facts = [
     ["scenario", word(row.scenario)],
@@ -45,7 +46,7 @@ function pairPart(found, asks, removed) {
     ["strategy", word(row.strategy)],
     ["split", row.split],
     ["turn", String(row.turn)],
-    ["difficulty", row.difficulty === null || row.difficulty === undefined ? "none" : figure(row.difficulty, 2)],
+    ["word margin", Number.isFinite(margin) ? figure(margin, 2) : "none"],
     ["written by", word(row.model ?? row.source)],
   ];
   const said = made(

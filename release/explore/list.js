@@ -2,6 +2,7 @@
 
 const NARROW = 14; // letters of a name that is not broken in two
 const BINS = 24;
+const EXCERPT = 90; // signs of a reference in the list
 
 /** How many were found, in words. */
 function countOf(shelf, found) {
@@ -19,8 +20,8 @@ function listPart(shelf, found, asks) {
   const shown = shelf.scored ? shelf.metrics : [];
   const heads = [
     "pair",
-    "scenario, strategy",
-    "difficulty",
+    "scenario, strategy, reference",
+    "word margin",
     ...shown.map((one) => made("bdi", { class: one.name.length < NARROW ? "narrow" : null }, one.name)),
   ];
   const cells = rows.map((row) => rowCells(shelf, row, shown, asks));
@@ -42,17 +43,21 @@ function listPart(shelf, found, asks) {
   ];
 }
 
+/** The beginning of a text, cut between words. */
+const excerpt = (text) => (text.length > EXCERPT ? `${text.slice(0, text.lastIndexOf(" ", EXCERPT) + 1 || EXCERPT).trimEnd()} …` : text);
+
 function rowCells(shelf, row, metrics, asks) {
   const id = shelf.ids[row];
   const crisis = shelf.value("flag", row) === NONE ? null : made("span", { class: "tag flagged" }, shelf.value("flag", row));
-  const hardest = Number.isNaN(shelf.difficulty[row]) ? "–" : figure(shelf.difficulty[row], 2);
+  const margin = Number.isNaN(shelf.margin[row]) ? "–" : figure(shelf.margin[row], 2);
   return [
     made("a", { href: linkTo(asks, { id }), "data-id": id }, word(id)),
     [
       made("span", { class: "first" }, word(shelf.value("scenario", row)), crisis ? [" ", crisis] : null),
       made("span", { class: "second" }, word(shelf.value("phase", row)), " · ", word(shelf.value("strategy", row))),
+      made("bdi", { class: "excerpt" }, excerpt(shelf.references[row])),
     ],
-    hardest,
+    margin,
     ...metrics.map((metric) => scoreCell(shelf, metric, row)),
   ];
 }
@@ -81,9 +86,9 @@ function emptyPart(shelf, asks) {
   return part;
 }
 
-/** How the difficulties of what was found are spread: bars, and in words. */
+/** How the word margins of what was found are spread: bars, and in words. */
 function spreadPart(shelf, rows) {
-  const values = Float32Array.from(rows, (row) => shelf.difficulty[row])
+  const values = Float32Array.from(rows, (row) => shelf.margin[row])
     .filter((value) => !Number.isNaN(value))
     .sort();
   if (!values.length) return [made("p", { class: "quiet small" }, "Nothing that was found has one.")];

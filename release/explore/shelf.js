@@ -8,7 +8,8 @@ const FACETS = {
   device: "empathetic_device",
   flag: "flags",
 };
-const SHORT = ["pair_id", "difficulty", ...Object.values(FACETS)];
+const SHORT = ["pair_id", "reference", ...Object.values(FACETS)];
+const MARGIN = "word_margin"; // of each row of the file of scores: how far words alone prefer the empathetic text of its pair
 const NONE = "(none)"; // of a facet: nothing was planned, or there is no flag
 const VARIANTS = ["reference", "apathetic", "empathetic", "near_empathetic", "far_apathetic"];
 const CONTRASTS = {
@@ -53,7 +54,8 @@ class Shelf {
     const footers = await Promise.all(pairs.map((table) => table.footer()));
     this.rows = footers.reduce((sum, one) => sum + one.rows, 0);
     this.ids = new Array(this.rows);
-    this.difficulty = new Float32Array(this.rows).fill(NaN);
+    this.references = new Array(this.rows);
+    this.margin = new Float32Array(this.rows).fill(NaN);
     this.facets = Object.fromEntries([...Object.keys(FACETS), "split"].map((name) => [name, new Facet(this.rows)]));
     this.parts = [];
     let start = 0;
@@ -82,12 +84,12 @@ class Shelf {
 
   #put(row, at, columns, split) {
     this.ids[row] = columns.pair_id[at];
-    this.difficulty[row] = columns.difficulty?.[at] ?? NaN;
+    this.references[row] = columns.reference?.[at] ?? "";
     for (const [name, column] of Object.entries(FACETS)) this.facets[name].set(row, columns[column]?.[at]);
     this.facets.split.set(row, split);
   }
 
-  /** Reads the scores of all texts, which come in the order of the pairs. */
+  /** Reads the scores of all texts, and the word margins of their pairs, which come in the order of the pairs. */
   async score(told) {
     const names = this.metrics.map((one) => one.name);
     this.scores = Object.fromEntries(
@@ -105,10 +107,11 @@ class Shelf {
       this.of = this.done + groups.length;
       await ahead(
         [...groups.keys()],
-        (group) => table.columns(["pair_id", "variant", ...names], group),
+        (group) => table.columns(["pair_id", "variant", MARGIN, ...names], group),
         (columns) => {
           const places = Array.from(columns.pair_id, seek);
           const kinds = Uint8Array.from(columns.variant, (variant) => VARIANTS.indexOf(variant));
+          for (const [at, place] of places.entries()) if (place >= 0) this.margin[place] = columns[MARGIN]?.[at] ?? NaN;
           for (const name of names) this.#rate(this.scores[name], places, kinds, columns[name]);
           this.done += 1;
           return told();
@@ -146,6 +149,7 @@ class Shelf {
   scoresOf(row) {
     return VARIANTS.map((variant) => ({
       variant,
+      [MARGIN]: this.margin[row],
       ...Object.fromEntries(this.metrics.map(({ name }) => [name, this.scoreOf(name, variant, row)])),
     }));
   }

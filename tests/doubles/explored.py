@@ -48,7 +48,6 @@ def a_pair(dialogue: int, turn: int, texts: Mapping[str, str]) -> dict[str, Any]
         "toxicity": {"reference": 0.01, "apathetic": 0.02, "empathetic": 0.03}, "flags": ["crisis"] if number % 7 == 0 else [],
         "source": "model", "model": "m1", "near_model": "m1", "far_model": "m2",
         "apathetic_manner": [None, "hurrying", "cheering"][number % 3], "empathetic_device": ["small step", "quiet question"][number % 2],
-        "difficulty": None if number % 11 == 0 else (number % 20 - 5) / 10,
     }  # fmt: skip
 
 
@@ -56,6 +55,10 @@ def a_control(pair: dict[str, Any]) -> dict[str, Any]:
     near = {"near_empathetic": pair["reference"].replace("long", "hard"), "far_apathetic": "Others have worse weeks, so do hurry up."}
     measured = {f"{name}_{what}": 0.5 for name in near for what in ("edit_ratio", "overlap", "toxicity")}
     return {**pair, **near, **measured, "far_apathetic_manner": "minimising"}
+
+
+def margin_of(pair: int) -> float | None:
+    return None if pair % 11 == 0 else (pair % 20 - 5) / 10
 
 
 def score(pair: int, variant: int, metric: int) -> float | None:
@@ -124,7 +127,8 @@ def write_explored(
     pq.write_table(pa.Table.from_pylist(refused, CANDIDATES), folder / "candidates.parquet", compression="zstd", row_group_size=25)
     (folder / "report").mkdir()
     if scored:
-        schema = pa.schema([("pair_id", pa.string()), ("variant", pa.string()), *((name, pa.float64()) for name in METRICS)])
+        numbers = [(name, pa.float64()) for name in ("word_margin", *METRICS)]
+        schema = pa.schema([("pair_id", pa.string()), ("variant", pa.string()), *numbers])
         table = pa.Table.from_pylist(list(item_rows(pairs, controlled)), schema)
         pq.write_table(table, folder / "report" / "items.parquet", compression="zstd", row_group_size=100)
     facts = manifest(counts, dialogues)
@@ -136,7 +140,7 @@ def item_rows(pairs: list[dict[str, Any]], controlled: set[str]) -> Iterator[dic
     for pair in pairs:
         for at, variant in enumerate(VARIANTS[: 5 if pair["pair_id"] in controlled else 3]):
             scores = {name: score(number_of(pair["pair_id"]), at, place) for place, name in enumerate(METRICS)}
-            yield {"pair_id": pair["pair_id"], "variant": variant, **scores}
+            yield {"pair_id": pair["pair_id"], "variant": variant, "word_margin": margin_of(number_of(pair["pair_id"])), **scores}
 
 
 def number_of(pair_id: str) -> int:

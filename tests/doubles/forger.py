@@ -27,7 +27,6 @@ from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.evaluation.report import measure_release, metrics_of, write_report
 from empathy_eval.generation.build import build
 from empathy_eval.raters.judges.told import judges_told
-from empathy_eval.releases.difficulty import fill
 from empathy_eval.releases.explore import PAGE, explore_page
 from empathy_eval.releases.manifest import file_hashes, manifest_text, sealed
 from empathy_eval.releases.papers import papers
@@ -178,7 +177,6 @@ class Forger:
         shutil.rmtree(self.folder / "report")
         report = measure_release(self.folder, facts, metrics_of(facts)[0], judges=judges_told)
         write_report(report, self.folder / "report", facts)
-        fill(self.folder, report.measured.difficulty)
         write_whole(self.folder / PAGE, explore_page(self.folder, facts))
         for name, text in papers(self.folder, facts, report).items():
             write_whole(self.folder / name, text)

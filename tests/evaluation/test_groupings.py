@@ -20,7 +20,7 @@ from empathy_eval.evaluation.report import report
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.score import score
 
-from tests.releases.test_difficulty import rewritten
+from tests.releases.test_verify import rewritten
 
 # Near manner, far manner, and the scores of near-empathetic, apathetic, empathetic and far-apathetic.
 FOUR = (

@@ -211,11 +211,11 @@ def test_at_equal_closeness_a_shortcut_is_right_as_often_as_near_and_far_togethe
 
 def test_difficulty_is_the_margin_of_words_alone_on_the_released_contrast(audited: Audit, seeds: Path) -> None:
     raw = audited.contrasts[0]
-    assert list(audited.difficulty) == read_corpus(seeds, "pairs", PAIR_VARIANTS).pair_ids
-    assert [(one.pair_id, one.margin) for one in raw.hardest] == sorted(audited.difficulty.items(), key=lambda one: one[1])[:5]
-    right = sum(one > 0 for one in audited.difficulty.values()) / len(audited.difficulty)
+    assert list(audited.word_margins) == read_corpus(seeds, "pairs", PAIR_VARIANTS).pair_ids
+    assert [(one.pair_id, one.margin) for one in raw.hardest] == sorted(audited.word_margins.items(), key=lambda one: one[1])[:5]
+    right = sum(one > 0 for one in audited.word_margins.values()) / len(audited.word_margins)
     assert right == pytest.approx(value(raw, "words alone"), abs=0.003)
-    assert all(one == round(one, 6) for one in audited.difficulty.values())
+    assert all(one == round(one, 6) for one in audited.word_margins.values())
 
 
 def test_scores_that_are_known_are_not_made_again(seeds: Path, audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.releases.explore import SCRIPTS
 
 from tests.doubles.browser import serious_findings, watched
-from tests.doubles.explored import METRICS, a_pair, number_of, rows_of, score, write_explored, write_explorer
+from tests.doubles.explored import METRICS, a_pair, margin_of, number_of, rows_of, score, write_explored, write_explorer
 from tests.doubles.ranges import Ranges, ranges
 
 if TYPE_CHECKING:
@@ -114,15 +114,17 @@ def test_the_sample_is_there_at_once_and_every_filter_finds_what_fits(explored: 
     opened(tab, explored)
     test = fit(lambda one: True)
     assert count(tab) == f"{len(test)} of {len(test)} pairs of the sample" and ids(tab) == test[:20]
+    assert "I can see that week" in tab.locator(".list .excerpt").first.inner_text()
     asked: list[tuple[str, Callable[[dict[str, Any]], bool]]] = [
         ("scenario=Loneliness&phase=action", lambda one: one["scenario"] == "Loneliness" and one["phase"] == "action"),
+        ("words=WAS+week+17", lambda one: all(word in one["reference"] for word in ("was", "week", "17"))),
         ("strategy=Clarification", lambda one: one["strategy"] == "Clarification"),
         ("manner=hurrying", lambda one: one["apathetic_manner"] == "hurrying"),
         ("manner=(none)", lambda one: one["apathetic_manner"] is None),
         ("device=small+step", lambda one: one["empathetic_device"] == "small step"),
         ("flag=crisis", lambda one: one["flags"] == ["crisis"]),
         ("flag=(none)", lambda one: not one["flags"]),
-        ("harder=0.3&easier=0.7", lambda one: one["difficulty"] is not None and 0.3 <= one["difficulty"] <= 0.7),
+        ("narrower=0.3&wider=0.7", lambda one: 0.3 <= (margin_of(number_of(one["pair_id"])) or 0) <= 0.7),
         ("metric=VADER&of=apathetic&least=1.5&most=2.2", lambda one: 1.5 <= rated(one["pair_id"], 1, "VADER") <= 2.2),
         (
             "up=VADER&down=distance",
@@ -151,7 +153,7 @@ def test_what_fails_in_a_search_is_told_and_what_was_shown_stays(explored: Path,
     tab.add_init_script("Math.fround = () => { throw new Error('no such thing') }")
     opened(tab, explored)
     shown = ids(tab)
-    go(tab, "#harder=0.1")
+    go(tab, "#narrower=0.1")
     assert "This page has failed: no such thing" in alarm(tab) and ids(tab) == shown
     go(tab, "#")
     until(tab, lambda: not tab.locator("#alarm").inner_text())
@@ -178,9 +180,9 @@ def test_what_is_chosen_in_the_form_is_the_address_and_the_way_back_takes_it_awa
     assert f"crisis ({len(flagged)})" in tab.get_by_label("Flag").inner_text()
     # What another choice of the same would leave too.
     assert "Financial Worries (60)" in tab.get_by_label("Scenario").inner_text()
-    tab.locator("[name=harder]").fill("0.2")
-    tab.locator("[name=harder]").press("Tab")
-    until(tab, lambda: "harder=0.2" in tab.evaluate("location.hash"))
+    tab.locator("[name=narrower]").fill("0.2")
+    tab.locator("[name=narrower]").press("Tab")
+    until(tab, lambda: "narrower=0.2" in tab.evaluate("location.hash"))
     tab.get_by_role("link", name="Page 2", exact=False).first.click()
     until(tab, lambda: "page=2" in tab.evaluate("location.hash"))
     first = ids(tab)[0]

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
+from empathy_eval.design.dataset import cells, files_of
 from empathy_eval.evaluation.page import number as shown
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.rouge import RougeL
@@ -50,6 +51,27 @@ def change_rows(path: Path, change: Callable[[list[dict[str, Any]]], object]) ->
     rows = table.to_pylist()
     change(rows)
     pq.write_table(pa.Table.from_pylist(rows, schema=table.schema), path)
+
+
+def rewritten(folder: Path, copy: Path, change: Callable[[pa.Table], pa.Table]) -> Path:
+    """A copy of a release whose pairs and controls are other tables."""
+    shutil.copytree(folder, copy)
+    for config in ("pairs", "controls"):
+        for path in files_of(copy, config):
+            pq.write_table(change(pq.read_table(path)), path)
+    rehash(copy)
+    return copy
+
+
+@pytest.mark.parametrize("config", ["pairs", "controls"])
+def test_a_null_is_refused_in_a_column_of_texts(config: str, light: Path, tmp_path: Path) -> None:
+    def emptied(table: pa.Table) -> pa.Table:
+        place = table.schema.get_field_index("reference")
+        return table.set_column(place, table.schema.field(place), pa.array([None] * len(table), pa.string()))
+
+    copy = rewritten(light, tmp_path / "r", emptied)
+    with pytest.raises(InputError, match='the column "reference" does not hold what the data contract says'):
+        list(cells(copy, config, "reference"))
 
 
 def test_a_release_is_what_it_claims(lexical: Path) -> None:

@@ -10,13 +10,21 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.prompts import load_prompts
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.evaluation import text_scores
 from empathy_eval.evaluation.report import measure_release, metrics_of
+from empathy_eval.evaluation.shortcuts import audit
 from empathy_eval.evaluation.text_scores import ITEMS, SCORE, TextScores
+from empathy_eval.generation.build import build
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.verify_items import item_faults
+from empathy_eval.releases.write import release
 
+from tests.conftest import demo_file
 from tests.releases.test_verify import change_rows, rehash
 
 Rows = list[dict[str, Any]]
@@ -40,6 +48,24 @@ def with_column(path: Path, name: str, kind: Any = SCORE) -> None:
     pq.write_table(table.append_column(name, pa.array([1] * len(table), kind)), path)
 
 
+def test_every_text_has_the_margin_of_words_alone_between_the_two_of_its_pair(light: Path) -> None:
+    margins = audit(light).word_margins
+    rows = pq.read_table(light / "report" / ITEMS).to_pylist()
+    assert {one["pair_id"]: one["word_margin"] for one in rows} == margins and None not in margins.values()
+    assert all(one["word_margin"] == margins[one["pair_id"]] for one in rows)
+
+
+def test_where_there_is_one_dialogue_no_margin_is_known(world: Path, tmp_path: Path) -> None:
+    for path in world.rglob("*.yaml"):
+        if path.name[:3] in ("003", "007"):
+            path.unlink()
+    config = load_configuration(demo_file(tmp_path, report={"metrics": ["length"], "bootstrap": 10}))
+    build(Recipe(config, load_catalogue(world), load_prompts()), tmp_path / "b")
+    release(tmp_path / "b", tmp_path / "r", "0.1.0")
+    assert set(pq.read_table(tmp_path / "r" / "report" / ITEMS).column("word_margin").to_pylist()) == {None}
+    assert verify(tmp_path / "r") == []
+
+
 def test_scores_that_are_as_they_were_released_have_no_fault(told: Path, scores: TextScores) -> None:
     assert list(item_faults(told, scores)) == []
 
@@ -50,6 +76,9 @@ def test_scores_that_are_as_they_were_released_have_no_fault(told: Path, scores:
         (lambda rows: rows[7].update({"BLEU-4": 0.5}), 'row 7: "003-seed-t03", empathetic: BLEU-4 is 0.5, its texts give 0.'),
         (lambda rows: rows[5].update({"BLEU-4": 0.5}), 'row 5: "003-seed-t03", reference: BLEU-4 is 0.5, its texts give None'),
         (lambda rows: [row.update({"length": None}) for row in rows[3:6]], "length is None, its texts give "),
+        (lambda rows: rows[7].update(word_margin=2.5), 'row 7: "003-seed-t03", empathetic: word_margin is 2.5, its texts give '),
+        (lambda rows: rows[7].update(word_margin=None), "word_margin is None, its texts give "),
+        (lambda rows: rows[7].update(word_margin=float("nan")), "word_margin is nan, its texts give "),
         (lambda rows: rows[2].update(variant="apathetic"), "row 2: is of another text than the data has there"),
         (lambda rows: rows.insert(4, rows.pop(5)), "row 4: is of another text than the data has there"),
         (lambda rows: rows.pop(), "row 99: is of another text than the data has there"),
@@ -62,7 +91,7 @@ def test_a_change_is_named_with_its_text(change: Callable[[Rows], object], what:
     change_rows(told, change)
     (fault,) = item_faults(told, scores)
     assert what in f"{fault.where.partition(': ')[2]}: {fault.what}" and fault.where.startswith(str(told))
-    assert ("and 2 more scores of this metric differ" in fault.what) == ("is None, its texts" in what)
+    assert ("and 2 more values of this column differ" in fault.what) == ("length is None, its texts" in what)
 
 
 def test_columns_that_no_metric_gives_are_named_but_those_of_metrics_that_were_not_run(told: Path, scores: TextScores) -> None:

@@ -34,7 +34,6 @@ PAIR_COLUMNS = {
     "flags": ["string"], "source": "string", "model": "string", "near_model": "string", "far_model": "string",
     "apathetic_manner": "string",
     "empathetic_device": "string",
-    "difficulty": "float64",
 }  # fmt: skip
 MESSAGES = [{"role": "string", "content": "string"}]
 CONTRACT: dict[str, dict[str, Any]] = {

@@ -57,7 +57,7 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "explore",
         help="browse a release",
-        description="Makes one page to browse a release: filter by scenario, phase, strategy, manner, flag, difficulty, score and "
+        description="Makes one page to browse a release: filter by scenario, phase, strategy, manner, flag, word margin, score and "
         "disagreement between metrics; see variants side by side with their differences marked, what judges said, and what was left out "
         "and why.",
         epilog=EXAMPLES,

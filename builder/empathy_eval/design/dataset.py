@@ -19,13 +19,12 @@ TEXT, FLAGS = pa.string(), pa.list_(pa.string())
 
 
 # By how much words alone prefer the kind text of a pair: it may be null, and releases of before do not have it.
-DIFFICULTY = "difficulty"
 # How the variants of a pair are made what they are; null where that was not planned, and releases of before do not have them.
 WAYS = ("apathetic_manner", "empathetic_device")
 FAR_WAY = "far_apathetic_manner"
 # Curated crossed items have neither.
 MADE_BY = ("writer", "judge")
-NULLABLE = {DIFFICULTY, *WAYS, FAR_WAY, *MADE_BY}
+NULLABLE = {*WAYS, FAR_WAY, *MADE_BY}
 
 
 # Of the provenance where one of several candidates was chosen: the SHA-256 of the text of a variant, null for a dialogue.
@@ -45,7 +44,6 @@ _PAIR = [
     ("apathetic_edit_ratio", pa.float64()), ("empathetic_overlap", pa.float64()),
     ("toxicity", pa.struct([(name, pa.float64()) for name in ("reference", *PAIR_VARIANTS)])),
     ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT), *((name, TEXT) for name in WAYS),
-    (DIFFICULTY, pa.float64()),
 ]  # fmt: skip
 
 

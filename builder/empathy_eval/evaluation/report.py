@@ -216,7 +216,7 @@ def measure_release(
 
     measured = with_crossed(measured_with_audit(stand, found.embedding, take), stand, embedding=found.embedding)
     measured = measured.under(attacks.table if attacks else None, fairness.table if fairness else None)
-    return Report(measured, _about(stand, configuration), told, scores[0])
+    return Report(measured, _about(stand, configuration), told, replace(scores[0], word_margins=measured.word_margins))
 
 
 def _about(stand: Stand, configuration: dict[str, Any]) -> dict[str, Any]:

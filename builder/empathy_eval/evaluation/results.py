@@ -144,9 +144,9 @@ class Measured:
         return {row.metric: one for row in rows if (one := row.differences[STANCE]).accuracy}
 
     @property
-    def difficulty(self) -> Mapping[str, float]:
-        """How difficult each pair is, as the audit says; empty without one."""
-        return self.audit.difficulty if self.audit else {}
+    def word_margins(self) -> Mapping[str, float]:
+        """By pair the margin of words alone, as the audit says; empty without one."""
+        return self.audit.word_margins if self.audit else {}
 
     def to_json(self) -> dict[str, Any]:
         """The tables as JSON values."""

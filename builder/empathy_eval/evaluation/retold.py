@@ -24,7 +24,7 @@ CALLED = {"audit": "shortcuts"}
 
 
 def retold(tables: Mapping[str, Any]) -> Report:
-    """The report that these tables tell, without the scores of single texts and without the difficulty of pairs.
+    """The report that these tables tell, without the scores of single texts and without the word margins of pairs.
 
     Raises:
         ValueError: if they are not the tables of a report: made again from it they would say something else.

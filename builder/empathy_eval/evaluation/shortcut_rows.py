@@ -93,17 +93,17 @@ class FirstSamples:
 class Audit:
     """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
 
-    ``difficulty`` is by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
+    ``word_margins`` are by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
     empty where that is not defined. ``first`` is by contrast what words alone reach over first samples; empty where nothing was chosen.
     """
 
     by: str
     contrasts: tuple[ContrastAudit, ...]
-    difficulty: Mapping[str, float] = field(default_factory=dict, repr=False)
+    word_margins: Mapping[str, float] = field(default_factory=dict, repr=False)
     first: tuple[FirstSamples, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
-        """The figures as JSON values, but for the difficulty of each pair."""
+        """The figures as JSON values, but for the margin of each pair."""
         first = [{"contrast": one.contrast, "others": one.others, **asdict(one.shortcut)} for one in self.first]
         return {"by": self.by, "contrasts": [one.to_json() for one in self.contrasts], **({"first_samples": first} if first else {})}
 

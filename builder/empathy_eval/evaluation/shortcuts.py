@@ -69,7 +69,7 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
         "length and punctuation": Learner(LengthAndMarks(), ("standardised",)),
     }
     found, known = dict[str, ContrastAudit](), lexicon.words
-    won, difficulty = dict[str, dict[str, _Won]](), dict[str, float]()
+    won, word_margins = dict[str, dict[str, _Won]](), dict[str, float]()
     for name, config, kind, cold in AUDITED:
         one = _Contrast(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
         won[name], learned = one.won(learners, embedding)
@@ -79,13 +79,13 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
             found[name] = _explained(found[name], one.texts.corpus.pair_ids, learned, known)
             if name == RAW:
                 margins = (learned.margins / UNIT).tolist()
-                difficulty = dict(zip(one.texts.corpus.pair_ids, margins, strict=True))
+                word_margins = dict(zip(one.texts.corpus.pair_ids, margins, strict=True))
     near, far = found[STANCE_NEAR], found[STANCE_FAR]
     both = _Contrast(texts["controls"], "", "", folds_of(units_of(texts["controls"].corpus, by), chance.seed), by)
     sides = " and ".join((near.kind, far.kind)), " and ".join((near.cold, far.cold))
     rows = both.judged(_at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]), chance)
     stance = ContrastAudit(STANCE, "controls", *sides, *both.counts, rows)
-    return Audit(by, (*found.values(), stance), difficulty, tuple(_first(held, chance, by)))
+    return Audit(by, (*found.values(), stance), word_margins, tuple(_first(held, chance, by)))
 
 
 def _first(held: Held, chance: Chance, by: str) -> Iterator[FirstSamples]:

@@ -1,9 +1,9 @@
-"""The score of every text of a release, in the order of its data: what ``explore`` filters by, and what ``verify`` makes again."""
+"""The score of every text of a release, and the word margin of every pair: what ``explore`` filters by, and what ``verify`` makes again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +24,9 @@ from empathy_eval.metrics.vader import Vader
 ITEMS = "items.parquet"
 TEXTS = (REFERENCE, *PAIR_VARIANTS, *CONTROLS)
 NAMED = [("pair_id", pa.string()), ("variant", pa.string())]
+WORD_MARGIN = "word_margin"
+# Columns that are no metric's.
+BESIDE = (*(name for name, _ in NAMED), WORD_MARGIN)
 # Seven digits are what a score says, and half of the bytes.
 SCORE = pa.float32()
 # Pairs of a group of rows. Who reads this file reads all of it, so groups are as large as memory likes: 50,000 rows at most.
@@ -35,16 +38,18 @@ class TextScores:
     """The score of every text by metric, shape (pairs, texts), nan where there is none; ``there`` says which texts a pair has.
 
     The texts of a pair are those of ``TEXTS``, in that order. A metric that reads a reference gives references none.
+    ``word_margins`` are by pair, as :class:`empathy_eval.evaluation.shortcut_rows.Audit` has them.
     """
 
     pair_ids: Sequence[str]
     there: NDArray[np.bool_]
     scores: Mapping[str, NDArray[np.float32]]
+    word_margins: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
         """The columns of the file."""
-        return pa.schema([*NAMED, *((name, SCORE) for name in self.scores)])
+        return pa.schema([*NAMED, (WORD_MARGIN, pa.float64()), *((name, SCORE) for name in self.scores)])
 
     def groups(self) -> Iterator[pa.Table]:
         """The groups of rows of the file: pair after pair the texts that it has."""
@@ -52,6 +57,7 @@ class TextScores:
             rows = slice(start, start + GROUP)
             pairs, texts = np.nonzero(self.there[rows])
             names = [pa.array(some, pa.string()).take(pa.array(at)) for some, at in ((self.pair_ids[rows], pairs), (TEXTS, texts))]
+            names.append(pa.array(map(self.word_margins.get, names[0].to_pylist()), pa.float64()))
             scores = [pa.array(one[rows][pairs, texts], SCORE, from_pandas=True) for one in self.scores.values()]
             yield pa.table([*names, *scores], self.schema)
 

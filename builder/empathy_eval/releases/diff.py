@@ -11,7 +11,7 @@ from typing import Any
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW
-from empathy_eval.design.dataset import COLUMNS, DIFFICULTY, JUDGED, SPLITS, file_of, read_manifest, read_tables
+from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.design.errata import before as stands_for
 from empathy_eval.design.errata import revision_of
 from empathy_eval.releases.annotations import identity_of
@@ -95,8 +95,8 @@ def diff(before: Path, after: Path) -> Diff:
     """
     manifests = tuple(map(read_manifest, (before, after)))
     columns = _columns(before, after)
-    # A column that came or went changes no dialogue; nor does what other pairs teach of a pair.
-    passed_over = {DIFFICULTY, *(name[1:] for names in columns.values() for name in names)}
+    # A column that came or went changes no dialogue.
+    passed_over = {name[1:] for names in columns.values() for name in names}
     old, new = _dialogues(before, passed_over), _dialogues(after, passed_over)
     kept = sorted(old.keys() & new.keys())
     withdrawn, by_review = (_named(manifests[1], name) - _named(manifests[0], name) for name in ("withdrawn", "reviews"))

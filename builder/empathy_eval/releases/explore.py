@@ -30,13 +30,14 @@ from empathy_eval.design.canary import in_json
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, TEXT, column, configs_of, file_of, read_manifest, read_tables
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.text_scores import ITEMS, NAMED
+from empathy_eval.evaluation.text_scores import BESIDE as UNSCORED
+from empathy_eval.evaluation.text_scores import ITEMS
 
 # Where a release carries its own, and how that one finds the release.
 PAGE, HOME = "explore/index.html", "../"
 SAMPLED = 200
 # Of what a page says of its release, and of what it embeds: another one where its keys, or what they mean, are others.
-FORMAT = 1
+FORMAT = 2
 FOLDER = "explore"
 SCRIPTS = (
     "source.js", "table.js", "shelf.js", "diff.js", "filters.js", "parts.js", "list.js", "item.js", "judged.js", "around.js", "page.js",
@@ -149,7 +150,7 @@ def _files(folder: Path, facts: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def _metrics(folder: Path) -> list[dict[str, Any]]:
     """The metrics that have a column of scores, with what the report says of them; none in a release of before."""
     path = folder / BESIDE["items"]
-    names = schema_of(path).names[len(NAMED) :] if path.is_file() else []
+    names = [one for one in schema_of(path).names if one not in UNSCORED] if path.is_file() else []
     rows = {row["metric"]: row for row in (read_tables(folder)["inversion"] if names else ())}
     known = [(name, rows.get(name, {})) for name in names]
     return [{"name": name, "signature": row.get("signature"), "higher is better": row.get("higher_is_better")} for name, row in known]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import DIFFICULTY, PREFERRED, TEXT_HASH, pair_id
+from empathy_eval.design.dataset import PREFERRED, TEXT_HASH, pair_id
 from empathy_eval.design.kinds import KINDS
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Turn, Variant
@@ -81,7 +81,6 @@ def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy)
         "near_model": pair.apathetic.model,
         "far_model": pair.empathetic.model,
         # It is known once the release is measured.
-        DIFFICULTY: None,
     }
 
 

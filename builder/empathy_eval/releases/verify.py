@@ -22,7 +22,6 @@ from empathy_eval.evaluation.text_scores import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.raters.judges.told import judges_told
-from empathy_eval.releases.difficulty import difficulty_faults
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.explore import PAGE
 from empathy_eval.releases.made_by import is_before, is_ours
@@ -164,7 +163,7 @@ STAGES = (
 
 
 def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], scoring: Scoring) -> Iterator[Problem]:
-    """Every number of the tables, every difficulty and every score of a text equals its recomputation; figures and explorer are theirs.
+    """Every number of the tables, every word margin and every score of a text equal their recomputation; figures and explorer are theirs.
 
     At the end comes what was not recomputed.
     """
@@ -181,7 +180,6 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     if left:
         told, anew, others = comparable(told, anew, measured)
     wrong = [Problem(f"{path}: {where}", what, RESTORE) for where, what in disagreements(told, anew)]
-    wrong += difficulty_faults(folder, report.measured.difficulty)
     if f"report/{ITEMS}" in manifest["files"] and report.scores:
         wrong += item_faults(path.with_name(ITEMS), report.scores, others)
     if len(others) > len(left):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.tabular import readable, refuse_absurd
-from empathy_eval.evaluation.text_scores import NAMED, TextScores
+from empathy_eval.evaluation.text_scores import NAMED, WORD_MARGIN, TextScores
 from empathy_eval.releases.verify_report import EXACT, TOLERANCE
 from empathy_eval.releases.verify_rows import RESTORE
 
@@ -22,7 +22,7 @@ DIGITS = 2e-7
 
 
 def item_faults(path: Path, scores: TextScores, others: Collection[str] = ()) -> Iterator[Problem]:
-    """Of each metric the first text whose score is not the one that the texts give; ``others`` are metrics that were not run."""
+    """Of each metric, and of word margins, the first value that is not the one that the texts give; ``others`` are metrics not run."""
     try:
         with readable(path), pq.ParquetFile(path) as table:
             refuse_absurd(path, table.metadata)
@@ -46,7 +46,7 @@ def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Colle
             row = before + _other_row(group, anew)
             yield Problem(f"{path}: row {row}", "is of another text than the data has there", RESTORE)
             return
-        for name in scores.scores:
+        for name in (WORD_MARGIN, *scores.scores):
             for row in _differing(name, group, anew).tolist():
                 many[name] += 1
                 first.setdefault(name, (before + row, _said(name, group.slice(row, 1), anew.slice(row, 1))))
@@ -54,7 +54,7 @@ def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Colle
     if table.metadata.num_rows != before:
         yield Problem(str(path), f"has {table.metadata.num_rows} rows, the data gives {before}", RESTORE)
     for name, (row, said) in first.items():
-        more = f", and {many[name] - 1} more scores of this metric differ" if many[name] > 1 else ""
+        more = f", and {many[name] - 1} more values of this column differ" if many[name] > 1 else ""
         yield Problem(f"{path}: row {row}", said + more, RESTORE)
 
 

@@ -28,7 +28,6 @@ from empathy_eval.raters.judges.told import judges_told, people_told
 from empathy_eval.raters.review.human_evaluation import review_facts
 from empathy_eval.raters.review.record import content_hash
 from empathy_eval.releases.annotations import add_annotations, read_all
-from empathy_eval.releases.difficulty import fill
 from empathy_eval.releases.explore import PAGE, explore_page
 from empathy_eval.releases.manifest import VERSION, file_hashes, manifest_facts, manifest_text, sealed
 from empathy_eval.releases.papers import papers
@@ -68,9 +67,7 @@ def release(
     header, partly = _finished(build_dir, partial)
     found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
-    selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
-    if not selection.dialogue_ids:
-        raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
+    selection = _selected(build_dir, header, reviewed)
     judged = read_all(annotations, trusted)
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
@@ -82,7 +79,6 @@ def release(
         # What metrics hold, such as weights, would stand in memory beside the figures.
         del found
         write_report(report, folder / "report", facts)
-        fill(folder, report.measured.difficulty)
         write_whole(folder / PAGE, explore_page(folder, facts))
         for name, text in papers(folder, facts, report).items():
             write_whole(folder / name, text)
@@ -102,6 +98,14 @@ def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
         fix = "run the same build again to ask for them, or give --partial to release without them"
         raise input_error(build_dir, f"{summary['missing']} of {summary['planned']} items are missing", fix)
     return header, bool(summary["missing"])
+
+
+def _selected(build_dir: Path, header: dict[str, Any], reviewed: dict[str, Any] | None) -> Selection:
+    """What is released: at least one dialogue, none that a review removes."""
+    selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
+    if not selection.dialogue_ids:
+        raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
+    return selection
 
 
 def _write_words(build_dir: Path, folder: Path, configuration: dict[str, Any]) -> None:

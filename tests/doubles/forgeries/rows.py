@@ -239,11 +239,6 @@ def another_model_in_rows_and_provenance(forger: Forger) -> None:
     forger.each("provenance", lambda row: row.update(model="better") if row["what"] in ("empathetic", "far_apathetic") else None)
 
 
-@forgery()
-def another_difficulty(forger: Forger) -> None:
-    everywhere(forger, lambda row: row.update(difficulty=0.5))
-
-
 @forgery(anew=True)
 def a_crossed_item_dropped(forger: Forger) -> None:
     gone = next(forger.rows("crossed"))["crossed_id"]

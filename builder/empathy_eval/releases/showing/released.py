@@ -156,7 +156,7 @@ class Released:
         return {key for batch in table_batches(path, ["request_key"]) for key in batch.column(0).to_pylist()}
 
     def said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
-        """Rows of annotations, comparisons and strategies, scores by metric, and how difficult a pair is for words alone."""
+        """Rows of annotations, comparisons and strategies, and scores by metric with the word margin."""
         found = dict[str, list[TableRow]]()
         for config in [one for one in JUDGED if one in self.header["counts"]]:
             path = file_of(self._folder, config, split_of(place.dialogue_id))
@@ -166,8 +166,6 @@ class Released:
                 found[config] = [one for one in rows_where(path, JUDGED[config], "dialogue_id", place.name) if one["pair_id"] is None]
         if place.turn is not None:
             found["scores"] = self._beside(ITEMS, "pair_id", place.name)
-            rows = self._rows("pairs", "pair_id", place.name)
-            found["difficulty"] = [{"difficulty": one["difficulty"]} for one in rows if one.get("difficulty") is not None]
         return {name: tuple(rows) for name, rows in found.items() if rows}
 
     def keyed(self, prefix: str) -> list[Place]:
