@@ -6,8 +6,10 @@ import contextlib
 import errno
 import os
 import re
+import secrets
 import shutil
 from collections.abc import Iterator
+from itertools import chain, count
 from pathlib import Path
 
 from empathy_eval.base.errors import InputError, Problem, input_error, job_error
@@ -15,6 +17,8 @@ from empathy_eval.base.errors import InputError, Problem, input_error, job_error
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO}
 # Places in which no file of that name can be, whatever room there is.
 NO_PLACE = {errno.ENAMETOOLONG, errno.ELOOP}
+# Of file systems that know of no locks; there all is done as if nobody else wrote.
+NO_LOCKS = {errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 # How the Hub's cache calls a commit, and what a file holds: by SHA-1 or SHA-256.
 COMMIT, BLOB = re.compile("[0-9a-f]{40}"), re.compile("[0-9a-f]{40}|[0-9a-f]{64}")
 
@@ -92,17 +96,23 @@ def _takes_no_files(error: OSError, path: Path) -> bool:
     if error.errno != errno.ENOENT or error.filename is None:
         return False
     missing = Path(os.fsdecode(error.filename))
-    return missing in (path, _partial(path), *path.parents)
+    return any(missing in (one, *one.parents) or _is_beside(one, missing) for one in (path, Path(os.path.realpath(path))))
 
 
-def _partial(path: Path) -> Path:
-    # A fixed name: what a killed process left is overwritten by the next.
-    return path.with_name(f".{path.name}.partial")
+def _beside(path: Path, *words: object) -> Path:
+    """What lies beside ``path`` while it is written."""
+    return path.with_name(".".join(map(str, ("", path.name, *words))))
+
+
+def _is_beside(path: Path, other: Path) -> bool:
+    return other.parent == path.parent and other.name.startswith(f".{path.name}.")
 
 
 @contextlib.contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yields a temporary path in the same folder; its file takes the final name only when all went well.
+
+    Where two processes write the same file, each has a temporary one of its own, and the last one stays.
 
     Raises:
         InputError: if the folder is to lie in what is a file, or a folder lies where the file goes.
@@ -110,12 +120,58 @@ def whole_file(path: Path) -> Iterator[Path]:
     not_folders(path)
     with room_for(path):
         _make_folder(path.parent)
-        partial = _partial(path)
+        partial, lock = _free(path)
         try:
             yield partial
             partial.replace(path)
-        finally:
+        except BaseException:
             partial.unlink(missing_ok=True)
+            raise
+        finally:
+            os.close(lock)
+
+
+def _free(path: Path) -> tuple[Path, int]:
+    """The first temporary file of ``path`` that no process writes, empty, and its lock. What killed processes left is used again."""
+    names = chain([_beside(path, "partial")], (_beside(path, number, "partial") for number in count(2)))
+    found = next((name, lock) for name in names if (lock := _locked(name)) is not None)
+    os.ftruncate(found[1], 0)
+    for name in names:
+        if not name.exists() or (left := _locked(name)) is None:
+            break
+        name.unlink(missing_ok=True)
+        os.close(left)
+    return found
+
+
+def _locked(path: Path) -> int | None:
+    """A lock on a file, which is made if it is missing; None if another process has it. It ends with the process, or is closed."""
+    while True:
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        try:
+            _ask_for(lock)
+            # It may have got its final name, or been removed, before it was locked.
+            if os.path.samestat(os.fstat(lock), path.lstat()):
+                return lock
+        except BlockingIOError:
+            os.close(lock)
+            return None
+        except FileNotFoundError:
+            pass
+        os.close(lock)
+
+
+def _ask_for(lock: int) -> None:
+    """Raises BlockingIOError if another process has the lock of a file."""
+    try:
+        import fcntl
+    except ImportError:  # not a Unix
+        return
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in NO_LOCKS:
+            raise
 
 
 def not_folders(*paths: Path) -> None:
@@ -146,26 +202,61 @@ def write_whole(path: Path, text: str) -> None:
 
 @contextlib.contextmanager
 def whole_folder(path: Path, made_by: str) -> Iterator[Path]:
-    """Yields a temporary folder beside ``path`` that takes its name only when all went well.
+    """Yields a temporary folder beside ``path`` that takes its name only when all went well; one process at a time may do so.
 
-    A folder that is already there is replaced only if it is empty or holds the file ``made_by``.
+    A folder that is already there is replaced only if it is empty or holds the file ``made_by``. If a process is killed while its
+    folder takes the name, the next one puts the old folder back, and clears away what else was left.
 
     Raises:
-        InputError: if ``path`` is a file, or a folder of something else.
+        InputError: if ``path`` is a file, or a folder of something else, or another process is writing it.
         JobError: if the disk is full, or no folder of that name can be there.
     """
+    real = Path(os.path.realpath(path))
+    if not real.name:
+        raise input_error(path, "has no name of its own", "name another folder with --out")
     with room_for(path):
-        if path.exists() and not (path.is_dir() and ((path / made_by).is_file() or not any(path.iterdir()))):
-            raise input_error(path, f'holds something else (no "{made_by}" in it)', "name another folder with --out")
-        _make_folder(path.parent)
-        partial, replaced = _partial(path), path.with_name(f".{path.name}.replaced")
-        shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir()
-        try:
-            yield partial
-            if path.exists():
-                path.rename(replaced)
-            partial.rename(path)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
-            shutil.rmtree(replaced, ignore_errors=True)
+        _make_folder(real.parent)
+        with _alone(path, real):
+            _recover(real)
+            if os.path.lexists(real) and not (real.is_dir() and ((real / made_by).is_file() or not any(real.iterdir()))):
+                raise input_error(path, f'holds something else (no "{made_by}" in it)', "name another folder with --out")
+            partial = _beside(real, secrets.token_hex(4), "partial")
+            partial.mkdir()
+            try:
+                yield partial
+                if real.exists():
+                    real.rename(_beside(real, "replaced"))
+                partial.rename(real)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+                _recover(real)
+
+
+@contextlib.contextmanager
+def _alone(path: Path, real: Path) -> Iterator[None]:
+    """Keeps other processes from writing a folder.
+
+    Raises:
+        InputError: if one is writing it.
+    """
+    beside = _beside(real, "lock")
+    lock = _locked(beside)
+    if lock is None:
+        raise input_error(path, "another process is writing this folder", "wait for it to end, or name another folder with --out")
+    try:
+        yield
+    finally:
+        beside.unlink(missing_ok=True)
+        os.close(lock)
+
+
+def _recover(path: Path) -> None:
+    """Puts a folder back whose replacement did not take its name, and clears away what else killed processes left; under the lock."""
+    replaced = _beside(path, "replaced")
+    if replaced.is_dir() and not (path.is_dir() and any(path.iterdir())):
+        replaced.rename(path)
+    shutil.rmtree(replaced, ignore_errors=True)
+    partial = re.compile(re.escape(_beside(path).name) + "[.]([0-9a-f]{8}[.])?partial")
+    with contextlib.suppress(PermissionError):  # a folder that may be written into, and not be listed
+        for left in [one for one in path.parent.iterdir() if partial.fullmatch(one.name)]:
+            shutil.rmtree(left, ignore_errors=True)

@@ -70,20 +70,21 @@ def train(task: Task, kind: str, out: Path) -> Model:
         raise input_error(out, "is the name of a packaged model, which would be scored in its place", "name another folder with --out")
     if out.exists() and not (out.is_dir() and (is_model(out) or not any(out.iterdir()))):
         raise input_error(out, "holds something else than a model of EmpathyScore", "name another folder with --out")
-    checkpoint = out.with_name(f".{out.name}.checkpoint")
-    learned = trainer(replace(task, checkpoint=checkpoint))
-    config = _config(task, kind, learned, manifest)
-    check(config, "empathyscore_config", CONFIG)
-    files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays), **learned.files}
-    model = ModelFolder(kind, out, config, learned.arrays, identity(*files.values()), learned.files)
-    metrics = worth_of(EmpathyScore.of(model, scorer_of(model)), task, learned.pairs)
-    metrics |= {"training": learned.training} if learned.training else {}
-    files |= {WORTH: _json(metrics), CARD: _card(config, metrics, learned).encode()}
+    # The checkpoints too belong to one training at a time.
     with whole_folder(out, made_by=CHECKSUMS) as folder:
+        checkpoint = out.with_name(f".{out.name}.checkpoint")
+        learned = trainer(replace(task, checkpoint=checkpoint))
+        config = _config(task, kind, learned, manifest)
+        check(config, "empathyscore_config", CONFIG)
+        files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays), **learned.files}
+        model = ModelFolder(kind, out, config, learned.arrays, identity(*files.values()), learned.files)
+        metrics = worth_of(EmpathyScore.of(model, scorer_of(model)), task, learned.pairs)
+        metrics |= {"training": learned.training} if learned.training else {}
+        files |= {WORTH: _json(metrics), CARD: _card(config, metrics, learned).encode()}
         for name, data in files.items():
             (folder / name).write_bytes(data)
         (folder / CHECKSUMS).write_bytes(checksums_text(files).encode())
-    shutil.rmtree(checkpoint, ignore_errors=True)
+        shutil.rmtree(checkpoint, ignore_errors=True)
     return Model(out, config, metrics)
 
 
