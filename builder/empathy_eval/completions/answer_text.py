@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from empathy_eval.base.parsing import Deep, Refused, Twice, json_value
+from empathy_eval.base.signs import unseen
 from empathy_eval.completions.requests import Completion, Flaw
 
 # How providers call a normal end; docs/models.md has the list.
@@ -51,13 +52,17 @@ def unwrapped(text: str) -> str:
 
 
 def sign_flaws(text: str) -> Iterator[Flaw]:
-    """What no text of a conversation has: control signs, half surrogate pairs, turned directions, long runs without words."""
+    """What no text of a conversation has: control signs, half surrogate pairs, turned directions, signs unseen, runs without words."""
     if SURROGATE.search(text):
         yield Flaw("surrogate", "a text holds half of a surrogate pair (such as \\ud83d alone); leave it out")
     if CONTROL.search(text):
         yield Flaw("control_sign", "a text holds a control character; leave it out")
     if BIDIRECTIONAL.search(text):
         yield Flaw("bidirectional_sign", "a text holds a sign that changes the direction of writing; leave it out")
+    # Those that have a name of their own keep it: it is part of requests to mend.
+    hidden = ((place, sign) for place, sign in unseen(text) if not CONTROL.match(text[place]) and not BIDIRECTIONAL.match(text[place]))
+    if found := next(hidden, None):
+        yield Flaw("hidden_sign", f"a text holds {found[1]}, which nobody sees, at character {found[0] + 1}; leave it out")
     if RUN.search(text):
         yield Flaw("run_of_signs", "a text holds a long run of one sign or of signs without a word; write words")
 

@@ -39,7 +39,9 @@ COLUMNS: dict[str, list[str]] = {
 # The kinds of request by the variant that they make.
 KIND_OF = {one.variant: one for one in KINDS.values() if one.variant}
 # Reasons of answers whose text reached no check of a variant.
-UNREAD = re.compile(r"(finish_\w+|not_json|schema|too_long|too_deep|duplicate_key|surrogate|control_sign|bidirectional_sign|run_of_signs)")
+UNREAD = re.compile(
+    r"(finish_\w+|not_json|schema|too_long|too_deep|duplicate_key|surrogate|control_sign|bidirectional_sign|hidden_sign|run_of_signs)"
+)
 
 
 def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
