@@ -291,3 +291,16 @@ def test_structure_is_asked_for_as_configured(structure: str, sent: Any, job: Jo
         assert all("json" in json.dumps(request.asked["messages"]).lower() for request in server.requests), (
             "some endpoints insist on the word"
         )
+
+
+def test_a_model_whose_first_answers_are_all_refused_ends_the_build_and_keep_going_goes_on(job: Job) -> None:
+    odd = json.dumps({"choices": [{"message": {"content": "no JSON"}, "finish_reason": "stop"}], "usage": {}}).encode()
+    with raw_server(lambda _, request: (http(odd), KEEP)) as server:
+        assert job.run(server.url, dialogues=60) == 1
+        assert "the first 20 dialogues all came to nothing" in job.said and "--keep-going" in job.said
+        asked = len(server.requests)
+        assert asked < 45 * 4, "few others were begun"
+        assert job.run(server.url, "--keep-going", dialogues=60) == 0
+        assert {one["status"] for one in job.outcomes()} == {"rejected"} and len(server.requests) > asked
+        before = job.written()
+        assert job.run(server.url, "--offline", dialogues=60) == 0 and job.written() == before

@@ -78,7 +78,7 @@ def test_why_there_is_no_connection_is_said_in_a_few_words_and_ends_the_run_when
     clock.now += 0.01
     lost = reception.broken(error)
     assert isinstance(lost, JobError) and lost.exit_code == 1
-    assert f'no connection to endpoint "home" (llm.example:8000) for 60 s, since the start: {reason}\n' in str(lost)
+    assert f'no connection to endpoint "home" (llm.example:8000) for 12 s, since the start: {reason}\n' in str(lost)
     assert "see that the server runs, and that base_url" in str(lost)
 
 
@@ -116,9 +116,16 @@ def test_before_an_unreachable_endpoint_is_given_up_it_is_tried_once_more_at_the
     clock = Clock()
     reception = Reception(CONFIG, clock)
     reception.sends()
-    clock.now += 45
+    clock.now += 8
     reception.broken(no_connection(ConnectionRefusedError()))
-    assert reception.patience(30.0) == 15.0 and reception.patience(3.0) == 3.0
+    assert reception.patience(30.0) == 4.0 and reception.patience(3.0) == 3.0
+
+
+def test_the_first_connection_may_take_no_longer_than_an_unreachable_endpoint_is_given() -> None:
+    reception = Reception(CONFIG)
+    assert reception.connecting == CONFIG.unreachable_seconds <= 13, "told within 15 s, with the start of the program"
+    reception.reached()
+    assert reception.connecting == 20.0, "who was reached once has the time that it needs"
 
 
 def test_what_is_told_says_why_since_when_and_for_how_long_it_is_still_tried() -> None:
@@ -134,9 +141,9 @@ def test_what_is_told_says_why_since_when_and_for_how_long_it_is_still_tried() -
     assert told() == "", "nothing has gone wrong"
     reception.broken(no_connection(ConnectionRefusedError()))
     reception.again[1] = clock.now + CONFIG.patience_seconds
-    assert told() == "connection refused, trying for 60 s"
-    clock.now += 12
-    assert told() == "connection refused for 12 s, trying for 48 s more"
+    assert told() == "connection refused, trying for 12 s"
+    clock.now += 5
+    assert told() == "connection refused for 5 s, trying for 7 s more"
     reception.heard()
     assert told() == ""
     reception.refused(Refused("429: slow down"))

@@ -20,7 +20,7 @@ def build(
     ledger: str | Path | None = None, offline: bool = False, requests_to: str | Path | None = None, batch: bool = False,
     wait: bool = True, budget_usd: float | None = None, budget_tokens: int | None = None, part: tuple[int, int] | None = None,
     engine: str = "local", ray_address: str | None = None, progress: Callable[[Summary], None] = lambda summary: None,
-    watch: Callable[[int, int], None] = lambda done, total: None,
+    watch: Callable[[int, int], None] = lambda done, total: None, keep_going: bool = False,
 ) -> Handed:  # fmt: skip
     """Makes dialogues and their variants in the folder ``out``: asks for what the ledger does not have. The same call again resumes.
 
@@ -35,7 +35,7 @@ def build(
         InputError: if something is wrong with what is given, or the folder holds another configuration's build.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
-    ways = Ways(ledger, offline, requests_to, batch, wait, budget_usd, budget_tokens, part, engine, ray_address, progress, watch)
+    ways = Ways(ledger, offline, requests_to, batch, wait, budget_usd, budget_tokens, part, engine, ray_address, progress, watch, keep_going=keep_going)
     ways.refuse_contradictions("build")
     return do(as_recipe(recipe).with_own(models or {}, checks), Path(out), ways)
 

@@ -43,6 +43,7 @@ class Ways:
     progress: Callable[[Summary], None] = lambda summary: None
     watch: Callable[[int, int], None] = lambda done, total: None
     course: Course | None = None
+    keep_going: bool = False
 
     def refuse_contradictions(self, verb: str) -> None:
         """Raises an :class:`InputError` for ways that do not go together."""
@@ -70,7 +71,10 @@ def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
     from empathy_eval.generation.course import Course
 
     ledger = Path(ways.ledger) if ways.ledger else None
-    run = Run(ledger, ways.offline, ways.budget_usd, ways.budget_tokens, ways.part, progress=ways.progress, course=ways.course or Course())
+    run = Run(
+        ledger, ways.offline, ways.budget_usd, ways.budget_tokens, ways.part, keep_going=ways.keep_going, progress=ways.progress,
+        course=ways.course or Course(),
+    )  # fmt: skip
     way = _over_ray if ways.engine == "ray" else _here
 
     def work() -> Handed:
@@ -146,6 +150,7 @@ def add_ways(verb: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
         metavar="K/N",
         help="only fill the ledger, with the K-th of N disjoint parts of the plan; `ledger merge` and one build make it whole",
     )
+    verb.add_argument("--keep-going", action="store_true", help="do not stop when the first 20 items all came to nothing")
     add_engine(verb)
     verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
     return way
@@ -193,6 +198,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
         ways = Ways(
             options.ledger, options.offline, options.requests_to, options.batch, not options.no_wait, options.budget_usd,
             options.budget_tokens, options.slice, options.engine, options.ray_address, watch=watch, course=course,
+            keep_going=options.keep_going,
         )  # fmt: skip
         handed = work(ways)
     finished = not handed.requests and not options.slice

@@ -67,7 +67,7 @@ class ModelConfig:
     timeout_seconds: float = 120.0
     patience_seconds: float = 900.0
     # From the first attempt on: an endpoint to which there was no connection in all that time ends the run.
-    unreachable_seconds: float = 60.0
+    unreachable_seconds: float = 12.0
     # What a file of requests may hold: the limits of OpenAI's batches.
     batch_requests: int = 50_000
     batch_bytes: int = 200_000_000

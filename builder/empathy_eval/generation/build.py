@@ -29,7 +29,7 @@ from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, O
 from empathy_eval.generation.course import Course
 from empathy_eval.generation.items import WINDOW, outcomes
 from empathy_eval.generation.job import Job, job_of, part_of
-from empathy_eval.generation.summary import Summary
+from empathy_eval.generation.summary import FIRST, Summary
 
 # Allocations, and collections of each generation, after which the next one is collected.
 COLLECTED = (20_000, 10, 10)
@@ -50,8 +50,19 @@ class Run:
     # What stands in for the models that a recipe has.
     instead: Callable[[dict[str, Model]], dict[str, Model]] = lambda models: models
     window: int = WINDOW
+    # Without it the run is stopped when the first items all came to nothing; a run that sends nothing goes to its end anyhow.
+    keep_going: bool = False
     progress: Callable[[Summary], None] = lambda summary: None
     course: Course = field(default_factory=Course)
+
+    @property
+    def guarded(self) -> bool:
+        """Whether it is stopped when the first items all came to nothing."""
+        return not (self.keep_going or self.offline or self.notes is not None)
+
+    def window_after(self, summary: Summary) -> int:
+        """Items to work on at once: few until one of them came to something, so that a stop finds few that are begun."""
+        return self.window if not self.guarded or self.part or summary.fruitful else min(self.window, FIRST)
 
 
 class _OnlyFilled(Exception):
@@ -66,7 +77,7 @@ def build(what: Recipe | Job, out: Path, run: Run | None = None) -> Summary:
     Raises:
         InputError: if the folder holds another configuration's build, or a scorer, a model or a price cannot be had.
         JobError: if the ledger is damaged or full, an offline build lacks an answer, the endpoint refuses everything, or the
-            budget is used up.
+            budget is used up, or the first items all came to nothing and it is not to ``keep_going``.
     """
     run, job = run or Run(), job_of(what).found()
     with opened(job.config, out, run) as (ledger, budget), collected_seldom():
@@ -133,7 +144,7 @@ async def work_through(
     run.course.follow(summary, asker)
     try:
         with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_signals)(asker), whole_file(out / OUTCOMES) as partial:
-            made = outcomes(asker, job.work(asker), items, run.window)
+            made = outcomes(asker, job.work(asker), items, lambda: run.window_after(summary))
             async with contextlib.aclosing(made):
                 with partial.open("wb") as stream:
                     async for outcome in made:
@@ -141,6 +152,9 @@ async def work_through(
                         summary.add(outcome)
                         run.course.ended()
                         run.progress(summary)
+                        if run.guarded and summary.fruitless:
+                            asker.stopped = asker.stopped or _fruitless(summary, ledger.path)
+                            raise asker.stopped
             if run.offline and summary.missing:
                 raise _unanswered(summary, ledger.path)
             if run.part or run.notes:
@@ -163,6 +177,13 @@ def _stopped_by_signals(asker: Asker) -> contextlib.AbstractContextManager[None]
         asker.stopped = asker.stopped or error
 
     return stopped_by_signals(stop)
+
+
+def _fruitless(summary: Summary, ledger: Path) -> JobError:
+    reason, count = min(summary.why.items(), key=lambda one: (-one[1], one[0]), default=("no reason", 0))
+    what = f"the first {FIRST} {summary.things} all came to nothing, most often because of: {reason} ({count:,})"
+    fix = "try another model, or mend the prompt or the check that refuses; to go on all the same, add --keep-going to the same command"
+    return job_error(ledger, what, fix)
 
 
 def _unanswered(summary: Summary, ledger: Path) -> JobError:

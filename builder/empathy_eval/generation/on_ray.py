@@ -43,7 +43,8 @@ def build_on_ray(what: Recipe | Job, out: Path, run: Run | None = None, *, addre
         _refuse_unsendable(ray, job)
         left = asyncio.run(_filled(ray, job, out.absolute(), run))
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
-    return build(job, out, replace(run, instead=lambda models: _left(models, left)))
+    # The slices have seen to it that something comes of the items.
+    return build(job, out, replace(run, keep_going=True, instead=lambda models: _left(models, left)))
 
 
 def _left(models: dict[str, Model], left: Mapping[str, str]) -> dict[str, Model]:
@@ -91,7 +92,7 @@ async def _filled(ray: Any, job: Job, out: Path, run: Run) -> dict[str, str]:
     kept = Run(run.ledger and run.ledger.absolute(), False, run.budget_dollars, run.budget_tokens)
     limited = await heard(ray, keeper.open.remote(config, out, kept))
     try:
-        work = Work(job.configured(divided(config, lanes)), min(items, SLICES_A_LANE * lanes), limited)
+        work = Work(job.configured(divided(config, lanes)), min(items, SLICES_A_LANE * lanes), limited, run.keep_going)
         return await _all_slices(ray, work, keeper, lanes, run)
     finally:
         await heard(ray, keeper.close.remote())

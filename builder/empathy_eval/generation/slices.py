@@ -37,6 +37,7 @@ class Work:
     job: Job
     slices: int
     limited: bool = False
+    keep_going: bool = False
 
 
 class _SliceLedger(Ledger):
@@ -131,7 +132,8 @@ async def _fill(work: Work, number: int, keeper: Any) -> dict[str, str]:
         ledger.write((INSERT, await heard(ray, keeper.begin.remote(number, dialogues))))
         answering = await heard(ray, keeper.answering.remote())
         run = Run(
-            part=part, instead=lambda models: known(models, answering), progress=lambda summary: ledger.tell(), course=ledger.course
+            part=part, instead=lambda models: known(models, answering), progress=lambda summary: ledger.tell(), course=ledger.course,
+            keep_going=work.keep_going,
         )  # fmt: skip
         budget = _SliceBudget(ledger, work.limited)
         try:

@@ -10,6 +10,8 @@ from empathy_eval.completions.budget import Budget
 from empathy_eval.design.kinds import CROSSED
 from empathy_eval.generation.outcomes import Outcome
 
+# Items after which a run stops if all of them came to nothing.
+FIRST = 20
 STATUSES = ("accepted", "rejected", "missing")
 
 
@@ -35,6 +37,21 @@ class Summary:
     def requests(self) -> int:
         """The requests that its items took."""
         return sum(row["requests"] for row in list(self.usage.values()))
+
+    @property
+    def fruitful(self) -> bool:
+        """Whether an item came to something."""
+        return self.status["accepted"] > 0
+
+    @property
+    def fruitless(self) -> bool:
+        """Whether the first items all came to nothing, and there are others."""
+        return not self.fruitful and FIRST <= self.status["rejected"] and sum(self.status.values()) < self.total
+
+    @property
+    def why(self) -> Counter[str]:
+        """The reasons for which items came to nothing."""
+        return self.reasons
 
     def add(self, outcome: Outcome) -> None:
         """Counts one outcome."""

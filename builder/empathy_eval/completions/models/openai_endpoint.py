@@ -13,6 +13,7 @@ from typing import Any, Final, TypeVar
 
 import httpx2
 import openai
+from openai._types import RequestOptions
 
 from empathy_eval.base.clock import now
 from empathy_eval.base.errors import EmpathyEvalError
@@ -32,8 +33,6 @@ from empathy_eval.design.prompts import Message
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 # The longest wait where the endpoint asks for less: one that grew further would keep the last few requests from an idle endpoint.
 LONGEST_SHORT = 0.5
-# The longest that a connection may take, in seconds and as a share of what an answer may: what takes longer had a connection.
-CONNECTING, CONNECTING_SHARE = 20.0, 0.75
 # Where a request of a batch goes, in the words of providers.
 BATCH_URL: Final = "/v1/chat/completions"
 # The parts in which the time of an answer is counted.
@@ -63,13 +62,15 @@ class Line:
             openai.APIConnectionError: where there is no response.
         """
         if path not in self._answered:
-            response = await self.client.post(path, cast_to=httpx2.Response, content=content, options={"headers": JSON_HEADERS})
+            options: RequestOptions = {"headers": JSON_HEADERS, "timeout": self._limit}
+            response = await self.client.post(path, cast_to=httpx2.Response, content=content, options=options)
             self._answered[path] = response.request
             return response
         first = self._answered[path]
         headers = first.headers.copy()
         headers["content-length"] = str(len(content))
-        request = httpx2.Request("POST", first.url, headers=headers, content=content, extensions=first.extensions)
+        extensions = {**first.extensions, "timeout": self._limit.as_dict()}
+        request = httpx2.Request("POST", first.url, headers=headers, content=content, extensions=extensions)
         try:
             response = await self._http.send(request)
         except httpx2.RequestError as error:
@@ -78,14 +79,18 @@ class Line:
             raise openai.APIStatusError(str(response.status_code), response=response, body=None)
         return response
 
+    @property
+    def _limit(self) -> httpx2.Timeout:
+        """How long it may take to get a connection (name, TCP, TLS); the whole answer has a limit of its own."""
+        return httpx2.Timeout(None, pool=self.reception.connecting)
+
     @cached_property
     def _http(self) -> BoundedClient:
         config = self._config
         return BoundedClient(
             tuple(secret.encode() for secret in secrets_of(config)),
             self.reception.reached,
-            # The whole answer has one of its own; to get a connection (name, TCP, TLS) may take no longer than this.
-            timeout=httpx2.Timeout(None, pool=min(CONNECTING, CONNECTING_SHARE * config.timeout_seconds)),
+            timeout=self._limit,
             limits=httpx2.Limits(max_connections=config.in_flight, max_keepalive_connections=config.in_flight),
         )
 

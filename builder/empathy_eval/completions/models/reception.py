@@ -23,6 +23,10 @@ from empathy_eval.design.endpoints import ModelConfig
 ALIKE, FAILING_SECONDS = 20, 60.0
 # An endpoint that has answered and gives nothing but refusals for so many seconds is one that nothing comes back from.
 QUIET = 5.0
+# The longest that a connection may take, in seconds and as a share of what an answer may: what takes longer had a connection.
+CONNECTING, CONNECTING_SHARE = 20.0, 0.75
+# The least that a first one is given, however soon an endpoint that cannot be reached ends the run.
+SHORTEST_CONNECTING = 1.0
 # What is shown of the words of an error, in characters.
 MOST_SAID = 200
 
@@ -136,6 +140,12 @@ class Reception:
         since = None if self.connected else self._unreached_since
         return float("inf") if since is None else since + self.config.unreachable_seconds
 
+    @property
+    def connecting(self) -> float:
+        """The longest that a connection may take, in seconds: the first one no longer than an unreachable endpoint is given."""
+        longest = min(CONNECTING, CONNECTING_SHARE * self.config.timeout_seconds)
+        return longest if self.connected else min(longest, max(self.config.unreachable_seconds, SHORTEST_CONNECTING))
+
     def patience(self, wait: float) -> float:
         """The wait before a request is sent again: at the end of what an unreachable endpoint is given it is tried once more."""
         return min(wait, max(0.0, self._tried_until - self.clock()))
@@ -159,7 +169,7 @@ class Reception:
             return None
         where = f'endpoint "{self.config.endpoint}" ({urlsplit(address_of(self.config)).netloc})'
         what = f"no connection to {where} for {span(self.config.unreachable_seconds)}, since the start: {reason}"
-        how = "see that the server runs, and that base_url and a proxy, if there is one, lead to it (unreachable_seconds is for how long)"
+        how = "see that the server runs, and that base_url and a proxy, if there is one, lead to it; a larger unreachable_seconds waits for a start"
         return giving_up(self.config, what, how)
 
     def trouble(self, at: float) -> Trouble | None:
