@@ -140,7 +140,10 @@ def _made(text: str, settings: Mapping[str, Any], own: Collection[str], language
         raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
     chosen = {**told, **typed}
     if name in BUILT_IN and chosen:
-        problems = [Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in violations({name: chosen}, "metric_settings")]
+        problems = [
+            Problem(f'metric "{text}": {place}', what, fix)
+            for place, what, fix in violations({name: chosen}, "metric_settings", by_hand=True)
+        ]
         if problems:
             raise InputError(problems)
     _, fixed = BUILT_IN.get(name, ("", {}))
