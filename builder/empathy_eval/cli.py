@@ -21,6 +21,7 @@ from empathy_eval.commands import (
     diff,
     explore,
     ledger,
+    names,
     preview,
     publish,
     release,
@@ -52,6 +53,7 @@ VERBS = (
     study,
     publish,
     ledger,
+    names,
 )
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:

@@ -42,6 +42,8 @@ OF_A_MODEL = ("bertscore", "empathyscore", "empathyscore-content", "empathyscore
 BY_NAME = ("sentlink",)
 # Metrics that count tokens, which are those of the texts' language.
 OF_TOKENS = ("bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4")
+# The extra whose packages a metric needs.
+EXTRAS = {"bertscore": "bertscore"}
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
 DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}
