@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.diff import diff
     from empathy_eval.commands.explore import explore
     from empathy_eval.commands.ledger import ledger_import, ledger_merge, ledger_show
+    from empathy_eval.commands.names import names
     from empathy_eval.commands.preview import preview
     from empathy_eval.commands.publish import publish
     from empathy_eval.commands.release import release
@@ -45,6 +46,7 @@ _PLACES = {
     "commands.diff": ("diff",),
     "commands.explore": ("explore",),
     "commands.ledger": ("ledger_import", "ledger_merge", "ledger_show"),
+    "commands.names": ("names",),
     "commands.preview": ("preview",),
     "commands.publish": ("publish",),
     "commands.release": ("release",),
@@ -69,8 +71,8 @@ _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "__version__", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Metric", "Model",
     "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "explore", "ledger_import", "ledger_merge", "ledger_show",
-    "load", "load_recipe", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show",
-    "show_rejected", "study", "study_plan", "train", "verify",
+    "load", "load_recipe", "names", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts",
+    "show", "show_rejected", "study", "study_plan", "train", "verify",
 ]  # fmt: skip
 
 

@@ -9,9 +9,10 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from empathy_eval.base import plugins
-from empathy_eval.base.errors import EmpathyEvalError
+from empathy_eval.base.errors import EmpathyEvalError, nearest
 from empathy_eval.base.version import __version__
 from empathy_eval.commands import (
     agree,
@@ -20,6 +21,7 @@ from empathy_eval.commands import (
     diff,
     explore,
     ledger,
+    names,
     preview,
     publish,
     release,
@@ -51,6 +53,7 @@ VERBS = (
     study,
     publish,
     ledger,
+    names,
 )
 EXAMPLES = """\
 a release from nothing, without a model, a key or a network:
@@ -61,9 +64,28 @@ exit status: 0 done; 1 the job could not finish (what was paid for is kept, run 
 """
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser that names what is closest to an unknown option or choice, under the usage of the verb that it was given to."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+        """As the library's, but nothing is left over: a verb hands nothing up to the whole command line, whose usage says little."""
+        found, left = super().parse_known_args(args, namespace)
+        if left:
+            known = [one for one in self._option_string_actions if one.startswith("--")]
+            meant = next((nearest(one.partition("=")[0], known) for one in left if one.startswith("-")), "")
+            self.error(f"unrecognized arguments: {' '.join(left)}{meant}")
+        return found, left
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            raise argparse.ArgumentError(action, f"{error.message}{nearest(value, action.choices or ())}") from None
+
+
 def make_parser() -> argparse.ArgumentParser:
     """The parser of all verbs; ``run`` of what it parses is the verb's function."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="empathy-eval",
         description="Builds, checks, releases and explains a contrastive benchmark of emotional-support conversations.",
         epilog=EXAMPLES,

@@ -87,6 +87,12 @@ def test_what_json_does_not_have_is_told_and_no_traceback() -> None:
             check({"score": value}, "score_answer", "here")
 
 
+def test_what_models_are_told_holds_no_guess_for_it_is_part_of_requests() -> None:
+    value = {"score": 0.3, "reson": "x"}
+    assert not any("did you mean" in fix for _, _, fix in violations(value, "score_answer"))
+    assert any('did you mean "score"?' in fix for _, _, fix in violations({"scor": 0.3}, "score_answer", by_hand=True))
+
+
 def test_a_valid_value_has_no_violations_and_every_breach_is_named() -> None:
     assert not list(violations({"score": 0.3}, "score_answer"))
     told = [what for _, what, _ in violations({"score": 3, "reason": "x"}, "score_answer")]

@@ -86,6 +86,26 @@ def test_help_teaches_and_is_quick() -> None:
     assert subprocess.run([sys.executable, "-c", heavy], check=False).returncode == 0
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        (["score", "r", "--metrics", "x"], "--metric"),
+        (["review", "export", "r", "--out", "o", "--ratrs=3"], "--raters"),
+        (["score", "r", "--split", "tests"], "test"),
+        (["scor", "r"], "score"),
+    ],
+)
+def test_an_unknown_option_or_choice_names_the_one_that_is_meant_under_the_usage_of_the_verb(
+    typed: list[str], meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main(typed)
+    said = capsys.readouterr().err
+    assert f'did you mean "{meant}"?' in said
+    verb = " ".join(one for one in typed[:2] if one in ("score", "review", "export"))
+    assert said.startswith(f"usage: empathy-eval {verb} ".replace("  ", " "))
+
+
 @pytest.mark.parametrize(("verb", "kept"), [("build", True), ("annotate", True), ("verify", False), ("publish", False)])
 def test_a_stop_speaks_of_the_ledger_where_answers_are_kept(
     verb: str, kept: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -32,6 +32,17 @@ def test_an_unknown_key_is_named_with_the_known_ones(tmp_path: Path) -> None:
     assert 'config.yaml: has unknown "tempereture"' in said and "use one of candidates, checks" in said
 
 
+def test_an_unknown_key_or_value_names_the_one_that_is_meant(tmp_path: Path) -> None:
+    assert 'did you mean "samples"?' in refused(demo_file(tmp_path, smaples=1))
+    assert 'did you mean "seeds"?' in refused(demo_file(tmp_path, plan="seed"))
+    assert 'did you mean "bertscore"?' in refused(demo_file(tmp_path, report={"bertscor": {}, "bootstrap": 10}))
+
+
+def test_what_a_plan_of_seeds_does_not_take_is_named_with_the_reason(tmp_path: Path) -> None:
+    said = refused(demo_file(tmp_path, dialogues=20))
+    assert 'config.yaml: dialogues: 20 is not allowed here\n  Fix: leave it out, or write "plan: drawn"' in said
+
+
 def test_a_negative_number_is_quoted(tmp_path: Path) -> None:
     assert "config.yaml: samples: -1 is out of range" in refused(demo_file(tmp_path, samples=-1))
 

@@ -48,6 +48,11 @@ def test_these_are_all_that_are_packaged_and_none_is_the_same_as_another() -> No
     assert len({load_rubric(name).hash for name in SHIPPED}) == len(SHIPPED)
 
 
+def test_an_unknown_rubric_names_the_one_that_is_meant() -> None:
+    with pytest.raises(InputError, match=r'did you mean "lend-an-ear"\?'):
+        load_rubric("lend-your-ear")
+
+
 def test_the_four_psychological_scales_have_twenty_nine_items_and_the_four_frameworks_twenty_one_criteria() -> None:
     def count(*names: str) -> int:
         return sum(len(load_rubric(name).criteria) for name in names)

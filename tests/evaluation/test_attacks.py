@@ -160,7 +160,7 @@ def test_all_that_is_wrong_with_attacks_is_told_at_once() -> None:
     wanted = ['"doubld": is not known', "Odd is a class", "has no name, version, attacked", '"odd": is what two of the attacks call']
     for fault in (*wanted, "docs/attacks.md"):
         assert fault in said, said
-    assert "doubled" in said
+    assert 'did you mean "doubled"?' in said
 
 
 def test_a_language_without_fixed_texts_goes_without_what_needs_them_and_says_so(tmp_path: Path) -> None:

@@ -64,6 +64,18 @@ def refused(*names: str) -> str:
     return str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("ROUGE-L", "rouge-l"), ("BLEU-4", "bleu"), ("BERTScore F1", "bertscore"), ("vadr", "vader"), ("bertscore:layr=5", "layer")],
+)
+def test_an_unknown_name_or_setting_names_the_one_that_is_meant_also_by_what_tables_print(typed: str, meant: str) -> None:
+    assert refused(typed).endswith(f'; did you mean "{meant}"?')
+
+
+def test_what_is_like_no_name_names_none() -> None:
+    assert "did you mean" not in refused("xyzzy")
+
+
 def test_every_built_in_name_is_a_metric_or_a_diversity_with_a_signature() -> None:
     found = find(default_names({}), {})
     assert [metric.name for metric in found.metrics] == ["BLEU-4", "ROUGE-L", "METEOR", "chrF", "VADER", "length"]

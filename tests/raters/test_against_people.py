@@ -10,6 +10,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.commands.score_tables import people_table
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.own_scores import Column, Scores
 from empathy_eval.evaluation.own_texts import REPLY, Texts
@@ -258,12 +259,24 @@ def test_nested_ratings_are_drawn_by_the_larger_unit_alone() -> None:
 
 
 def test_systems_are_compared_by_their_means_with_the_warning_that_they_are_few() -> None:
-    texts = texts_of(list("aabb"), [3, 5, 4, 4], ["x", "y", "x", "y"])
-    found = put(texts, {"m": [1, 2, 2, 4]}, [(f"i{place}", "ann", one) for place, one in enumerate((1, 2, 2, 2))]).criteria[0]
-    assert found.systems and found.systems.told.startswith("2 systems: so few decide nothing")
-    assert [found.systems.figures["m"][name].value for name in NAMES] == [1.0, 1.0, 1.0]
+    texts = texts_of(list("aab"), [3, 5, 4], ["x", "y", "z"])
+    found = put(texts, {"m": [1, 2, 4]}, [(f"i{place}", "ann", one) for place, one in enumerate((1, 2, 3))]).criteria[0]
+    assert found.systems and found.systems.told.startswith("3 systems: so few decide nothing")
+    assert [found.systems.figures["m"][name].value for name in ("rho", "tau_b")] == [1.0, 1.0]
+    two = put(texts_of(list("aabb"), [3, 5, 4, 4], ["x", "y", "x", "y"]), {"m": [1, 2, 2, 4]}, [("i0", "ann", 1), ("i1", "ann", 2)])
+    assert two.criteria[0].systems and str(two.criteria[0].systems.figures["m"]["r"]) == "not defined: only two systems"
     alone = put(texts_of(list("ab"), [3, 5], ["x", "x"]), {"m": [1, 2]}, [("i0", "ann", 1), ("i1", "ann", 2)]).criteria[0]
     assert alone.systems and str(alone.systems.figures["m"]["r"]) == "not defined: only one system"
+
+
+def test_the_printed_table_joins_no_column_to_the_next_and_shows_the_differences_of_one_figure() -> None:
+    name = "a metric of 24 places ab"
+    columns = {name: [1.0, 2, 4, 3], "other": [2.0, 1, 4, 3]}
+    rated = [(f"i{place}", "ann", one) for place, one in enumerate((1, 2, 3, 4))]
+    found = put(texts_of(list("aabb"), [3, 5, 4, 4], ["x", "y", "x", "y"]), columns, rated)
+    said = people_table(found)
+    assert f"{name} Pearson's r not defined" in said and f"{name}Pearson" not in said
+    assert said.count("first minus second") == len(found.criteria) and "--json" in said
 
 
 def test_ratings_of_texts_without_a_score_by_every_row_are_left_out_and_counted() -> None:

@@ -232,7 +232,7 @@ def test_a_config_and_a_split_that_are_none_are_named_with_those_that_are(folder
         load(folder, "pair", "tests")
     text = str(caught.value)
     assert 'config: there is no "pair"\n  Fix: name one of these: pairs, dialogues, preferences, controls' in text
-    assert 'split: there is no "tests"\n  Fix: name one of these: train, validation, test' in text
+    assert 'split: there is no "tests"\n  Fix: name one of these: train, validation, test; did you mean "test"?' in text
 
 
 def test_no_code_beside_a_release_is_run_and_no_file_that_its_card_names_is_read(folder: Path, tmp_path: Path) -> None:

@@ -26,6 +26,18 @@ def plain(text: str) -> str:
     return "".join(sign if sign.isprintable() or sign in "\n\t\xa0" else ascii(sign)[1:-1] for sign in text)
 
 
+def nearest(name: object, known: Iterable[object]) -> str:
+    """A question whether the known name that is closest to an unknown one is meant, in whatever case; empty where none is close.
+
+    It stands behind the list of known names, as the end of how to mend it.
+    """
+    from difflib import get_close_matches  # most runs ask for nothing that there is not
+
+    by_sign = {str(one).casefold(): str(one) for one in known}
+    found = get_close_matches(str(name).casefold()[:100], by_sign, n=1)
+    return f'; did you mean "{by_sign[found[0]]}"?' if found else ""
+
+
 class EmpathyEvalError(Exception):
     """Base of the errors that are printed without a traceback; ``exit_code`` is the status of the process."""
 

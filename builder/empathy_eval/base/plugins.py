@@ -10,7 +10,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import EmpathyEvalError, input_error
+from empathy_eval.base.errors import EmpathyEvalError, input_error, nearest
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -60,7 +60,8 @@ def _refuse_unknown(thing: Callable[..., Any], settings: Mapping[str, Any], what
     names = [one.name for one in taken if one.kind in (one.POSITIONAL_OR_KEYWORD, one.KEYWORD_ONLY)]
     unknown = () if any(one.kind is one.VAR_KEYWORD for one in taken) else [f'"{name}"' for name in settings if name not in names]
     if unknown:
-        raise input_error(what, f"takes no {', '.join(unknown)}", f"it takes {', '.join(names)}" if names else "leave the settings out")
+        fix = f"it takes {', '.join(names)}{nearest(unknown[0], names)}" if names else "leave the settings out"
+        raise input_error(what, f"takes no {', '.join(unknown)}", fix)
 
 
 def _point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> EntryPoint:
@@ -72,7 +73,8 @@ def _point(group: str, name: str, what: str, built_in: Mapping[str, str]) -> Ent
     names = known(group, built_in)
     offers = names.get(name, [])
     if not offers:
-        raise input_error(what, "is not known", f"use one of {', '.join([*sorted(names), 'module:name'])}")
+        fix = f"use one of {', '.join([*sorted(names), 'module:name'])}{nearest(name, names)}"
+        raise input_error(what, "is not known", fix)
     if len(offers) > 1:
         raise input_error(what, f"is offered by {' and by '.join(offers)}", "uninstall one of them, or write module:name")
     if name in built_in:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import yaml
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
 
@@ -48,13 +48,17 @@ def _referred(uri: str) -> dict[str, Any]:
     return schema(uri.rpartition("/")[2].removesuffix(".schema.json"))
 
 
-def violations(value: Any, name: str) -> Iterator[tuple[str, str, str]]:
-    """(place, what, fix) for each way in which a value breaks the schema; nothing if it is valid."""
+def violations(value: Any, name: str, *, by_hand: bool = False) -> Iterator[tuple[str, str, str]]:
+    """(place, what, fix) for each way in which a value breaks the schema; nothing if it is valid.
+
+    Of what is written ``by_hand`` the fix names the known name that is closest to an unknown one. What models are told goes without:
+    it is part of requests.
+    """
     if _plainly_valid(value, name):
         return
     errors = sorted(islice(validator(name).iter_errors(value), MOST_TOLD), key=lambda error: [str(part) for part in error.absolute_path])
     # What misses several is said of each of them, and branches of a schema may say the same: once is enough.
-    yield from dict.fromkeys((_place(error), _what(error), _fix(error)) for error in errors)
+    yield from dict.fromkeys((_place(error), _what(error), _fix(error) + (_meant(error) if by_hand else "")) for error in errors)
 
 
 def _plainly_valid(value: Any, name: str) -> bool:
@@ -102,7 +106,9 @@ class Pattern:
 
 def check(value: Any, name: str, where: object) -> None:
     """Raises an :class:`InputError` with all violations of the schema at once."""
-    problems = [Problem(f"{where}: {place}" if place else str(where), what, fix) for place, what, fix in violations(value, name)]
+    problems = [
+        Problem(f"{where}: {place}" if place else str(where), what, fix) for place, what, fix in violations(value, name, by_hand=True)
+    ]
     if problems:
         raise InputError(problems)
 
@@ -182,9 +188,9 @@ def _place(error: ValidationError) -> str:
 
 def _what(error: ValidationError) -> str:
     rule: Any = error.validator_value
-    if error.schema is False:
-        return f"{_quoted(error.instance)} is not allowed here"
     match error.validator:
+        case "not" if rule == {}:  # a plain false would leave out which key it is
+            return f"{_quoted(error.instance)} is not allowed here"
         case "required":
             return "misses " + ", ".join(f'"{key}"' for key in rule if key not in _instance(error))
         case "additionalProperties":
@@ -207,8 +213,6 @@ def _what(error: ValidationError) -> str:
 
 def _fix(error: ValidationError) -> str:
     rule: Any = error.validator_value
-    if error.schema is False:
-        return "leave it out"
     match error.validator:
         case "required":
             return "add it"
@@ -220,6 +224,18 @@ def _fix(error: ValidationError) -> str:
             told = error.schema if isinstance(error.schema, dict) else {}
             # Where the description explains, how to mend it stands apart, under a name that editors know too.
             return str(told.get("errorMessage") or told.get("description") or "write it as the schema says")
+
+
+def _meant(error: ValidationError) -> str:
+    """Which known name may be meant by the first unknown one."""
+    rule: Any = error.validator_value
+    match error.validator:
+        case "additionalProperties":
+            return nearest(next(key for key in _instance(error) if key not in _known(error)), _known(error))
+        case "enum":
+            return nearest(error.instance, rule)
+        case _:
+            return ""
 
 
 def _instance(error: ValidationError) -> Any:

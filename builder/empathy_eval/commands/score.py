@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from warnings import warn
 
-from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.errors import input_error, nearest, plain
 from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of, warned_of
 from empathy_eval.commands.score_tables import own_table, people_table, score_csv, score_table
 
@@ -167,7 +167,9 @@ def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
         fix = "leave the split out: ensembles are fitted on validation, and all is measured on test"
         raise input_error("score: split", f'"{asked["split"]}" cannot be had beside ensembles', fix)
     if asked["split"] not in (None, *SPLITS):
-        raise input_error("score: split", f'there is no "{asked["split"]}"', f"name one of {', '.join(SPLITS)}")
+        raise input_error(
+            "score: split", f'there is no "{asked["split"]}"', f"name one of {', '.join(SPLITS)}{nearest(asked['split'], SPLITS)}"
+        )
 
 
 def add(verbs: Any) -> None:

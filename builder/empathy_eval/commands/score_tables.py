@@ -184,18 +184,23 @@ def _criterion(one: Criterion) -> Iterator[str]:
             if len(whys) == 1 and all(measure.value is None for measure in row.figures.values()):
                 yield f"{row.metric:<{wide}}not defined: {whys.pop()}"
             else:
-                yield f"{row.metric:<{wide}}" + "".join(f"{str(row.figures[name]):<25}" for name in titles).rstrip()
+                yield f"{row.metric:<{wide}}" + "".join(f"{str(row.figures[name]):<24} " for name in titles).rstrip()
     gaps = [gap for gap in one.gaps if gap.form == one.rows[0].form]
     wide = max([36, *(len(gap.one) + len(gap.other) + 4 for gap in gaps)])
-    for name, title in titles.items() if gaps else ():
+    # Three tables of every two rows would hide the figures: the other two are in --json and --csv.
+    for name, title in list(titles.items())[:1] if gaps else ():
         yield f"{f'first minus second, {title}':<{wide}}{'value':>9}  {'95 % interval':<19}{'p (Holm)':>9}"
         for gap in (gap for gap in gaps if gap.figure == name):
             p = "" if gap.difference.holm is None else f"{gap.difference.holm:.4f}"
             yield f"{f'{gap.one} - {gap.other}':<{wide}}{_estimate(gap.difference):<30}{p:>9}".rstrip()
+    if gaps:
+        yield "differences in Spearman's rho and Kendall's tau-b: --json or --csv"
     if one.systems:
+        name_wide = max([24, *(len(metric) + 1 for metric in one.systems.figures)])
         yield f"means of {one.systems.told}"
         for metric, figures in one.systems.figures.items():
-            yield f"{metric:<24}" + "; ".join(f"{title} {_short(figures[name].value, figures[name].why)}" for name, title in titles.items())
+            said = "; ".join(f"{title} {_short(figures[name].value, figures[name].why)}" for name, title in titles.items())
+            yield f"{metric:<{name_wide}}{said}"
     yield one.rows[0].figures["r"].signature.partition("|interval:")[2].join(("interval:", "")) if one.rows else ""
 
 

@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.base.hashing import canonical_json, digest
 from empathy_eval.base.schemas import check, read_yaml, schema, whole_numbers
 from empathy_eval.base.text import ENGLISH
@@ -247,4 +247,5 @@ def _unchoosable(configuration: Configuration, banks: Sequence[str], path: objec
 def stray_settings(report: Mapping[str, Any], where: str) -> list[Problem]:
     """What the part ``report`` of a configuration says of metrics that are not in its list."""
     known = [*report.get("metrics", ()), *schema("configuration")["properties"]["report"]["properties"]]
-    return [Problem(where, f'has unknown "{name}"', f"use one of {', '.join(known)}") for name in report if name not in known]
+    fix = f"use one of {', '.join(known)}"
+    return [Problem(where, f'has unknown "{name}"', f"{fix}{nearest(name, known)}") for name in report if name not in known]

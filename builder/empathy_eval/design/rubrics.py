@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import read_yaml
@@ -132,7 +132,7 @@ def _file(name: str | Path) -> Path:
         return path
     if path.name in packaged_rubrics():
         return data_folder("rubrics") / f"{path.name}.yaml"
-    fix = f"name a YAML file, or one of {', '.join(packaged_rubrics())}"
+    fix = f"name a YAML file, or one of {', '.join(packaged_rubrics())}{nearest(name, packaged_rubrics())}"
     raise input_error(f'rubric "{name}"', "is no file, and none of that name is packaged", fix)
 
 

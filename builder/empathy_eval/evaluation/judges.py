@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.tabular import WHOLE, table_batches
@@ -76,8 +76,9 @@ class Annotations:
             raise input_error(self.where, "holds no rating of a text", "annotate it by a rubric that rates replies")
         unknown = [name for name in names if not any(name in (one.judge, one.row) for one in there)]
         if unknown:
-            fix = f"name one of {', '.join(_listed(there))}"
-            raise InputError([Problem(str(self.where), f'there is no judge "{name}" in its annotations', fix) for name in unknown])
+            fix, known_names = f"name one of {', '.join(_listed(there))}", [name for one in there for name in (one.judge, one.row)]
+            what = 'there is no judge "{}" in its annotations'
+            raise InputError([Problem(str(self.where), what.format(name), fix + nearest(name, known_names)) for name in unknown])
         wanted = [one for one in there if not names or {one.judge, one.row} & set(names)]
         if twice := [one.row for one in wanted if [other.row for other in wanted].count(one.row) > 1]:
             raise input_error(self.where, f'"{twice[0]}" is there by more than one text of its rubric', "keep the annotations by one")

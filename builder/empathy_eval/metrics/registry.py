@@ -42,6 +42,8 @@ OF_A_MODEL = ("bertscore", "empathyscore", "empathyscore-content", "empathyscore
 BY_NAME = ("sentlink",)
 # Metrics that count tokens, which are those of the texts' language.
 OF_TOKENS = ("bleu", "rouge-l", "length", "dist-1", "dist-2", "dist-4")
+# The extra whose packages a metric needs.
+EXTRAS = {"bertscore": "bertscore"}
 METRIC = ("name", "signature", "places", "reads", "higher_is_better", "statistics", "aggregate", "scores")
 DIVERSITY = ("name", "signature", "measure")
 READS = {"reference", "context"}
@@ -140,7 +142,10 @@ def _made(text: str, settings: Mapping[str, Any], own: Collection[str], language
         raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
     chosen = {**told, **typed}
     if name in BUILT_IN and chosen:
-        problems = [Problem(f'metric "{text}": {place}', what, fix) for place, what, fix in violations({name: chosen}, "metric_settings")]
+        problems = [
+            Problem(f'metric "{text}": {place}', what, fix)
+            for place, what, fix in violations({name: chosen}, "metric_settings", by_hand=True)
+        ]
         if problems:
             raise InputError(problems)
     _, fixed = BUILT_IN.get(name, ("", {}))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, configs_of, file_of, read_manifest
 
@@ -46,7 +46,7 @@ def load(release: str | Path, config: str = "pairs", split: str | None = None) -
     """
     asked = {"config": (config, (*COLUMNS, *OPTIONAL)), "split": (split, (None, *SPLITS))}
     wrong = [
-        Problem(what, f'there is no "{one}"', f"name one of these: {', '.join(filter(None, known))}")
+        Problem(what, f'there is no "{one}"', f"name one of these: {', '.join(filter(None, known))}{nearest(one, filter(None, known))}")
         for what, (one, known) in asked.items()
         if one not in known
     ]

@@ -179,8 +179,10 @@ def _systems(scores: Scores, rated: Rated, columns: Sequence[Array]) -> Systems 
     # The same ratings as everywhere: a text counts as often as it was rated.
     means = [np.array([one[rated.text[systems == name]].mean() for name in names]) for one in columns]
     line = signature_line(level="system", mean="over-ratings", r="pearson", rho="spearman,midranks", tau="kendall,b", systems=len(names))
-    why = "only one system" if len(names) < 2 else "all means are alike"
-    found = of_means(ratings, means) if len(names) > 1 else np.full((len(columns), len(NAMES)), np.nan)
+    # Of two means every correlation is 1 or -1, whatever they are.
+    few = len(names) < 3
+    why = ("only one system" if len(names) < 2 else "only two systems") if few else "all means are alike"
+    found = of_means(ratings, means) if not few else np.full((len(columns), len(NAMES)), np.nan)
     return Systems(
         tuple(names),
         {

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.hashing import canonical_json, digest_bytes, digest_file
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR
@@ -57,7 +57,7 @@ def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], prog
     """
     asked = [one for name in contrasts for one in EQUAL_CLOSENESS.get(name, (name,))]
     problems = [
-        Problem(where, f'there is no "{one}"', f"name one of these: {', '.join(known)}")
+        Problem(where, f'there is no "{one}"', f"name one of these: {', '.join(known)}{nearest(one, known)}")
         for where, some, known in (("--contrasts", asked, (*CONTRASTS, *EQUAL_CLOSENESS)), ("--split", splits, SPLITS))
         for one in some
         if one not in known

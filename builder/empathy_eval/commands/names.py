@@ -1,0 +1,107 @@
+"""``list``: the names that other verbs take, from the registries they are looked up in."""
+
+from __future__ import annotations
+
+import argparse
+import inspect
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass
+from importlib import import_module
+from typing import Any
+
+from empathy_eval.base.errors import input_error, nearest, plain
+
+
+@dataclass(frozen=True)
+class Named:
+    """A name that a verb takes: of which ``kind``, what it is in a line, the packages that offer it, and the extra that it needs."""
+
+    kind: str
+    name: str
+    says: str = ""
+    by: tuple[str, ...] = ()
+    extra: str = ""
+
+
+def names(kind: str | None = None) -> list[Named]:
+    """The names of all metrics, rubrics, attacks and checks that are packaged or installed, or those of one kind.
+
+    Only what is built in is loaded to be described: a stranger's module runs where it is used.
+
+    Raises:
+        InputError: for a kind that there is not.
+    """
+    if kind is not None and kind not in KINDS:
+        raise input_error("list", f'"{kind}" is not known', f"use one of {', '.join(KINDS)}{nearest(kind, KINDS)}")
+    return [one for name, found in KINDS.items() if kind in (None, name) for one in found()]
+
+
+def _metrics() -> Iterator[Named]:
+    from empathy_eval.metrics.registry import BUILT_IN, EXTRAS, known
+
+    for name, offers in known().items():
+        place, settings = BUILT_IN.get(name, ("", {}))
+        told = "".join(f" ({key}: {value})" for key, value in settings.items())
+        yield Named("metrics", name, _first_line(place) + told, tuple(offers), EXTRAS.get(name, ""))
+
+
+def _rubrics() -> Iterator[Named]:
+    from empathy_eval.design.rubrics import load_rubric, packaged_rubrics
+
+    for name in packaged_rubrics():
+        yield Named("rubrics", name, load_rubric(name).title)
+
+
+def _attacks() -> Iterator[Named]:
+    from empathy_eval.base.plugins import known
+    from empathy_eval.evaluation.attack_registry import BUILT_IN, GROUP
+
+    for name, offers in known(GROUP, BUILT_IN).items():
+        yield Named("attacks", name, _first_line(BUILT_IN.get(name, "")), tuple(offers))
+
+
+def _checks() -> Iterator[Named]:
+    from empathy_eval.base.plugins import known
+    from empathy_eval.generation.checks.own import GROUP
+
+    for name, offers in known(GROUP).items():
+        yield Named("checks", name, "", tuple(offers))
+
+
+KINDS: dict[str, Callable[[], Iterator[Named]]] = {"metrics": _metrics, "rubrics": _rubrics, "attacks": _attacks, "checks": _checks}
+
+
+def _first_line(place: str) -> str:
+    """What the first line of its docstring says of a built-in thing."""
+    module, _, name = place.partition(":")
+    return (inspect.getdoc(getattr(import_module(module), name)) or "").partition("\n")[0] if place else ""
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "list",
+        help="show the names of metrics, rubrics, attacks and checks",
+        description="Shows the names that other verbs take, a line each, with the package that offers a name and the extra that it needs. "
+        "Of checks those that installed packages add: the built-in ones have no names, they always run.",
+    )
+    verb.add_argument("kind", nargs="?", choices=tuple(KINDS), help="these names alone (default: all)")
+    verb.add_argument("--json", action="store_true", help="print the names as JSON")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    found = names(options.kind)
+    if options.json:
+        print(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
+        return 0
+    wide = max((len(one.name) for one in found), default=0) + 2
+    for kind in [options.kind] if options.kind else KINDS:
+        print(kind)
+        for one in (one for one in found if one.kind == kind):
+            by = [name for name in one.by if name != "empathy-eval"]
+            more = [*([f"extra {one.extra}"] if one.extra else []), *([f"of {', '.join(by)}"] if by else [])]
+            print(plain(f"  {one.name:<{wide}}{one.says}{f' [{chr(59).join(more)}]' if more else ''}".rstrip()))
+    return 0
