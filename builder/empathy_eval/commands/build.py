@@ -35,7 +35,10 @@ def build(
         InputError: if something is wrong with what is given, or the folder holds another configuration's build.
         JobError: if the job could not finish; every answer so far is in the ledger.
     """
-    ways = Ways(ledger, offline, requests_to, batch, wait, budget_usd, budget_tokens, part, engine, ray_address, progress, watch, keep_going=keep_going)
+    ways = Ways(
+        ledger, offline, requests_to, batch, wait, budget_usd, budget_tokens, part, engine, ray_address, progress, watch,
+        keep_going=keep_going,
+    )  # fmt: skip
     ways.refuse_contradictions("build")
     return do(as_recipe(recipe).with_own(models or {}, checks), Path(out), ways)
 

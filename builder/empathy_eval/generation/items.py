@@ -57,7 +57,7 @@ class Workshop:
 async def outcomes(
     asker: Asker, work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T], window: Callable[[], int] = lambda: WINDOW
 ) -> AsyncGenerator[R, None]:
-    """The results of items in their order, at most ``window()`` at work. After an error nothing more is sent, and what is under way ends."""
+    """The results of items in their order, at most ``window()`` at work. After an error nothing more is sent; what is under way ends."""
     running: deque[asyncio.Task[R]] = deque()
     try:
         for item in items:

@@ -46,7 +46,7 @@ class Summary:
     @property
     def fruitless(self) -> bool:
         """Whether the first items all came to nothing, and there are others."""
-        return not self.fruitful and FIRST <= self.status["rejected"] and sum(self.status.values()) < self.total
+        return not self.fruitful and self.status["rejected"] >= FIRST and sum(self.status.values()) < self.total
 
     @property
     def why(self) -> Counter[str]:

@@ -169,7 +169,7 @@ class Reception:
             return None
         where = f'endpoint "{self.config.endpoint}" ({urlsplit(address_of(self.config)).netloc})'
         what = f"no connection to {where} for {span(self.config.unreachable_seconds)}, since the start: {reason}"
-        how = "see that the server runs, and that base_url and a proxy, if there is one, lead to it; a larger unreachable_seconds waits for a start"
+        how = "see that the server runs, and that base_url and a proxy, if any, lead to it; a larger unreachable_seconds waits for a start"
         return giving_up(self.config, what, how)
 
     def trouble(self, at: float) -> Trouble | None:

@@ -163,7 +163,7 @@ class AnnotationSummary(Summary):
     @property
     def fruitless(self) -> bool:
         """Whether nothing was said of the first cases, and there are others."""
-        return not self.fruitful and FIRST <= self.status["accepted"] and sum(self.status.values()) < self.total
+        return not self.fruitful and self.status["accepted"] >= FIRST and sum(self.status.values()) < self.total
 
     @property
     def why(self) -> Counter[str]:
