@@ -60,10 +60,6 @@ class Run:
         """Whether it is stopped when the first items all came to nothing."""
         return not (self.keep_going or self.offline or self.notes is not None)
 
-    def window_after(self, summary: Summary) -> int:
-        """Items to work on at once: few until one of them came to something, so that a stop finds few that are begun."""
-        return self.window if not self.guarded or self.part or summary.fruitful else min(self.window, FIRST)
-
 
 class _OnlyFilled(Exception):
     """The ledger was filled, and the outcomes are not all of the build's: they are not kept."""
@@ -144,7 +140,7 @@ async def work_through(
     run.course.follow(summary, asker)
     try:
         with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_signals)(asker), whole_file(out / OUTCOMES) as partial:
-            made = outcomes(asker, job.work(asker), items, lambda: run.window_after(summary))
+            made = outcomes(asker, job.work(asker), items, run.window)
             async with contextlib.aclosing(made):
                 with partial.open("wb") as stream:
                     async for outcome in made:

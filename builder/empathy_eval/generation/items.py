@@ -55,16 +55,16 @@ class Workshop:
 
 
 async def outcomes(
-    asker: Asker, work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T], window: Callable[[], int] = lambda: WINDOW
+    asker: Asker, work: Callable[[T], Coroutine[Any, Any, R]], items: Iterable[T], window: int = WINDOW
 ) -> AsyncGenerator[R, None]:
-    """The results of items in their order, at most ``window()`` at work. After an error nothing more is sent; what is under way ends."""
+    """The results of items in their order, at most ``window`` at work. After an error nothing more is sent, and what is under way ends."""
     running: deque[asyncio.Task[R]] = deque()
     try:
         for item in items:
             if asker.stopped:  # what is in the ledger is heard of at once, so a replay would not notice
                 raise asker.stopped
             running.append(asyncio.create_task(work(item)))
-            while len(running) >= window():
+            if len(running) >= window:
                 yield await running.popleft()
         while running:
             yield await running.popleft()
