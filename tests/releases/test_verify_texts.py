@@ -48,6 +48,7 @@ FORGERIES: dict[str, tuple[str, Callable[[Row], object], str]] = {
     "a short variant": ("pairs", lambda row: row.update(empathetic="Mm."), "too_short"),
     "white space": ("pairs", lambda row: row.update(empathetic=f"{row['empathetic']}\n"), "white space"),
     "a control sign": ("pairs", lambda row: row.update(empathetic=f"{row['empathetic']}\x07."), "control_sign"),
+    "a sign unseen": ("pairs", lambda row: row.update(empathetic=f"{row['empathetic']}\u200b."), "hidden_sign: a text holds U+200B"),
     "a copy": ("pairs", lambda row: row.update(apathetic=row["reference"]), "edit_ratio_zero"),
     "a far text that is near": ("pairs", lambda row: row.update(empathetic=row["reference"]), "overlap_high"),
     "a near text that is far": ("pairs", lambda row: row.update(apathetic=row["empathetic"]), "edit_ratio_high"),
