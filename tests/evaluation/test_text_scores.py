@@ -73,7 +73,7 @@ def test_every_text_has_a_row_in_the_order_of_the_data_with_what_each_metric_giv
     texts = texts_of(folder)
     assert list(zip(table.column("pair_id").to_pylist(), table.column("variant").to_pylist(), strict=True)) == list(texts)
     alone = [row["metric"] for row in made.report.to_json()["inversion"] if row["interval_signature"] is not None]
-    assert table.schema.names == ["pair_id", "variant", *alone] and len(alone) > 6
+    assert table.schema.names == ["pair_id", "variant", "word_margin", *alone] and len(alone) > 6
     for metric in find(["bleu", "chrf", "rouge-l", "vader", "length"], {}).metrics:
         found = metric.scores(metric.statistics(Segments(*(list(one) for one in zip(*texts.values(), strict=True)))))
         told = table.column(metric.name).to_pylist()

@@ -196,7 +196,7 @@ def trip(builds: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
                 answer |= {"decision": "remove", "reason": "it `wanders` off"}
             return answer
         for criterion in CRITERIA:
-            rng = derived_random("err", code, criterion)
+            rng = derived_random("err", entry["pair_id"], entry["variant"], entry["rater"], criterion)
             answer[criterion] = 2 if rng.random() < ERROR else answer[criterion]
             said[f"{entry['pair_id']}:{entry['variant']}", entry["rater"], criterion] = answer[criterion]
         return answer
@@ -224,8 +224,9 @@ def test_the_ratings_of_a_round_trip_are_what_the_raters_meant(trip: tuple[Path,
     assert len(found) == PAIRS * 2 * 3 * 3
     for criterion in CRITERIA:
         assert agreement(found, criterion) == agreement(said, criterion)
-        # Two raters agree if both err or neither does; 522 pairs of raters leave about 0.017 to chance.
-        assert float(agreement(found, criterion)) == pytest.approx(ERROR**2 + (1 - ERROR) ** 2, abs=0.03)
+    # Two raters agree if both err or neither does; 522 pairs of raters a criterion leave about 0.01 of the mean to chance.
+    mean = sum(agreement(found, criterion) for criterion in CRITERIA) / len(CRITERIA)
+    assert float(mean) == pytest.approx(ERROR**2 + (1 - ERROR) ** 2, abs=0.03)
 
 
 def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(

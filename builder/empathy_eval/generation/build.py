@@ -148,9 +148,7 @@ async def work_through(
                         summary.add(outcome)
                         run.course.ended()
                         run.progress(summary)
-                        if run.guarded and summary.fruitless:
-                            asker.stopped = asker.stopped or _fruitless(summary, ledger.path)
-                            raise asker.stopped
+                        _go_on(run, summary, asker, ledger)
             if run.offline and summary.missing:
                 raise _unanswered(summary, ledger.path)
             if run.part or run.notes:
@@ -173,6 +171,13 @@ def _stopped_by_signals(asker: Asker) -> contextlib.AbstractContextManager[None]
         asker.stopped = asker.stopped or error
 
     return stopped_by_signals(stop)
+
+
+def _go_on(run: Run, summary: Summary, asker: Asker, ledger: Ledger) -> None:
+    """Ends a run whose first items all came to nothing, unless it is to keep going."""
+    if run.guarded and summary.fruitless:
+        asker.stopped = asker.stopped or _fruitless(summary, ledger.path)
+        raise asker.stopped
 
 
 def _fruitless(summary: Summary, ledger: Path) -> JobError:
