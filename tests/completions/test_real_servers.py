@@ -300,7 +300,7 @@ def test_a_model_whose_first_answers_are_all_refused_ends_the_build_and_keep_goi
         assert "the first 20 dialogues all came to nothing" in job.said and "--keep-going" in job.said
         asked = len(server.requests)
         assert asked < 300 * 4, "those that are worked on at once (256), and no others, were begun"
-        assert job.run(server.url, "--keep-going", dialogues=60) == 0
+        assert job.run(server.url, "--keep-going", dialogues=400) == 0
         assert {one["status"] for one in job.outcomes()} == {"rejected"} and len(server.requests) > asked
         before = job.written()
-        assert job.run(server.url, "--offline", dialogues=60) == 0 and job.written() == before
+        assert job.run(server.url, "--offline", dialogues=400) == 0 and job.written() == before
