@@ -123,6 +123,8 @@ def skip_training(tab: Page, sheet: dict[str, Any]) -> None:
         key = f"empathy-eval/{sheet['review']}/{sheet['rater']}/{name}"
         tab.evaluate("([key, value]) => localStorage.setItem(key, value)", [key, json.dumps(value)])
     tab.reload()
+    # Until its first frame is drawn a browser takes no key.
+    tab.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
 
 def exported(tab: Page, folder: Path) -> dict[str, Any]:
