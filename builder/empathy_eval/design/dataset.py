@@ -18,7 +18,6 @@ from empathy_eval.design.errata import first_of
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
 
 
-# By how much words alone prefer the kind text of a pair: it may be null, and releases of before do not have it.
 # How the variants of a pair are made what they are; null where that was not planned, and releases of before do not have them.
 WAYS = ("apathetic_manner", "empathetic_device")
 FAR_WAY = "far_apathetic_manner"

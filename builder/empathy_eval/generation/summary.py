@@ -32,6 +32,8 @@ class Summary:
     missing: list[str] = field(default_factory=list)
     # What its items are called.
     things: ClassVar[str] = "dialogues"
+    # The status of an item that came to nothing.
+    came_to_nothing: ClassVar[str] = "rejected"
 
     @property
     def requests(self) -> int:
@@ -46,7 +48,7 @@ class Summary:
     @property
     def fruitless(self) -> bool:
         """Whether the first items all came to nothing, and there are others."""
-        return not self.fruitful and self.status["rejected"] >= FIRST and sum(self.status.values()) < self.total
+        return not self.fruitful and self.status[self.came_to_nothing] >= FIRST and sum(self.status.values()) < self.total
 
     @property
     def why(self) -> Counter[str]:

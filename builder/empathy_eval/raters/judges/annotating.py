@@ -24,7 +24,7 @@ from empathy_eval.design.kinds import JUDGE, JUDGING, REWARD
 from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.rubrics import Rubric
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.generation.summary import FIRST, Summary
+from empathy_eval.generation.summary import Summary
 from empathy_eval.raters.judges.annotations import Annotated
 from empathy_eval.raters.judges.cases import Case, cases_of, dialogues_of
 from empathy_eval.raters.judges.differences import differences
@@ -154,16 +154,13 @@ class AnnotationSummary(Summary):
 
     said: Counter[str] = field(default_factory=Counter)
     things: ClassVar[str] = "cases"
+    # A case of which nothing was said is worked through all the same.
+    came_to_nothing: ClassVar[str] = "accepted"
 
     @property
     def fruitful(self) -> bool:
         """Whether anything was said of a case."""
         return any(self.said.values())
-
-    @property
-    def fruitless(self) -> bool:
-        """Whether nothing was said of the first cases, and there are others."""
-        return not self.fruitful and self.status["accepted"] >= FIRST and sum(self.status.values()) < self.total
 
     @property
     def why(self) -> Counter[str]:
