@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import json
 import os
+from collections.abc import Iterator
 from functools import reduce
 from operator import getitem
 from typing import Any
@@ -117,3 +119,34 @@ def test_a_published_configuration_is_a_configuration_without_delivery(demo: Con
         "1000000000 is out of range (maximum 100000)",
         '"id" is not of type object',
     ]
+
+
+def numbers(part: Any, way: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
+    """(way, rule) of each place of a schema that takes a number and not whatever JSON has."""
+    if isinstance(part, dict):
+        kinds = part.get("type", ())
+        if {"integer", "number"} & {*([kinds] if isinstance(kinds, str) else kinds)} and "object" not in kinds:
+            yield way, part
+        for name, one in part.items():
+            yield from numbers(one, f"{way}/{name}")
+    elif isinstance(part, list):
+        for place, one in enumerate(part):
+            yield from numbers(one, f"{way}/{place}")
+
+
+BORDER = [path.name.removesuffix(".schema.json") for path in sorted(data_folder("schemas").glob("input/*.schema.json"))]
+
+
+def test_every_number_of_a_strangers_file_has_bounds_that_are_said() -> None:
+    found = [(f"{name}{way}", rule) for name in BORDER for way, rule in numbers(schema(name))]
+    assert len(found) > 60
+    assert not [way for way, rule in found if "maximum" not in rule]
+    assert not [way for way, rule in found if not {"minimum", "exclusiveMinimum"} & rule.keys()]
+    assert not [way for way, rule in found if "errorMessage" in rule and f"{rule['maximum']:,}" not in rule["errorMessage"]]
+
+
+@pytest.mark.parametrize("huge", [10**30, 1e300])
+def test_a_number_beyond_its_bound_is_told_with_the_bound(huge: float) -> None:
+    told = list(violations({"dialogues": huge, "turns": {"min": 8, "max": huge}}, "configuration"))
+    assert ("dialogues", f"{json.dumps(huge)} is out of range (maximum 10000000)", "use a whole number from 1 to 10,000,000") in told
+    assert ("turns: max", f"{json.dumps(huge)} is out of range (maximum 200)", "use a whole number from 8 to 200") in told

@@ -219,9 +219,9 @@ def test_less_than_one_is_refused(option: str, value: str, door: Door) -> None:
 
 
 def test_all_that_is_wrong_with_how_much_is_judged_is_said_at_once(door: Door) -> None:
-    assert door.annotate("teacher", "a", "--samples=10001", "--variants=warm,,reference", turns="9" * 30) == 2
+    assert door.annotate("teacher", "a", "--samples=10001", "--variants=warm,,reference", turns="1" + "0" * 12) == 2
     refused(
-        door, "--turns: 1e+30 is more than 1,000,000,000", "--samples: 1e+04 is more than 10,000", '"warm" is not known', '"" is not known'
+        door, "--turns: 1e+12 is more than 1,000,000,000", "--samples: 1e+04 is more than 10,000", '"warm" is not known', '"" is not known'
     )
 
 
@@ -260,7 +260,7 @@ def test_a_name_of_a_judge_that_hides_signs_is_refused_and_does_nothing_to_a_ter
 
 def test_turns_that_are_no_number_are_refused(door: Door) -> None:
     assert door.annotate("teacher", turns="many") == 2
-    refused(door, "--turns", '"many" is no number; write one from 1 on, or all')
+    refused(door, "--turns", '"many" is no whole number up to 1,000,000,000,000,000; write one from 1 on, or all')
 
 
 def test_a_variant_that_is_not_known_is_refused_with_those_that_are(door: Door) -> None:

@@ -1,13 +1,15 @@
 """The command line: exit codes, what is printed, and that bad input writes nothing."""
 
+import argparse
 import json
 import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from empathy_eval.cli import main
+from empathy_eval.cli import main, make_parser
 
 from tests.conftest import copy_world, demo_file
 
@@ -122,3 +124,34 @@ def test_a_stop_speaks_of_the_ledger_where_answers_are_kept(
     }
     assert main([verb, "a", *more[verb]]) == 1
     assert ("in the ledger" in capsys.readouterr().err) == kept
+
+
+def arguments_of(parser: argparse.ArgumentParser) -> Iterator[argparse.Action]:
+    """All arguments of a parser and of the verbs below it."""
+    for one in parser._actions:
+        yield one
+        if isinstance(one, argparse._SubParsersAction):
+            for verb in one.choices.values():
+                yield from arguments_of(verb)
+
+
+def test_every_number_of_the_command_line_has_an_upper_bound() -> None:
+    counted = [one for one in arguments_of(make_parser()) if one.type not in (None, str, float, Path) and one.metavar in ("N", "K", "K/N")]
+    assert len(counted) > 20
+    for one in counted:
+        for huge in ("9" * 20, "9" * 5000, "1/" + "9" * 20):
+            with pytest.raises(argparse.ArgumentTypeError):
+                one.type(huge)  # type: ignore[operator, misc]
+    assert not [one.dest for one in arguments_of(make_parser()) if one.type is int]
+
+
+@pytest.mark.parametrize(
+    "odd", [["preview", "demo", "-n", "9" * 20], ["preview", "demo", "-n", "-1"], ["show", "build", "--rejected", "--limit", "9" * 20]]
+)
+def test_a_count_that_is_not_possible_is_bad_input(odd: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    try:
+        status = main(odd)
+    except SystemExit as ended:
+        status = int(ended.code or 0)
+    said = capsys.readouterr().err
+    assert status == 2 and f'"{odd[-1]}" is no' in said and "whole number" in said

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, plain
+from empathy_eval.commands.options import whole
 from empathy_eval.commands.pages import page_place, write_page
 
 if TYPE_CHECKING:
@@ -99,8 +100,8 @@ def add(verbs: Any) -> None:
     verb.add_argument("table", type=Path, nargs="+", metavar="TABLE", help="the ratings, a row a rating; several are taken together")
     verb.add_argument("--judge", action="append", default=[], metavar="NAME", help="a rater to be placed against the others; repeatable")
     verb.add_argument("--release", metavar="RELEASE", help="the release whose strategies judges named: it has the plan")
-    verb.add_argument("--resamples", type=int, default=1000, metavar="N", help="draws of items for the intervals (default 1000; 0: none)")
-    verb.add_argument("--seed", type=int, default=0, metavar="N", help="of the draws (default 0)")
+    verb.add_argument("--resamples", type=whole, default=1000, metavar="N", help="draws of items for the intervals (default 1000; 0: none)")
+    verb.add_argument("--seed", type=whole, default=0, metavar="N", help="of the draws (default 0)")
     verb.add_argument(
         "--level",
         choices=("nominal", "ordinal", "interval"),

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
-from empathy_eval.commands.options import A_RELEASE
+from empathy_eval.commands.options import A_RELEASE, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.under_attack import TURNS, Under, WithTable, add_attacks
 from empathy_eval.commands.ways import Ways, add_ways, do, done
@@ -132,7 +131,7 @@ def add(verbs: Any) -> None:
         "unless --variants leaves controls out; these, and then all others, evenly over scenarios and manners",
     )  # fmt: skip
     verb.add_argument("--variants", type=lambda text: text.split(","), metavar="A,B", help="the texts that are judged (default: all)")
-    verb.add_argument("--samples", type=int, default=1, metavar="K", help="how often each text is judged (default: 1)")
+    verb.add_argument("--samples", type=whole, default=1, metavar="K", help="how often each text is judged (default: 1)")
     verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of judge prompts of your own")
     verb.add_argument(
         "--beside", type=Path, action="append", default=[], metavar="DIR",
@@ -144,15 +143,13 @@ def add(verbs: Any) -> None:
         help="send and write nothing: show the first requests, and estimate what is left to ask; what the ledger has already is not asked "
         "again, and its averages are used",
     )  # fmt: skip
-    verb.add_argument("-n", type=int, default=1, metavar="N", help="with --preview: turns whose requests are shown (default: 1)")
+    verb.add_argument("-n", type=whole, default=1, metavar="N", help="with --preview: turns whose requests are shown (default: 1)")
     add_attacks(verb)
     verb.set_defaults(run=run)
 
 
 def _turns(text: str) -> int | None:
-    if text != "all" and not re.fullmatch(r"-?[0-9]{1,30}", text):
-        raise argparse.ArgumentTypeError(f'"{text[:80]}" is no number; write one from 1 on, or all')
-    return None if text == "all" else int(text)
+    return None if text == "all" else whole(text, "from 1 on, or all")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -201,6 +198,7 @@ def _previewed(job: Annotations, options: argparse.Namespace, under: Under | Non
     claim_folder(options.out, job.config)
     there = options.out / LEDGER
     ledger = options.ledger or (there if there.is_file() else None)
+    check_count("-n", options.n)
     made = preview(job, ledger, options.n)
     more = under and preview(under.job, ledger, 0)
     if options.json:

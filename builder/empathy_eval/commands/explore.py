@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
-from empathy_eval.commands.options import A_RELEASE
+from empathy_eval.commands.options import A_RELEASE, whole
 
 EXAMPLES = """\
 examples:
@@ -67,7 +67,7 @@ def add(verbs: Any) -> None:
     way = verb.add_mutually_exclusive_group(required=True)
     way.add_argument("--out", type=Path, metavar="PAGE", help="write the page into this file; one that is there is replaced")
     way.add_argument("--serve", action="store_true", help="serve page and release to the browser of this machine, until Ctrl-C")
-    verb.add_argument("--port", type=int, default=0, metavar="N", help="the port of --serve (default: any that is free)")
+    verb.add_argument("--port", type=whole, default=0, metavar="N", help="the port of --serve (default: any that is free)")
     verb.set_defaults(run=run)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -18,6 +19,29 @@ if TYPE_CHECKING:
 
 # How a release that is read may be named.
 A_RELEASE = "a folder, or a version on the Hub such as org/name@v1.0.0"
+# No count or seed is beyond it; whatever takes fewer says so itself.
+MOST = 10**15
+
+
+def whole(text: str, such: str = "in digits") -> int:
+    """The type of every argument that is a whole number, ``such`` as it is to be written.
+
+    Raises:
+        argparse.ArgumentTypeError: for what is none, or is beyond bounds.
+    """
+    if not re.fullmatch(r"[+-]?[0-9]{1,16}", text) or abs(int(text)) > MOST:
+        raise argparse.ArgumentTypeError(f'"{text[:80]}" is no whole number up to {MOST:,}; write one {such}')
+    return int(text)
+
+
+def check_count(name: str, count: int, least: int = 0) -> None:
+    """Refuses a count that is below ``least`` or beyond bounds.
+
+    Raises:
+        InputError: for it.
+    """
+    if not least <= count <= MOST:
+        raise input_error(name, f'"{str(count)[:80]}" is not possible', f"use a whole number from {least} to {MOST:,}")
 
 
 def add_recipe(verb: argparse.ArgumentParser) -> None:

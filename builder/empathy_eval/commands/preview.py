@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import plain
-from empathy_eval.commands.options import add_recipe, as_recipe, recipe_of
+from empathy_eval.commands.options import add_recipe, as_recipe, check_count, recipe_of, whole
 
 if TYPE_CHECKING:
     from empathy_eval.completions.requests import Request
@@ -30,6 +30,7 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
     from empathy_eval.generation.asked_before import asked_again
     from empathy_eval.generation.preview import preview
 
+    check_count("-n", n)
     read, path = as_recipe(recipe), Path(ledger) if ledger else None
     made = preview(read, path, n)
     return replace(made, again=asked_again(read, path, [path.parent]) if path else None)
@@ -44,7 +45,7 @@ def add(verbs: Any) -> None:
         "nothing. With a ledger that has answers already, the estimate uses their averages.",
     )
     add_recipe(verb)
-    verb.add_argument("-n", type=int, default=1, metavar="N", help="items whose requests are shown (default: 1; 0 shows only the estimate)")
+    verb.add_argument("-n", type=whole, default=1, metavar="N", help="items whose requests are shown (default: 1; 0: only the estimate)")
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="a ledger to learn from, and to say what of it would be asked again")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
     verb.set_defaults(run=run)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import A_RELEASE
+from empathy_eval.commands.options import A_RELEASE, whole
 
 if TYPE_CHECKING:
     from empathy_eval.raters.review.export import Exported
@@ -132,7 +132,7 @@ def _add_counts(verb: argparse.ArgumentParser) -> None:
         "seed": (0, "another seed draws another sample"),
     }
     for name, (default, what) in counts.items():
-        verb.add_argument(f"--{name}", type=int, metavar="N", help=f"{what} (default: {default})")
+        verb.add_argument(f"--{name}", type=whole, metavar="N", help=f"{what} (default: {default})")
 
 
 def _add_import(verbs: Any) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.base.stopping import beside_loops
+from empathy_eval.commands.options import check_count, whole
 
 if TYPE_CHECKING:
     from empathy_eval.releases.show import Beside
@@ -98,7 +99,7 @@ def add(verbs: Any) -> None:
     verb.add_argument(
         "--rejected", nargs="?", const="", metavar="REASON", help="list what was refused, for this reason or for any, and what was left out"
     )
-    verb.add_argument("--limit", type=int, metavar="N", help="with --rejected: at most so many")
+    verb.add_argument("--limit", type=whole, metavar="N", help="with --rejected: at most so many")
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: show what raters said too")
     verb.add_argument("--scenarios", type=Path, metavar="DIR", help="the folder of scenarios of your own that it was built with")
     verb.add_argument("--templates", type=Path, metavar="DIR", help="the folder of prompt templates of your own that it was built with")
@@ -116,8 +117,8 @@ def run(options: argparse.Namespace) -> int:
         shown = show(options.where, options.id, **folders, reviews=options.reviews)
         print(_json(shown.to_json()) if options.json else plain("\n".join(_lines(shown))))
         return 0
-    if options.limit is not None and options.limit < 1:
-        raise input_error("--limit", f'"{options.limit}" is not possible', "use a whole number from 1")
+    if options.limit is not None:
+        check_count("--limit", options.limit, 1)
     found = itertools.islice(_rejected(options.where, options.rejected or None, *folders.values()), options.limit)
     if options.json:
         print(_json([one.to_json() for one in found]))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
+from empathy_eval.commands.options import whole
 from empathy_eval.commands.pages import page_place, write_page
 from empathy_eval.commands.score_tables import score_csv
 from empathy_eval.commands.study_options import Taken
@@ -110,8 +111,8 @@ def add(verbs: Any) -> None:
     verb.add_argument("--by", action="append", choices=("stratum", "valence"), help=BY)
     verb.add_argument("--add", type=Path, action="append", default=[], metavar="FILE", help=ADD)
     verb.add_argument("--raters", type=Path, metavar="FILE", help=RATERS)
-    verb.add_argument("--permutations", type=int, metavar="N", help="exchanges of raters (default 2000; 0: none)")
-    verb.add_argument("--seed", type=int, metavar="N", help="of the exchanges (default 0)")
+    verb.add_argument("--permutations", type=whole, metavar="N", help="exchanges of raters (default 2000; 0: none)")
+    verb.add_argument("--seed", type=whole, metavar="N", help="of the exchanges (default 0)")
     verb.add_argument("--effect", type=float, default=0.3, metavar="W", help="the effect that should be seen, Cohen's w (default 0.3)")
     verb.add_argument("--alpha", type=float, default=0.05, metavar="P", help="the level of the test (default 0.05)")
     verb.add_argument("--power", type=float, default=0.95, metavar="P", help="how surely it should be seen (default 0.95)")

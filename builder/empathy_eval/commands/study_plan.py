@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.commands.options import whole
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.power import Plan
@@ -40,9 +41,9 @@ def add_plan(verb: argparse.ArgumentParser) -> None:
     """Adds the options of a plan to the verb."""
     group = verb.add_argument_group("a study that is yet to be made", "with --effect, --alpha, --power and --json as above")
     group.add_argument("--plan", action="store_true", help="say how many raters and items such a study takes, without ratings")
-    group.add_argument("--groups", type=int, metavar="N", help="how many groups, the baseline among them")
-    group.add_argument("--categories", type=int, metavar="N", help="how many categories a rating can be of")
-    group.add_argument("--per-rater", type=int, metavar="N", help="ratings that a rater gives (default 10)")
+    group.add_argument("--groups", type=whole, metavar="N", help="how many groups, the baseline among them")
+    group.add_argument("--categories", type=whole, metavar="N", help="how many categories a rating can be of")
+    group.add_argument("--per-rater", type=whole, metavar="N", help="ratings that a rater gives (default 10)")
     group.add_argument("--icc", type=float, metavar="R", help="how alike a rater's ratings are, 0 to 1 (default 0.1); `study` tells yours")
     group.add_argument("--share", type=float, metavar="P", help="the baseline's share of a category, for the interval of a gain")
 

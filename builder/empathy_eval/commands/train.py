@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import A_RELEASE
+from empathy_eval.commands.options import A_RELEASE, whole
 
 if TYPE_CHECKING:
     from empathy_eval.raters.students.train import Model
@@ -106,7 +106,7 @@ def _add_of_kinds(group: Any) -> None:
     group.add_argument("--also", action="extend", nargs="+", type=Path, default=[], metavar="CSV", help="labelled data for content, in CSV")
     group.add_argument("--objective", choices=("both", "regression", "ranking"), help="what students are taught (default: both)")
     group.add_argument("--shared", action="store_true", help="one encoder for flow and content, not two")
-    group.add_argument("--max-tokens", type=int, metavar="N", help="tokens of a conversation's end with its reply (default: 512)")
+    group.add_argument("--max-tokens", type=whole, metavar="N", help="tokens of a conversation's end with its reply (default: 512)")
 
 
 def run(options: argparse.Namespace) -> int:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.commands.attack_lines import attack_lines
+from empathy_eval.commands.options import whole
 from empathy_eval.commands.ways import Closing, Ways, do
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ def add_attacks(verb: argparse.ArgumentParser) -> None:
     """Adds what says which texts are attacked, and how."""
     verb.add_argument("--attacks", nargs="*", metavar="NAME", help=HELP)
     verb.add_argument(
-        "--attacked-turns", type=int, default=TURNS, metavar="N",
+        "--attacked-turns", type=whole, default=TURNS, metavar="N",
         help=f"with --attacks: of so many turns, the first ones of the sample; more only add (default: {TURNS})",
     )  # fmt: skip
     verb.add_argument(

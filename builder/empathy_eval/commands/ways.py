@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from empathy_eval.base.errors import input_error, plain
-from empathy_eval.commands.options import add_engine, check_engine, warned_of
+from empathy_eval.commands.options import add_engine, check_engine, warned_of, whole
 from empathy_eval.commands.progress import shown
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def add_ways(verb: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
     )
     verb.add_argument("--no-wait", action="store_true", help="with --batch: return while batches are under way; run it again to go on")
     verb.add_argument("--budget-usd", type=float, metavar="USD", help="spend no more than this, counting what the ledger has spent")
-    verb.add_argument("--budget-tokens", type=int, metavar="N", help="use no more tokens than this, counting what the ledger has used")
+    verb.add_argument("--budget-tokens", type=whole, metavar="N", help="use no more tokens than this, counting what the ledger has used")
     verb.add_argument(
         "--slice",
         type=part,

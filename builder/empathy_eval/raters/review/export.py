@@ -26,6 +26,10 @@ from empathy_eval.raters.review.sheets import make_review
 from empathy_eval.raters.review.spreadsheets import write_csv, write_xlsx
 
 KEY, RATERS = "key.json", "raters"
+# A rater is a folder, even where there is nothing left to rate.
+MOST = {"raters": 10_000, "per_item": 10_000, "per_rater": 1_000_000} | dict.fromkeys(
+    ("pairs", "dialogues", "cells", "rejected", "planted", "crossed"), 10_000_000
+)
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,9 @@ def _checked(release_dir: Path, design: Design, replies_file: Path | None, canar
     for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "seed"):
         if (value := getattr(design, name)) < 0:
             problems.append(Problem(f"--{name}", f'"{value}" is negative', "give 0 or more"))
+    for name, most in MOST.items():
+        if (value := getattr(design, name)) > most:
+            problems.append(Problem(f"--{name.replace('_', '-')}", f'"{str(value)[:80]}" is too many', f"give at most {most:,}"))
     if problems:
         raise InputError(problems)
     replies = read_replies(replies_file, column(release_dir, "pairs", "pair_id"), canary) if replies_file else None
