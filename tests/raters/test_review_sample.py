@@ -319,6 +319,7 @@ def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_p
     [
         (Design(raters=0), '--raters: "0" is too few'),
         (Design(pairs=-1), '--pairs: "-1" is negative'),
+        (Design(raters=10**12), '--raters: "1000000000000" is too many'),
         (Design(pairs=0, dialogues=0), "gives nothing to review"),
     ],
 )

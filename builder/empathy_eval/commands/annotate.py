@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
 from empathy_eval.commands.options import A_RELEASE, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
@@ -90,11 +90,15 @@ def _job(
     from empathy_eval.releases.fetch import release_folder
 
     fix = f"use some of these: {', '.join(TEXTS)}"
-    problems = [Problem("--variants", f'"{name}" is not known', fix) for name in variants or () if name not in TEXTS]
+    problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, TEXTS)) for name in variants or () if name not in TEXTS]
     for name, count, most in (("--turns", turns, MOST_TURNS), ("--samples", samples, MOST_SAMPLES)):
         if count is not None and not 1 <= count <= most:
             what = f"{count} is not at least 1" if count < 1 else f"{count:.3g} is more than {most:,}"
             problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
+    read = load_rubric(rubric)
+    if variants and read.unit == "dialogue":
+        what = f'"{",".join(variants)}" cannot be judged by "{read.name}", which rates whole dialogues: they hold the reference alone'
+        problems.append(Problem("--variants", what, "leave it out, or name a rubric for replies"))
     if problems:
         raise InputError(problems)
     given, judge = None, model
@@ -103,9 +107,7 @@ def _job(
     else:
         judge = judge_of(model, base_url)
     design = Design(turns, tuple(name for name in TEXTS if not variants or name in variants), samples)
-    return annotations_of(
-        release_folder(release), load_rubric(rubric), judge, design, given=given, templates=Path(templates) if templates else None
-    )
+    return annotations_of(release_folder(release), read, judge, design, given=given, templates=Path(templates) if templates else None)
 
 
 def add(verbs: Any) -> None:
