@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +33,7 @@ from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.shortcuts import measured_with_audit
 from empathy_eval.evaluation.stand import Stand
 from empathy_eval.evaluation.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
-from empathy_eval.metrics.registry import Found, find, names_of
+from empathy_eval.metrics.registry import Found, default_names, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
 
@@ -115,7 +115,7 @@ def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple
     """
     configuration, without = manifest["configuration"], manifest.get("without", ())
     settings, language = configuration["report"], language_of(configuration)
-    taken = chosen(settings, trusted, without)
+    taken = chosen(settings, trusted, without, [one["metric"] for one in manifest.get("metrics", ())])
     return _made(lambda: find(taken.names, settings, own=taken.own, language=language), settings, without), taken.left
 
 
@@ -144,7 +144,27 @@ def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Colle
     embedding = made(lambda: embedding_of(settings, without, found.metrics if found else ()))
     if problems:
         raise InputError(problems)
-    return Measures(found.metrics, found.diversities, found.language, embedding=embedding)
+    return Measures(found.metrics, found.diversities, found.language, found.typed, found.signatures, embedding=embedding)
+
+
+def pinned(found: Found) -> list[dict[str, str]]:
+    """What a manifest says of the metrics of its report: the name by which each was asked for, and the signature of its settings."""
+    return [{"metric": name, "signature": signature} for name, signature in found.signatures.items()]
+
+
+def otherwise(found: Found, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(metric, what) of metrics whose settings here are not those that a manifest pins."""
+    for one in manifest.get("metrics", ()):
+        here = found.signatures.get(one["metric"], one["signature"])
+        if here != one["signature"]:
+            yield one["metric"], f'was measured with "{one["signature"]}", here it is "{here}"'
+
+
+def newer(manifest: Mapping[str, Any]) -> list[str]:
+    """The metrics that a report without a list of its own would have here, and that the manifest does not pin."""
+    settings, taken = manifest["configuration"]["report"], {one["metric"] for one in manifest.get("metrics", ())}
+    known = default_names(settings) if taken and not settings.get("metrics") else []
+    return [name for name in known if name not in taken and name not in manifest.get("without", ())]
 
 
 def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:

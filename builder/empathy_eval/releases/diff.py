@@ -11,9 +11,9 @@ from typing import Any
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW
-from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, file_of, read_manifest, read_tables
+from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, column, file_of, read_manifest, read_tables
 from empathy_eval.design.errata import before as stands_for
-from empathy_eval.design.errata import revision_of
+from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
 from empathy_eval.releases.annotations import identity_of
 from empathy_eval.releases.unexplained import unexplained
 
@@ -42,7 +42,8 @@ class Diff:
     """What differs between two releases; ``moved`` holds ids whose split changed, which must never be.
 
     ``annotations`` counts rows of what judges said, by config: added, removed, changed; ``crossed`` names the crossed items likewise.
-    ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do.
+    ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do. ``withdrawn_counts`` are
+    the dialogues and pairs of the earlier release that ``withdrawn`` took out, pairs of withdrawn dialogues too.
     """
 
     versions: tuple[str, str]
@@ -59,6 +60,7 @@ class Diff:
     crossed: dict[str, tuple[str, ...]]
     corrected: dict[str, str]
     unexplained: tuple[str, ...]
+    withdrawn_counts: dict[str, int]
 
     def to_json(self) -> dict[str, Any]:
         """The differences as JSON values."""
@@ -74,6 +76,8 @@ class Diff:
         for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
             lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
+        if self.withdrawn:
+            lines.append("withdrawn of {}: {dialogues:,} dialogues, {pairs:,} pairs".format(self.versions[0], **self.withdrawn_counts))
         lines += [f"corrected: {new} stands for {old}" for new, old in self.corrected.items()]
         lines += [f"crossed items {what}: {len(ids):,}  {_some(ids)}" for what, ids in self.crossed.items()]
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
@@ -115,6 +119,7 @@ def diff(before: Path, after: Path) -> Diff:
         _crossed((before, after), manifests),
         {one: stands_for(one) for one in sorted(new.keys() - old.keys()) if revision_of(one)},
         tuple(unexplained((before, after), manifests)),
+        _withdrawn_counts((before, after), manifests[1]),
     )
 
 
@@ -122,6 +127,16 @@ def _named(manifest: dict[str, Any], name: str) -> set[str]:
     """The dialogues and pairs that a manifest names as withdrawn, or as removed by review."""
     named = manifest[name] if name == "withdrawn" else (manifest.get("reviews") or {}).get("removed", [])
     return {one.get("dialogue_id") or one["pair_id"] for one in named}
+
+
+def _withdrawn_counts(folders: tuple[Path, Path], after: dict[str, Any]) -> dict[str, int]:
+    """How many dialogues and pairs of the earlier release are gone because they, or their dialogue, were withdrawn."""
+    said, corrected = after["withdrawn"], after["configuration"].get("corrected", ())
+    named, counts = withdrawn_dialogues(said) | withdrawn_pairs(said, corrected), dict[str, int]()
+    for config, name in (("dialogues", "dialogue_id"), ("pairs", "pair_id")):
+        old, new = (set(column(folder, config, name)) for folder in folders)
+        counts[config] = sum(not named.isdisjoint((one, one.rpartition("-t")[0])) for one in old - new)
+    return counts
 
 
 def _dialogues(folder: Path, passed_over: set[str]) -> dict[str, tuple[str, str]]:

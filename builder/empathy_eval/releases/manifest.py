@@ -13,6 +13,7 @@ from typing import Any
 from empathy_eval.base.hashing import digest, digest_file
 from empathy_eval.design.canary import called
 from empathy_eval.design.carried import DESIGN
+from empathy_eval.design.dataset import FORMAT
 from empathy_eval.releases.selection import Selection
 
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -41,6 +42,7 @@ def manifest_facts(
     """The manifest without the hashes of files."""
     return {
         **called(header["configuration"]),
+        "format": FORMAT,
         "version": version,
         "date": date,
         "counts": counts,
