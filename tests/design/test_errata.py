@@ -41,11 +41,11 @@ def test_what_is_planned_may_be_withdrawn_and_all_that_is_not_is_told_at_once(tm
     assert refused(tmp_path, catalogue, "017-seed", "003-seed-t03") == []
     told = refused(tmp_path, catalogue, "017-seed", "003-seed-t99", "044-seed", "003-00007", "003-seed-t02", "003-seed-t003")
     assert [one.partition("\n")[0] for one in told] == [
-        'configuration demo: withdrawn[1]: "003-seed-t99" is no pair: 003-seed has 18 turns',
+        'configuration demo: withdrawn[1]: "003-seed-t99" is no pair: 003-seed has 14 turns',
         'configuration demo: withdrawn[2]: "044-seed" is not planned',
         'configuration demo: withdrawn[3]: "003-00007" is not planned',
         'configuration demo: withdrawn[4]: "003-seed-t02" is no pair: the seeker speaks there',
-        'configuration demo: withdrawn[5]: "003-seed-t003" is no pair: 003-seed has 18 turns',
+        'configuration demo: withdrawn[5]: "003-seed-t003" is no pair: 003-seed has 14 turns',
     ]
     assert "name one of its pairs: 003-seed-t01, 003-seed-t03, " in told[0] and 'did you mean "003-seed-t0' in told[0]
     assert "name one that is: there are 003-seed, 007-seed, 017-seed" in told[1]

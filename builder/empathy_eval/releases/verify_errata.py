@@ -24,8 +24,8 @@ MOST_DIALOGUES = 5_000_000
 
 def taken_out(manifest: Mapping[str, Any]) -> dict[str, int] | None:
     """How many dialogues and pairs were withdrawn, as a manifest tells it; None for one of before, which does not."""
-    none = {"dialogues": 0, "pairs": 0} if "format" in manifest else None
-    return manifest.get("withdrawn_counts", none)
+    counts: dict[str, int] | None = manifest.get("withdrawn_counts", {"dialogues": 0, "pairs": 0} if "format" in manifest else None)
+    return counts
 
 
 def errata_misfits(folder: Path, manifest: dict[str, Any], config: Configuration) -> Iterator[Problem]:
