@@ -43,7 +43,9 @@ def test_a_manifest_pins_each_metric_of_its_report_with_the_signature_that_stand
     pinned = {one["metric"]: one["signature"] for one in read_manifest(usual)["metrics"]}
     assert list(pinned) == registry.default_names({}) and "metrics" not in read_manifest(usual)["configuration"]["report"]
     rows = {row["metric"]: row["signature"] for row in json.loads((usual / "report" / "tables.json").read_text())["inversion"]}
-    assert set(pinned.values()) == set(rows.values()) and pinned["rouge-l"] == rows["ROUGE-L"] and pinned["dist-2"] == rows["Dist-2"]
+    assert len(pinned) == len(rows) and pinned["rouge-l"] == rows["ROUGE-L"]
+    # How many words were counted is of the data.
+    assert rows["Dist-2"].startswith(f"{pinned['dist-2']}|")
 
 
 def test_a_metric_that_is_built_in_later_breaks_no_release_of_before(
