@@ -67,7 +67,7 @@ def design_of(settings: Mapping[str, Any], *, replying: bool = False) -> Design:
         chosen |= {"dialogues": 0, "cells": 0}
     if between:
         chosen["pairs"] = 0 if settings.get("cells") else Design.pairs
-    return Design(**{**chosen, **settings})
+    return Design(**{**chosen, **settings, "asked": frozenset(settings)})
 
 
 def write_papers(out: Path, raters: Path, key: Mapping[str, Any], language: str = ENGLISH) -> Papers:
