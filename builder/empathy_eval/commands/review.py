@@ -117,8 +117,8 @@ def _add_counts(verb: argparse.ArgumentParser) -> None:
         "pairs": (
             "500, with --pack 60",
             "pairs of which both variants are rated, by default fewer where a release has too few dialogues; with --replies the contexts "
-            "drawn, of which the replies are rated and not the variants; in a between design the contexts too, of which blocks take no more "
-            "than they hold",
+            "drawn, of which the replies are rated and not the variants; in a between design the contexts too, of which blocks take no "
+            "more than they hold",
         ),
         "dialogues": (
             "100, with --pack 0",
