@@ -116,6 +116,7 @@ def _write_rater(folder: Path, sheet: dict[str, Any], *, deciding: bool) -> None
     folder.mkdir(parents=True)
     write_whole(folder / "review.html", page(sheet, deciding=deciding))
     write_whole(folder / "guidance.md", guidance(crossed=of_crossed(sheet), deciding=deciding))
-    write_csv(sheet, folder / "review.csv")
-    write_xlsx(sheet, folder / "review.xlsx")
+    # Named after the rater: they come back from all raters, and into one folder.
+    write_csv(sheet, folder / f"{sheet['rater']}.csv")
+    write_xlsx(sheet, folder / f"{sheet['rater']}.xlsx")
     write_projects(sheet, folder / "label-studio")
