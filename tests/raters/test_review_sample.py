@@ -84,7 +84,7 @@ def test_where_there_are_fewer_than_asked_for_all_are_taken_and_said(drawn: Path
 def test_too_few_raters_are_an_error_that_says_how_many_are_needed() -> None:
     with pytest.raises(InputError, match="give --raters 12 or more"):
         assign(units(1, cells=4), Design(raters=10, per_item=3))
-    with pytest.raises(InputError, match=r"2 texts and its dialogue is reviewed.*\n.*give --raters 9 or more.* or --dialogues 0"):
+    with pytest.raises(InputError, match=r"2 texts, and is reviewed as a whole.*\n.*give --raters 9 or more.* or --dialogues 0"):
         assign(units(1, dialogues=1), Design(raters=8, per_item=3))
     assert assign(units(1, dialogues=1), Design(raters=9, per_item=3))
 

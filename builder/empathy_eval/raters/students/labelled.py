@@ -55,12 +55,13 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
             yield Problem(where, f"has {len(cells)} cells", f"write one for each of {', '.join(head)}")
             continue
         texts = dict(zip(head, cells, strict=True))
-        row = {**texts, "context": _messages(texts["context"]), "label": label_of(texts["label"])}
+        said, label = _messages(texts["context"]), label_of(texts["label"])
+        row = {**texts, "context": said, "label": label}
         wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled")]
         yield from wrong
         if not wrong:
-            context = turns_of(row["context"]) if isinstance(row["context"], str) else context_of(row["context"])
-            yield Labelled(context, texts["reply"], float(row["label"]), texts["source"], texts["licence"])
+            context = turns_of(said) if isinstance(said, str) else context_of(said)
+            yield Labelled(context, texts["reply"], float(label), texts["source"], texts["licence"])
     if not any_row:
         yield Problem(str(path), "holds no row", "leave it out, or write rows below its columns")
 
