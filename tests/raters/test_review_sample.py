@@ -120,7 +120,7 @@ def test_loads_of_a_review_of_the_default_size_differ_by_at_most_one() -> None:
 
 
 @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.data())
+@given(data=st.data())
 def test_of_any_release_and_design_a_rater_sees_one_item_of_a_dialogue_at_most(data: st.DataObject, tmp_path: Path) -> None:
     scenarios = data.draw(st.dictionaries(st.integers(1, 3), st.integers(1, 4), min_size=1))
     folder = many(tmp_path, scenarios, set(), turns=data.draw(st.integers(1, 4)))
