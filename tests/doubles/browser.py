@@ -19,6 +19,22 @@ LAUNCH: dict[str, Any] = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
 LOCAL = ("file:", "blob:", "data:", "about:")
 UNLOADED = "Failed to load resource"
 
+# Words that begin on one line and end on another; those of more letters may be longer than their column.
+BROKEN = """() => {
+  const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walk.nextNode()); ) {
+    if (node.parentElement.closest("script, style, code, pre, svg, option, .vh, [hidden]")) continue;
+    for (const match of node.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+      if (match[0].length > 16) continue;
+      const range = document.createRange();
+      range.setStart(node, match.index);
+      range.setEnd(node, match.index + match[0].length);
+      if (new Set([...range.getClientRects()].filter((one) => one.width).map((one) => Math.round(one.top))).size > 1) found.push(match[0]);
+    }
+  }
+  return found;
+}"""
+
 
 @pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
@@ -81,6 +97,12 @@ def serious_findings(page: Page, *rules: str) -> list[str]:
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"]
     ]
+
+
+def broken_words(page: Page) -> list[str]:
+    """The words of up to sixteen letters that are broken in their middle on the page as it stands."""
+    found: list[str] = page.evaluate(BROKEN)
+    return found
 
 
 def saved(page: Page, press: str, folder: Path) -> Path:

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.doubles import panel as small
-from tests.doubles.browser import serious_findings, watched
+from tests.doubles.browser import broken_words, serious_findings, watched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog
@@ -346,6 +346,7 @@ def test_everybody_can_read_the_page_and_no_name_runs_in_it(browser: Browser, wh
                 if name == "whole" and (looked == "unfolded" or "LONG" in os.environ):
                     assert serious_findings(tab) == []
                 assert tab.evaluate("document.documentElement.scrollWidth") <= width
+                assert broken_words(tab) == [] and not tab.locator("table:not(:has(tbody tr))").count()
                 assert tab.title() == "How far these raters can be relied on" and not dialogs
                 assert tab.evaluate(SMALLEST) >= 12
 

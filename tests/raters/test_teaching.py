@@ -25,6 +25,7 @@ from empathy_eval.metrics.empathy_score.scores import EmpathyScore
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.raters.students.contrasts import Task
 from empathy_eval.raters.students.course import Course
+from empathy_eval.raters.students.labelled import read_labelled
 from empathy_eval.raters.students.lessons import lessons_of
 from empathy_eval.raters.students.losses import combined, ranking, regression
 from empathy_eval.raters.students.teaching import Record
@@ -368,6 +369,22 @@ def test_further_labels_are_targets_of_content_and_their_sources_are_told(task: 
     made = train(replace(task, also=(path,), course=replace(COURSE, epochs=1)), "students", tmp_path / "model")
     assert {"name": "Theirs", "licence": "CC BY 4.0"} in made.config["sources"] and made.config["settings"]["also"]["rows"] == 2
     assert "- Ours (CC0)" in (tmp_path / "model" / "README.md").read_text()
+
+
+def test_messages_of_a_chat_are_a_context_of_labelled_data(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "so, now"}, {"role": "assistant", "content": "and?"}]
+    cell = json.dumps(messages).replace('"', '""')
+    path = also(
+        tmp_path / "more.csv", f'"{cell}",warm,1,Ours,CC0', '"User: so, now\nassistant: and?",warm,1,Ours,CC0', "[sighs],warm,1,Ours,CC0"
+    )
+    one, other, text = (row.context for row in read_labelled([path]))
+    assert one == other == [{"role": "seeker", "text": "so, now"}, {"role": "helper", "text": "and?"}]
+    assert text == [{"role": "seeker", "text": "[sighs]"}]
+    odd = json.dumps([{"role": "system", "content": "x"}]).replace('"', '""')
+    with pytest.raises(
+        InputError, match=r'line 2: context\[0\]: role: "system" is not known\n  Fix: use one of seeker, helper, user, assistant'
+    ):
+        read_labelled([also(tmp_path / "odd.csv", f'"{odd}",warm,1,Ours,CC0')])
 
 
 def test_all_that_is_wrong_with_labels_is_told_at_once(task: Task, tmp_path: Path) -> None:

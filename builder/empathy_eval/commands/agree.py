@@ -164,7 +164,7 @@ def _tags(audit: TagAudit) -> Iterator[str]:
     header = ("strategy", "by", "judged", "right", "called instead")
     cells = [(one.strategy, one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
     widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    for row in (header, *cells):
+    for row in (header, *cells) if cells else ():
         yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
 
 

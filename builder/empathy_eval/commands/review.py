@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  empathy-eval review export build/demo/release --out build/review --pairs 200 --raters 9
+  empathy-eval review export build/demo/release --out build/review --pairs 20 --raters 9
   empathy-eval review export build/demo/release --out build/pack --pack
+  empathy-eval review export build/demo/release --out build/two --replies replies.csv --raters 2 --per-item 2 --texts-per-turn 1
   empathy-eval review export build/demo/release --out build/study --replies replies.csv --design between --raters 30
 
 A pack is ready to be sent once you have filled in what CHECKLIST.md in it names. It has 60 pairs of 60 dialogues; of 30 of their turns all
@@ -38,11 +39,12 @@ def review_export(
     """Writes a folder for each rater and the key into ``out``.
 
     ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``,
-    ``pack``, ``design`` and ``per_rater``, as on the command line. ``replies`` is a file of what systems replied to its contexts.
-    ``progress`` is told of each rater whose folder is written.
+    ``pack``, ``design``, ``per_rater`` and ``texts_per_turn``, as on the command line. ``replies`` is a file of what systems replied to
+    its contexts. ``progress`` is told of each rater whose folder is written.
 
     Raises:
-        InputError: if the release is none, replies are faulty, or the design cannot be had of it.
+        InputError: if the release is none, replies are faulty, or the design cannot be had of it: a count that is given explicitly is an
+            error if the raters cannot be given so many turns, one of a dialogue each.
     """
     from empathy_eval.raters.review.export import export_review
     from empathy_eval.raters.review.pack import design_of
@@ -79,8 +81,8 @@ def _add_export(verbs: Any) -> None:
         "export",
         help="a folder for each rater, and the key",
         description="Draws a seeded sample of dialogues and pairs, by scenario and flagged items first, and writes a folder for each rater "
-        "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which stays with you. A rater sees at most one variant of a pair, "
-        "behind a code. The same command writes the same bytes.",
+        "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which stays with you. A rater sees one item of a dialogue at most "
+        "(the context of a later turn shows the reference of an earlier one), behind a code. The same command writes the same bytes.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -114,8 +116,9 @@ def _add_counts(verb: argparse.ArgumentParser) -> None:
     counts = {
         "pairs": (
             "500, with --pack 60",
-            "pairs of which both variants are rated; with --replies the contexts drawn, of which the replies are rated and not the "
-            "variants; in a between design the contexts too, of which blocks take no more than they hold",
+            "pairs of which both variants are rated, by default fewer where a release has too few dialogues; with --replies the contexts "
+            "drawn, of which the replies are rated and not the variants; in a between design the contexts too, of which blocks take no "
+            "more than they hold",
         ),
         "dialogues": (
             "100, with --pack 0",
@@ -128,6 +131,10 @@ def _add_counts(verb: argparse.ArgumentParser) -> None:
         "crossed": (0, "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)"),
         "raters": ("10, with --pack 12", "raters, named rater-01 and so on"),
         "per-item": (3, "raters for every dialogue and every single text, unless the design is between"),
+        "texts-per-turn": (
+            "0, all",
+            "texts of a turn that are rated, drawn by lot: with 1, two raters can rate the same replies (--raters 2 --per-item 2)",
+        ),
         "per-rater": (10, "texts for each rater of a between design"),
         "seed": (0, "another seed draws another sample"),
     }
@@ -158,7 +165,10 @@ def _export(options: argparse.Namespace) -> int:
     from empathy_eval.raters.review.export import KEY
     from empathy_eval.raters.review.pack import design_of
 
-    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack", "design", "per_rater")
+    names = (
+        "pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack", "design", "per_rater",
+        "texts_per_turn",
+    )  # fmt: skip
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
     with tqdm(total=design_of(design, replying=options.replies is not None).raters, unit="rater", desc="export", disable=None) as bar:
 

@@ -76,7 +76,8 @@ def _crossed(crossed: Crossed | None) -> Iterator[str]:
     rows = (*crossed.metrics, *crossed.shortcuts)
     wide = max([24, *(len(one.metric) + 1 for one in rows)])
     titles = "".join(f"{name:>9}  {'95 % interval':<18}" for name in ("fitting", "both", "own"))
-    yield f"{'crossed items':<{wide}}{'items':>6}{titles}".rstrip()
+    if any(row.fitting for row in rows):
+        yield f"{'crossed items':<{wide}}{'items':>6}{titles}".rstrip()
     for row in rows:
         if row.fitting:
             yield f"{row.metric:<{wide}}{row.items:>6}{''.join(f'{_estimate(one):<29}' for one in row.figures.values())}".rstrip()
@@ -117,7 +118,7 @@ def own_table(measured: OwnMeasured) -> str:
     """Texts of one's own: means, comparisons of systems, and of what texts a metric warns."""
     systems = any(one.system for one in measured.means)
     wide = max([24, *(len(f"{one.metric}, {one.system}") + 1 for one in measured.means)])
-    lines = [f"{'mean':<{wide}}{'texts':>6}{'contexts':>10}{'score':>10}  95 % interval"]
+    lines = [f"{'mean':<{wide}}{'texts':>6}{'contexts':>10}{'score':>10}  95 % interval"] if measured.means else []
     for mean in measured.means:
         name = f"{mean.metric}, {mean.system}" if systems else mean.metric
         left = f"  {mean.left_out} texts left out" if mean.left_out else ""
@@ -130,7 +131,7 @@ def own_table(measured: OwnMeasured) -> str:
             holm = gap.difference.holm if gap.difference else None
             p = "" if holm is None else f"{holm:.4f}"
             lines.append(f"{name:<{wide}}{gap.contexts:>8}{gap.left_out:>10}{_estimate(gap.difference):<30}{p:>9}".rstrip())
-    return "\n".join([*lines, *_warned(measured.outside)])
+    return "\n".join([*lines, *_warned(measured.outside)]).strip()
 
 
 def _warned(outside: Sequence[object]) -> list[str]:

@@ -38,7 +38,9 @@ def study_table(studied: Studied) -> str:
 
 
 def _lined(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Rows with their cells under each other, the first ``left`` columns flush left."""
+    """Rows with their cells under each other, the first ``left`` columns flush left; nothing where there is a head alone."""
+    if len(rows) == 1:
+        return []
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     cells = (
         [one.ljust(wide) if place < left else one.rjust(wide) for place, (one, wide) in enumerate(zip(row, widths, strict=True))]

@@ -20,7 +20,8 @@ def inversion_table(report: Report) -> str:
     alone = {row.metric: row.differences[STANCE] for row in measured.controls}
     of = "at equal closeness" if contrast == STANCE else "as released"
     width = max(12, *(len(row.metric) for row in measured.inversion)) + 2
-    lines = [f"{'metric':<{width}}{'accuracy ' + of:<30}{'line':<10}{'difference at equal closeness':<31}difference as released"]
+    head = f"{'metric':<{width}}{'accuracy ' + of:<30}{'line':<10}{'difference at equal closeness':<31}difference as released"
+    lines = [head] if measured.inversion else []
     for row in measured.inversion:
         accuracy = found[row.metric].accuracy if row.metric in found else None
         beside = line.beside.get(row.metric, "") if line else ""

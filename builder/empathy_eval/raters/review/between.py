@@ -25,6 +25,9 @@ def misfits(design: Design, replies: Replies | None) -> Iterator[Problem]:
     """What cannot be had of a design."""
     if design.design not in DESIGNS:
         yield Problem("--design", f'"{design.design}" is not known', f"use {' or '.join(DESIGNS)}")
+    if design.texts_per_turn and (design.between or design.rejected):
+        why = "each rater sees one group alone" if design.between else "each rejected text stands beside the one that was taken"
+        yield Problem("--texts-per-turn", f'"{design.texts_per_turn}" cannot be had where {why}', "leave it out")
     if not design.between:
         return
     for name in WITHIN_ONLY:

@@ -28,7 +28,7 @@ from empathy_eval.raters.review.spreadsheets import write_csv, write_xlsx
 KEY, RATERS = "key.json", "raters"
 # A rater is a folder, even where there is nothing left to rate.
 MOST = {"raters": 10_000, "per_item": 10_000, "per_rater": 1_000_000} | dict.fromkeys(
-    ("pairs", "dialogues", "cells", "rejected", "planted", "crossed"), 10_000_000
+    ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "texts_per_turn"), 10_000_000
 )
 
 
@@ -55,9 +55,9 @@ def export_review(
     ``progress`` is called with each rater that is done. With ``replies_file`` what systems replied to contexts of the release is rated.
 
     Raises:
-        InputError: if the folder is no release, nothing is drawn, there are too few raters, or turns for the planted tags, rejected texts
-            are asked for and not there, replies are faulty, a design between raters cannot be had so, or ``out`` holds another review,
-            or anything that is not written again.
+        InputError: if the folder is no release, nothing is drawn, there are too few raters or dialogues, or turns for the planted tags,
+            rejected texts are asked for and not there, replies are faulty, a design between raters cannot be had so, or ``out`` holds
+            another review, or anything that is not written again.
     """
     manifest = read_manifest(release_dir)
     design, replies = _checked(release_dir, design or Design(), replies_file, manifest.get(CANARY))
@@ -87,9 +87,9 @@ def _checked(release_dir: Path, design: Design, replies_file: Path | None, canar
     names = ("raters",) if design.between else ("raters", "per_item")
     few = [(f"--{name.replace('_', '-')}", value) for name in names if (value := getattr(design, name)) < 1]
     problems = [Problem(name, f'"{value}" is too few', "give 1 or more") for name, value in few]
-    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "seed"):
+    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "texts_per_turn", "seed"):
         if (value := getattr(design, name)) < 0:
-            problems.append(Problem(f"--{name}", f'"{value}" is negative', "give 0 or more"))
+            problems.append(Problem(f"--{name.replace('_', '-')}", f'"{value}" is negative', "give 0 or more"))
     for name, most in MOST.items():
         if (value := getattr(design, name)) > most:
             problems.append(Problem(f"--{name.replace('_', '-')}", f'"{str(value)[:80]}" is too many', f"give at most {most:,}"))
@@ -116,6 +116,7 @@ def _write_rater(folder: Path, sheet: dict[str, Any], *, deciding: bool) -> None
     folder.mkdir(parents=True)
     write_whole(folder / "review.html", page(sheet, deciding=deciding))
     write_whole(folder / "guidance.md", guidance(crossed=of_crossed(sheet), deciding=deciding))
-    write_csv(sheet, folder / "review.csv")
-    write_xlsx(sheet, folder / "review.xlsx")
+    # Named after the rater: they come back from all raters, and into one folder.
+    write_csv(sheet, folder / f"{sheet['rater']}.csv")
+    write_xlsx(sheet, folder / f"{sheet['rater']}.xlsx")
     write_projects(sheet, folder / "label-studio")

@@ -19,7 +19,7 @@ from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.raters.agreement.read import NUMBER
 from empathy_eval.raters.agreement.table import MISSING, Codes, Floats
 from empathy_eval.raters.study.columns import Faults
-from empathy_eval.raters.study.ratings import Study, Table, table_of
+from empathy_eval.raters.study.ratings import Study, Table, tables_of
 
 SCHEMA = "raters_row"
 RATER, GROUP, CHECKS, FAILED = "rater", "group", "checks", "checks_failed"
@@ -127,7 +127,7 @@ def read_raters(path: Path, study: Study) -> RatersTable:
         for name, value in row.items():
             if name != RATER:
                 cells[name][rater] = value
-    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), table_of(path))
+    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), *tables_of([path], ()))
 
 
 def _odd(row: Mapping[str, str], lines: Mapping[str, int], study: Study, place: Mapping[str, int]) -> Iterator[tuple[str, str]]:
