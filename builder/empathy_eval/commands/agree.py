@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.errors import InputError, Problem, plain
 from empathy_eval.commands.options import whole
 from empathy_eval.commands.pages import page_place, write_page
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.against_median import AgainstMedian
@@ -126,10 +127,11 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    found = agree(
-        options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release,
-        page=options.page, crowd=options.crowd, crowd_as=options.crowd_as, rubrics=options.rubric,
-    )  # fmt: skip
+    with staged("agree"):
+        found = agree(
+            options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release,
+            page=options.page, crowd=options.crowd, crowd_as=options.crowd_as, rubrics=options.rubric,
+        )  # fmt: skip
     text = json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False) if options.json else plain(shown(found))
     print(text)
     if options.page and not options.json:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import JobError, Problem
+from empathy_eval.base.errors import JobError, Problem, plain
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import Taken
     from empathy_eval.completions.merge import Merged
     from empathy_eval.completions.usage import Spending
 
-# Lines that did not fit and are shown one by one.
+# Things that did not fit and are shown.
 SHOWN = 10
+# What JSON quotes in a message.
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
 def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Spending]:
@@ -132,11 +135,22 @@ def _import(options: argparse.Namespace) -> int:
         print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} there already, {taken.unanswered.total():,} without an answer")
         for reason, count in sorted(taken.unanswered.items()):
             print(f"  {signs(reason)} ({count:,})")
-        for problem in taken.problems[:SHOWN]:
-            print(problem, file=sys.stderr)
-        if len(taken.problems) > SHOWN:
-            print(f"and {len(taken.problems) - SHOWN:,} more that did not fit; --json tells them all", file=sys.stderr)
+        for line in _unfit(path, taken.problems):
+            print(line, file=sys.stderr)
     return 1 if any(taken.problems for taken in report.values()) else 0
+
+
+def _unfit(path: str, problems: Sequence[Problem]) -> Iterator[str]:
+    """What did not fit, each thing once with the number of lines that it is true of."""
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    for one in problems:
+        # An identifier is another in every line.
+        alike.setdefault((QUOTED.sub("", one.what), one.fix), []).append(one)
+    for some in list(alike.values())[:SHOWN]:
+        first, more = some[0], len(some) - 1
+        yield str(replace(first, what=f"{first.what}; and {more:,} {'lines' if more > 1 else 'line'} more like it") if more else first)
+    if left := sum(map(len, list(alike.values())[SHOWN:])):
+        yield f"{plain(path)}: and {left:,} more lines that did not fit; --json tells them all"
 
 
 def spending_table(rows: Sequence[Spending]) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.commands.options import add_signer, add_trust
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.releases.publish import Published
@@ -53,7 +54,8 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    published = publish(options.release, options.repo, trusted=options.trust_metrics, signer=options.signer, dry_run=options.dry_run)
+    with staged("publish"):
+        published = publish(options.release, options.repo, trusted=options.trust_metrics, signer=options.signer, dry_run=options.dry_run)
     for one in published.left:
         print(one, file=sys.stderr)
     for path, size in published.files:

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import scoring_bar, scoring_with, told_of
+from empathy_eval.commands.options import scoring_with, told_of
+from empathy_eval.commands.progress import staged
 from empathy_eval.commands.tables import inversion_table
 
 if TYPE_CHECKING:
@@ -80,10 +81,10 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    with scoring_bar() as progress:
+    with staged("release"):
         released = release(
             options.build, options.out, options.version, date=options.date, reviews=options.reviews, without=options.without,
-            annotations=options.annotations, trusted=options.trust_judge, partial=options.partial, sign=options.sign, progress=progress,
+            annotations=options.annotations, trusted=options.trust_judge, partial=options.partial, sign=options.sign,
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.commands.options import A_RELEASE, whole
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.review.export import Exported
@@ -153,20 +154,12 @@ def _add_import(verbs: Any) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
     from empathy_eval.raters.review.export import KEY
-    from empathy_eval.raters.review.pack import design_of
 
     names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack", "design", "per_rater")
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
-    with tqdm(total=design_of(design, replying=options.replies is not None).raters, unit="rater", desc="export", disable=None) as bar:
-
-        def done(rater: str) -> None:
-            bar.set_postfix_str(rater, refresh=False)
-            bar.update()
-
-        made = review_export(options.release, options.out, replies=options.replies, progress=done, **design)
+    with staged("review export"):
+        made = review_export(options.release, options.out, replies=options.replies, **design)
     if options.json:
         papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
         print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, indent=2))

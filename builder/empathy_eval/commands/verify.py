@@ -9,7 +9,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_bar, scoring_with
+from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_with
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.base.errors import Problem
@@ -76,11 +77,10 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     from empathy_eval.metrics.trust import NotRecomputed, Told
 
-    with scoring_bar() as progress:
+    with staged("verify"):
         problems = verify(
-            options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer,
-            progress=progress,
-        )  # fmt: skip
+            options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer
+        )
     kinds = ["told" if isinstance(one, Told) else "not_recomputed" if isinstance(one, NotRecomputed) else "fault" for one in problems]
     faulty, left = "fault" in kinds, "not_recomputed" in kinds
     if options.json:

@@ -17,6 +17,7 @@ from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, inpu
 from empathy_eval.base.files import leading_out
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
+from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.hub import KIND, REPOSITORY, VERSION, clear_errors, files_at, hidden, short, token_faults
@@ -70,6 +71,8 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
     left = tuple(one for one in found if isinstance(one, NotRecomputed))
     if problems := [one for one in found if one not in left]:
         raise InputError(problems)
+    # The Hub's library shows what it sends.
+    stage("")
     version, files = _version(release_dir), _visible(release_dir)
     sizes = tuple((name, path.stat().st_size) for name, path in files.items())
     if repo is None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.files import whole_folder, write_whole
+from empathy_eval.base.stages import advance, stage
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.canary import called, in_json
 from empathy_eval.design.configuration import candidates_of
@@ -64,6 +65,7 @@ def release(
     """
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
+    stage("reading the build")
     header, partly = _finished(build_dir, partial)
     found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
@@ -75,13 +77,17 @@ def release(
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": partly, "reviews": reviewed}
         facts |= {"without": sorted(set(without))} if without else {}
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
+        stage("measuring")
         report = measure_release(folder, facts, found, scoring, judges_told)
         # What metrics hold, such as weights, would stand in memory beside the figures.
         del found
+        stage("drawing the report")
         write_report(report, folder / "report", facts)
+        stage("writing the explorer and the card")
         write_whole(folder / PAGE, explore_page(folder, facts))
         for name, text in papers(folder, facts, report).items():
             write_whole(folder / name, text)
+        stage("hashing files")
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
         sign(folder, manifest, signing)
@@ -147,6 +153,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
     write_carried(folder, carried_by(build_dir, header))
     data: dict[tuple[str, str], Writer] = {}
     counts: dict[str, Counter[str]] = {}
+    stage("writing rows", len(selection.dialogue_ids), "dialogues")
     with contextlib.ExitStack() as stack:
 
         def begin(config: str) -> None:
@@ -167,6 +174,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
                     begin(config)
                 data[config, split].add(row)
                 counts[config][split] += 1
+            advance()
             for row in provenance_rows(outcome):
                 provenance.add(row)
             for row in candidate_rows(outcome):
