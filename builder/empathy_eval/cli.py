@@ -12,6 +12,7 @@ from typing import Any
 
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, nearest
+from empathy_eval.base.paths import check_paths, paths_in, paths_reached
 from empathy_eval.base.streams import take_streams, unwritten
 from empathy_eval.base.version import __version__
 from empathy_eval.commands import (
@@ -104,7 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder
         plugins.BESIDE[:] = [str(Path.cwd())]
     try:
-        return int(options.run(options))
+        check_paths(paths_in(vars(options).values(), (Path,)))
+        with paths_reached():
+            return int(options.run(options))
     except EmpathyEvalError as error:
         _tell(str(error))
         return error.exit_code

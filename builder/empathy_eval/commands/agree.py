@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, plain
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import whole
 from empathy_eval.commands.pages import page_place, write_page
 from empathy_eval.commands.progress import staged
@@ -41,6 +42,7 @@ PAIRS_SHOWN = 45
 NO_INTERVAL = "(no interval): no resamples, or the figure is not defined in too many of them; --json says which"
 
 
+@takes_paths
 def agree(
     table: str | Path | Sequence[str | Path], judges: Sequence[str] = (), *, resamples: int = 1000, seed: int = 0, level: str = "interval",
     release: str | Path | None = None, page: str | Path | None = None, crowd: Sequence[str] = (), crowd_as: str = "mean",

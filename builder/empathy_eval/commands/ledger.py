@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import JobError, Problem, plain
+from empathy_eval.base.paths import takes_paths
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import Taken
@@ -24,6 +25,7 @@ SHOWN = 10
 QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
 
 
+@takes_paths
 def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Spending]:
     """What a ledger holds, by model, kind, finish reason and delivery; with the prices of a configuration also what it has cost.
 
@@ -37,6 +39,7 @@ def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Sp
     return rows
 
 
+@takes_paths
 def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged]:
     """Adds the answers of other ledgers to one, all or none; it is made if it is not there.
 
@@ -48,6 +51,7 @@ def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged
     return merge(Path(into), [Path(source) for source in sources])
 
 
+@takes_paths
 def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, Taken]:
     """Takes in files of answers to requests that a build with ``requests_to`` wrote; by file, what became of its lines.
 

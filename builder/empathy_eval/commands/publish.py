@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import add_signer, add_trust
 from empathy_eval.commands.progress import staged
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from empathy_eval.releases.publish import Published
 
 
+@takes_paths
 def publish(
     release: str | Path, repo: str | None = None, *, trusted: Sequence[str] = (), signer: str | Path | None = None, dry_run: bool = False
 ) -> Published:

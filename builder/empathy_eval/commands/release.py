@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import scoring_with, told_of
 from empathy_eval.commands.progress import staged
 from empathy_eval.commands.tables import inversion_table
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from empathy_eval.releases.write import Released
 
 
+@takes_paths
 def release(
     build: str | Path, out: str | Path, version: str, *, date: str | None = None, reviews: str | Path | None = None,
     without: Sequence[str] = (), annotations: Sequence[str | Path] = (), trusted: Sequence[str] = (), partial: bool = False,

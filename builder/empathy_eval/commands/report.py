@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, add_trust, cache_of, scoring_with, told_of
 from empathy_eval.commands.progress import staged
 from empathy_eval.commands.tables import inversion_table
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from empathy_eval.evaluation.report import Report
 
 
+@takes_paths
 def report(
     release: str | Path, out: str | Path, *, trusted: Sequence[str] = (), cache: str | Path | bool = True, engine: str = "local",
     ray_address: str | None = None, progress: Callable[[int], None] | None = None,

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, whole
 from empathy_eval.commands.progress import staged
 
@@ -28,6 +29,7 @@ done with the ratings, stopping, help, consent) and papers/payment.md (the pay, 
 """
 
 
+@takes_paths
 def review_export(
     release: str | Path,
     out: str | Path,
@@ -53,6 +55,7 @@ def review_export(
     return export_review(release_folder(release), Path(out), design_of(design, replying=file is not None), progress, file)
 
 
+@takes_paths
 def review_import(
     release: str | Path, files: Sequence[str | Path], *, key: str | Path, reviews: str | Path, replace: bool = False
 ) -> Imported:

@@ -12,6 +12,7 @@ from typing import Any
 from warnings import warn
 
 from empathy_eval.base.errors import input_error, nearest, plain
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_with, told_of, warned_of
 from empathy_eval.commands.progress import staged
 from empathy_eval.commands.score_tables import own_table, people_table, score_csv, score_table
@@ -63,6 +64,7 @@ RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairne
 ANNOTATIONS = "take judges from this folder of annotate, and not from the release; without --judge all of them; repeatable"
 
 
+@takes_paths
 def score(
     release: str | Path, metrics: Sequence[Any] = (), scores: Sequence[str | Path] = (), *, split: str | None = None,
     lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.files import write_whole
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, scoring_with
 from empathy_eval.commands.progress import staged
 
@@ -26,6 +27,7 @@ docs/shortcuts.md says what each shortcut is, and what the shortcut line does no
 """
 
 
+@takes_paths
 def shortcuts(
     release: str | Path, *, by: str = "dialogue", without: Sequence[str] = (), out: str | Path | None = None,
     progress: Callable[[int], None] | None = None,

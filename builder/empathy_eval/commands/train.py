@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, whole
 from empathy_eval.commands.progress import staged
 
@@ -36,6 +37,7 @@ CONTRASTS = (
 )
 
 
+@takes_paths
 def train(
     release: str | Path, out: str | Path, *, kind: str = "plain", contrasts: str | Sequence[str] = ("reference>apathetic",),
     split: str | Sequence[str] = ("train",), teacher: str | None = None, encoder: str | Path | None = None,

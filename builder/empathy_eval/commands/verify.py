@@ -9,6 +9,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_with
 from empathy_eval.commands.progress import staged
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from empathy_eval.base.errors import Problem
 
 
+@takes_paths
 def verify(
     release: str | Path, *, fast: bool = False, trusted: Sequence[str] = (), ledgers: Sequence[str | Path] = (),
     signer: str | Path | None = None, progress: Callable[[int], None] | None = None,

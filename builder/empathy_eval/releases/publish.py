@@ -64,6 +64,8 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
             else than releases, or the token is missing or may not write.
         JobError: if the Hub cannot be reached, or does not take the release.
     """
+    if not (release_dir / MANIFEST).is_file():  # it may be a whole disk
+        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
     links = [Problem(str(link), "leads out of the release", "put the file itself there") for link in leading_out(release_dir)]
     offline = dry_run and repo is None
     asked = [] if offline else [*_name_faults(repo), *token_faults()]
