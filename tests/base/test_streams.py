@@ -11,7 +11,6 @@ from empathy_eval.cli import main
 from empathy_eval.completions.ledger import Ledger
 
 
-
 def test_the_first_write_that_fails_is_kept_and_what_follows_is_thrown_away() -> None:
     reader, writer = os.pipe()
     outlet = Outlet(writer, "w", closefd=False)
@@ -53,7 +52,8 @@ def test_a_verb_ends_as_it_would_have_whoever_reads_it(light: Path, tmp_path: Pa
         pass
     full = redirected == ">/dev/full"
     for arguments in (
-        ["--help"], ["list", "metrics"], ["verify", str(light), "--fast"], ["show", str(light), "003-seed"], ["diff", str(light), str(light)],
+        ["--help"], ["list", "metrics"], ["verify", str(light), "--fast"], ["show", str(light), "003-seed"],
+        ["diff", str(light), str(light)],
         ["ledger", "show", str(tmp_path / "ledger.sqlite")], ["report", str(light), "--out", str(tmp_path / "report"), "--json"],
     ):  # fmt: skip
         done = run(arguments, redirected)

@@ -123,7 +123,10 @@ def odd_ones(tmp_path: Path) -> dict[str, str]:
         "under a file": tmp_path / "file" / "x", "unreadable": tmp_path / "closed", "in a closed folder": tmp_path / "deaf" / "x",
         "nothing": "", "trailing slash": f"{tmp_path}/absent/", "file with a slash": f"{tmp_path}/file/",
     }  # fmt: skip
-    return {**{what: path for what, path in odd(tmp_path).items() if what not in ("NUL", "half a sign")}, **{k: str(v) for k, v in more.items()}}
+    return {
+        **{what: path for what, path in odd(tmp_path).items() if what not in ("NUL", "half a sign")},
+        **{k: str(v) for k, v in more.items()},
+    }
 
 
 # What no verb can work with, whatever it is for.
@@ -143,7 +146,8 @@ def test_an_odd_path_is_an_error_with_a_fix_and_no_traceback(
     (tmp_path / "table.csv").write_text("item,rater,rating,group\n1,a,1,a\n1,b,2,b\n2,a,2,a\n2,b,1,b\n")
     world = copy_world(tmp_path / "scenarios")
     names = {
-        "B": str(light.parent / "build"), "R": str(light), "L": "ledger.sqlite", "T": "table.csv", "C": str(demo_file(tmp_path)), "N": "new",
+        "B": str(light.parent / "build"), "R": str(light), "L": "ledger.sqlite", "T": "table.csv", "N": "new",
+        "C": str(demo_file(tmp_path)),
     }  # fmt: skip
     for what, path in odd_ones.items():
         if what == "root" and verb.startswith(INTO):

@@ -129,7 +129,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
 def test_a_dead_endpoint_is_told_at_once_and_ends_the_run_after_twelve_seconds(go: Go) -> None:
     seen, ended, result = go(Client(float("inf"), 0), patience_seconds=900)
     assert seen == [
-        (0.25, "build: 0 of 3 dialogues (3 under way), 43 of about 83 requests"),
+        (0.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (0.25, "build: home: connection refused, trying for 12 s"),
     ]
     assert ended == pytest.approx(12, abs=0.3)
@@ -151,11 +151,11 @@ def test_a_slow_endpoint_is_waited_for_as_its_time_out_and_patience_say(go: Go) 
     seen, ended, result = go(Client(0, 3600), in_flight=200)
     # Four attempts of 30 s, with waits of 0.5, 1 and 2 s between them: the fourth begins within the hundred seconds.
     assert seen == [
-        (0.25, "build: 0 of 3 dialogues (3 under way), 43 of about 83 requests"),
+        (0.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (30.25, "build: home: no answer within 30 s for 30 s, trying for 70 s more"),
-        (60.25, "build: 0 of 3 dialogues (3 under way), 43 of about 83 requests"),
+        (60.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (90.25, "build: home: no answer within 30 s for 2 min, trying for 10 s more"),
-        (120.25, "build: 0 of 3 dialogues (3 under way), 43 of about 83 requests"),
+        (120.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
     ]
     assert ended == pytest.approx(123.5, abs=0.5)
     assert isinstance(result, Summary) and result.status == {"missing": 3} and "no answer within 30 s" in result.missing[0]
@@ -165,11 +165,15 @@ def test_an_endpoint_that_recovers_is_told_as_down_and_then_the_run_goes_on_to_i
     # Waits of 0.5, 1, 2, 4, 8 and 16 s end at 31.5 s, and the next one, cut short, at 60 s: all is sent again then, four at a time.
     seen, ended, result = go(Client(40, 8), unreachable_seconds=60)
     assert seen == [
-        (0.25, "build: 0 of 3 dialogues (3 under way), 43 of about 83 requests"),
+        (0.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (0.25, "build: home: connection refused, trying for 60 s"),
-        (60.25, "build: 0 of 3 dialogues (3 under way), 43 of about 83 requests"),
+        (60.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (60.25, "build: home: connection refused for 60 s, trying for 40 s more"),
-        (120.25, "build: 0 of 3 dialogues (3 under way), 71 of about 83 requests, 28 a minute, $0.0840, 12 sent again (connection refused), 26 s left"),
+        (
+            120.25,
+            "build: 0 of 3 dialogues (3 begun), 71 of about 83 requests, 28 a minute, $0.0840, "
+            "12 sent again (connection refused), 26 s left",
+        ),
     ]
     assert ended == pytest.approx(140, abs=1) and isinstance(result, Summary) and result.status == {"accepted": 3}
 
@@ -193,10 +197,10 @@ def test_once_reached_an_outage_is_told_with_the_patience_that_is_left_and_ends_
 def test_cost_rate_and_time_left_are_told_and_what_the_ledger_had(go: Go) -> None:
     slow = Client(0, 30)
     seen, _, _ = go(slow, stop_at=130, timeout_seconds=60)
-    assert seen[1] == (60.25, "build: 0 of 3 dialogues (3 under way), 51 of about 83 requests, 8 a minute, $0.0240, 4 min left")
-    assert seen[2] == (120.25, "build: 0 of 3 dialogues (3 under way), 59 of about 83 requests, 8 a minute, $0.0480, 3 min left")
+    assert seen[1] == (60.25, "build: 0 of 3 dialogues (3 begun), 51 of about 83 requests, 8 a minute, $0.0240, 4 min left")
+    assert seen[2] == (120.25, "build: 0 of 3 dialogues (3 begun), 59 of about 83 requests, 8 a minute, $0.0480, 3 min left")
     again, _, result = go(slow, timeout_seconds=60, in_flight=64)
-    assert again[0] == (0.25, "build: 0 of 3 dialogues (3 under way), 63 of about 83 requests (63 from the ledger), $0.0600")
+    assert again[0] == (0.25, "build: 0 of 3 dialogues (3 begun), 63 of about 83 requests (63 from the ledger), $0.0600")
     assert isinstance(result, Summary) and result.status == {"accepted": 3} and result.requests == 83
 
 
@@ -246,7 +250,7 @@ def test_the_command_ends_with_1_and_standard_output_stays_empty(
     said = capsys.readouterr()
     assert said.out == ""
     assert re.search(
-        r"^build: 0 of 3 dialogues \(3 under way\), \d+ of about 83 requests\nbuild: home: connection refused, trying ", said.err, re.MULTILINE
+        r"^build: 0 of 3 dialogues \(3 begun\), \d+ of about 83 requests\nbuild: home: connection refused, trying ", said.err, re.MULTILINE
     )
     assert said.err.count("\n") == 4 and "for 1 s, since the start: connection refused\n  Fix: " in said.err
 
@@ -278,18 +282,23 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
     at, stream, run = 0.0, Terminal(), course(0, 9, expected=90)
     display = Display("build", OfRun(run), stream, terminal=True, clock=lambda: at)
     display.look()
-    assert stream.screen() == ["build: 0 of 9 dialogues (9 under way), 0 of about 90 requests"]
+    assert stream.screen() == ["build: 0 of 9 dialogues (9 begun), 0 of about 90 requests"]
     run.notices = (Notice("a", "home: connection refused, trying for 60 s"),)
     display.look()
-    assert stream.screen() == ["build: 0 of 9 dialogues (9 under way), 0 of about 90 requests", "build: home: connection refused, trying for 60 s"]
+    assert stream.screen() == [
+        "build: 0 of 9 dialogues (9 begun), 0 of about 90 requests",
+        "build: home: connection refused, trying for 60 s",
+    ]
     at, run.told = 30.0, Counter(begun=9, expected=90, answered=30)
     display.look()
-    assert stream.screen()[0] == "build: 0 of 9 dialogues (9 under way), 30 of about 90 requests, 1 a second, 60 s left"
+    assert stream.screen()[0] == "build: 0 of 9 dialogues (9 begun), 30 of about 90 requests, 1 a second, 60 s left"
     display.handle(logging.makeLogRecord({"msg": "endpoint home:\x1b[2J slower", "levelno": logging.WARNING}))
     at, run.notices = 31.0, ()
     display.look()
     # The line that the warning took the place of is below it.
-    assert stream.screen()[0] == "endpoint home:\\x1b[2J slower" and stream.screen()[1].startswith("build: 0 of 9 dialogues (9 under way), 30 of")
+    assert stream.screen()[0] == "endpoint home:\\x1b[2J slower" and stream.screen()[1].startswith(
+        "build: 0 of 9 dialogues (9 begun), 30 of"
+    )
     display.finish()
     assert len(stream.screen()) == 2 and stream.getvalue().endswith("\n")
     wide = Terminal()

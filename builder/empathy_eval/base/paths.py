@@ -43,7 +43,7 @@ def check_paths(paths: Iterable[Any]) -> None:
 def _odd(path: str | bytes) -> Problem | None:
     where = _named(path)
     try:
-        mode = os.stat(path).st_mode
+        mode = os.stat(path).st_mode  # noqa: PTH116  # a Path of NUL and the like is its matter too
     except (ValueError, UnicodeError) as error:
         return Problem(where, f"is no path: {error}", ELSEWHERE)
     except OSError as error:

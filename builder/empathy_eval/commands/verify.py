@@ -80,9 +80,7 @@ def run(options: argparse.Namespace) -> int:
     from empathy_eval.metrics.trust import NotRecomputed, Told
 
     with staged("verify"):
-        problems = verify(
-            options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer
-        )
+        problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer)
     kinds = ["told" if isinstance(one, Told) else "not_recomputed" if isinstance(one, NotRecomputed) else "fault" for one in problems]
     faulty, left = "fault" in kinds, "not_recomputed" in kinds
     if options.json:
