@@ -72,7 +72,7 @@ def export_review(
     if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
         raise input_error(out, "holds another review, whose key would be lost", "name another folder with --out")
     loads: dict[str, int] = {}
-    stage("writing folders", len(review.sheets), "raters")
+    stage("writing folders", design.raters, "raters")
     with whole_folder(out, made_by=KEY) as folder:
         for sheet in review.sheets:
             _write_rater(folder / RATERS / sheet["rater"], sheet, deciding=design.deciding)
