@@ -291,7 +291,7 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
     ]
     at, run.told = 30.0, Counter(begun=9, expected=90, answered=30)
     display.look()
-    assert stream.screen()[0] == "build: 0 of 9 dialogues (9 begun), 30 of about 90 requests, 1 a second, 60 s left"
+    assert stream.screen()[0] == "build: 0 of 9 dialogues (9 begun), 30 of about 90 requests, 1 a second, 60 s l…"
     display.handle(logging.makeLogRecord({"msg": "endpoint home:\x1b[2J slower", "levelno": logging.WARNING}))
     at, run.notices = 31.0, ()
     display.look()

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 
 # Things that did not fit and are shown.
 SHOWN = 10
-# What JSON quotes in a message.
-QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+# What is another in every line: what JSON quotes in a message, and numbers of places.
+OF_A_LINE = re.compile(r'"(?:[^"\\]|\\.)*"|[0-9]+')
 
 
 @takes_paths
@@ -148,8 +148,7 @@ def _unfit(path: str, problems: Sequence[Problem]) -> Iterator[str]:
     """What did not fit, each thing once with the number of lines that it is true of."""
     alike: dict[tuple[str, str], list[Problem]] = {}
     for one in problems:
-        # An identifier is another in every line.
-        alike.setdefault((QUOTED.sub("", one.what), one.fix), []).append(one)
+        alike.setdefault((OF_A_LINE.sub("", one.what), one.fix), []).append(one)
     for some in list(alike.values())[:SHOWN]:
         first, more = some[0], len(some) - 1
         yield str(replace(first, what=f"{first.what}; and {more:,} {'lines' if more > 1 else 'line'} more like it") if more else first)

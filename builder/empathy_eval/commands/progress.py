@@ -101,7 +101,7 @@ class Display(logging.Handler):
             return
         # To the first of the rows before, each cleared as it is written; what is below is cleared too.
         up = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
-        self._stream.write(f"\r{up}" + "\n".join(f"\x1b[K{row}" for row in rows) + "\x1b[J")
+        self._stream.write(f"\r{up}" + "\n".join(f"\x1b[K{row}" for row in rows or [""]) + "\x1b[J")
         self._stream.flush()
         self._rows = len(rows)
 
