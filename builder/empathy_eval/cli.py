@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -13,6 +12,8 @@ from typing import Any
 
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, nearest
+from empathy_eval.base.paths import check_paths, paths_in, paths_reached
+from empathy_eval.base.streams import take_streams, unwritten
 from empathy_eval.base.version import __version__
 from empathy_eval.commands import (
     agree,
@@ -104,7 +105,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder
         plugins.BESIDE[:] = [str(Path.cwd())]
     try:
-        return int(options.run(options))
+        check_paths(paths_in(vars(options).values(), (Path,)))
+        with paths_reached():
+            return int(options.run(options))
     except EmpathyEvalError as error:
         _tell(str(error))
         return error.exit_code
@@ -120,31 +123,20 @@ def _tell(words: str) -> None:
         print(words, file=sys.stderr)
 
 
-def _unread() -> bool:
-    """Whether nobody reads standard output any more."""
-    try:
-        print(flush=True)
-    except BrokenPipeError:
-        return True
-    return False
-
-
 def entry() -> None:
-    """The console script. A request to end the process (SIGTERM, a closed terminal) is one Ctrl-C; what was told to be ignored stays so."""
+    """The console script. A request to end the process (SIGTERM, a closed terminal) is one Ctrl-C; what was told to be ignored stays so.
+
+    The exit status is that of the work, whoever reads what it prints; a standard output that is full makes a 0 a 1.
+    """
+    take_streams()
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
             signal.signal(getattr(signal, name), signal.default_int_handler)
-    status = 0
     try:
         status = main()
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader of a pipe has had enough, as in ``… | head``
-        if not _unread():  # it was another pipe, and the work may be cut off in the middle
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    finally:
-        try:
-            sys.stderr.flush()
-        except (OSError, ValueError):  # what nobody reads is let go, or the end of the process fails
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    except SystemExit as error:  # argparse has printed help or usage
+        status = error.code if isinstance(error.code, int) else 0
+    if problem := unwritten(sys.stdout):
+        _tell(str(problem))
+        status = status or 1
     sys.exit(status)

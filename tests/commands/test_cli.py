@@ -58,8 +58,10 @@ def test_an_offline_build_without_a_ledger_exits_with_2_and_writes_nothing(argum
     ("work", "gone", "status"),
     [
         ("raise input_error('x', 'is wrong', 'mend it')", "stderr", 2),
-        ("raise BrokenPipeError", "stderr", 120),  # so Python ends that cannot tell why
+        ("raise BrokenPipeError", "stderr", 1),
         ("print('x' * 100_000)", "stdout", 0),
+        ("print('x' * 100_000); raise input_error('x', 'is wrong', 'mend it')", "stdout", 2),
+        ("print('x', file=sys.stderr, flush=True)", "stderr", 0),
         ("return 1", "stdout", 1),
     ],
 )

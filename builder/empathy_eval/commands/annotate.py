@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.under_attack import TURNS, Under, WithTable, add_attacks
@@ -37,6 +38,7 @@ The rubrics: {rubrics}; or a file of your own. The same command again resumes; w
 """
 
 
+@takes_paths
 def annotate(
     release: str | Path, out: str | Path, *, rubric: str | Path, model: str | Path | Mapping[str, Any] | Any, base_url: str | None = None,
     turns: int | None = 2000, variants: Sequence[str] | None = None, samples: int = 1,

@@ -7,12 +7,14 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE
 
 if TYPE_CHECKING:
     from empathy_eval.releases.diff import Diff
 
 
+@takes_paths
 def diff(before: str | Path, after: str | Path) -> Diff:
     """What lies between two releases, each a folder or a Hub name such as ``org/name@v1.0.0``.
 

@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import JobError, Problem
+from empathy_eval.base.errors import JobError, Problem, plain
+from empathy_eval.base.paths import takes_paths
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import Taken
     from empathy_eval.completions.merge import Merged
     from empathy_eval.completions.usage import Spending
 
-# Lines that did not fit and are shown one by one.
+# Things that did not fit and are shown.
 SHOWN = 10
+# What is another in every line: what JSON quotes in a message, and numbers of places.
+OF_A_LINE = re.compile(r'"(?:[^"\\]|\\.)*"|[0-9]+')
 
 
+@takes_paths
 def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Spending]:
     """What a ledger holds, by model, kind, finish reason and delivery; with the prices of a configuration also what it has cost.
 
@@ -34,6 +39,7 @@ def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Sp
     return rows
 
 
+@takes_paths
 def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged]:
     """Adds the answers of other ledgers to one, all or none; it is made if it is not there.
 
@@ -45,6 +51,7 @@ def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged
     return merge(Path(into), [Path(source) for source in sources])
 
 
+@takes_paths
 def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, Taken]:
     """Takes in files of answers to requests that a build with ``requests_to`` wrote; by file, what became of its lines.
 
@@ -132,11 +139,21 @@ def _import(options: argparse.Namespace) -> int:
         print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} there already, {taken.unanswered.total():,} without an answer")
         for reason, count in sorted(taken.unanswered.items()):
             print(f"  {signs(reason)} ({count:,})")
-        for problem in taken.problems[:SHOWN]:
-            print(problem, file=sys.stderr)
-        if len(taken.problems) > SHOWN:
-            print(f"and {len(taken.problems) - SHOWN:,} more that did not fit; --json tells them all", file=sys.stderr)
+        for line in _unfit(path, taken.problems):
+            print(line, file=sys.stderr)
     return 1 if any(taken.problems for taken in report.values()) else 0
+
+
+def _unfit(path: str, problems: Sequence[Problem]) -> Iterator[str]:
+    """What did not fit, each thing once with the number of lines that it is true of."""
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    for one in problems:
+        alike.setdefault((OF_A_LINE.sub("", one.what), one.fix), []).append(one)
+    for some in list(alike.values())[:SHOWN]:
+        first, more = some[0], len(some) - 1
+        yield str(replace(first, what=f"{first.what}; and {more:,} {'lines' if more > 1 else 'line'} more like it") if more else first)
+    if left := sum(map(len, list(alike.values())[SHOWN:])):
+        yield f"{plain(path)}: and {left:,} more lines that did not fit; --json tells them all"
 
 
 def spending_table(rows: Sequence[Spending]) -> str:

@@ -1,4 +1,4 @@
-"""What verbs share: the recipe, the engine, kept scores, metrics that are trusted, the progress bar."""
+"""What verbs share: the recipe, the engine, kept scores, metrics that are trusted."""
 
 from __future__ import annotations
 
@@ -160,12 +160,3 @@ def scoring_with(
 
     with joined(ray_address) as ray:
         yield Scoring(kept, spread_over(ray), told)
-
-
-@contextmanager
-def scoring_bar() -> Iterator[Callable[[int], None]]:
-    """A bar of scored texts."""
-    from tqdm import tqdm
-
-    with tqdm(unit="text", desc="score", disable=None) as bar:
-        yield lambda texts: (bar.update(texts), None)[1]

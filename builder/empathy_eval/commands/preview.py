@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import plain
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import add_recipe, as_recipe, check_count, recipe_of, whole
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from empathy_eval.generation.preview import Estimate, Preview
 
 
+@takes_paths
 def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n: int = 1) -> Preview:
     """The exact requests of the first ``n`` items of a build, and an estimate of all of it; nothing is sent.
 

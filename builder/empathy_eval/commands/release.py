@@ -8,13 +8,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import A_RELEASE, scoring_bar, scoring_with, told_of
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.options import A_RELEASE, scoring_with, told_of
+from empathy_eval.commands.progress import staged
 from empathy_eval.commands.tables import inversion_table
 
 if TYPE_CHECKING:
     from empathy_eval.releases.write import Released
 
 
+@takes_paths
 def release(
     build: str | Path, out: str | Path, version: str, *, date: str | None = None, reviews: str | Path | None = None,
     without: Sequence[str] = (), annotations: Sequence[str | Path] = (), trusted: Sequence[str] = (), partial: bool = False,
@@ -99,11 +102,11 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    with scoring_bar() as progress:
+    with staged("release"):
         released = release(
             options.build, options.out, options.version, date=options.date, reviews=options.reviews, without=options.without,
             annotations=options.annotations, trusted=options.trust_judge, partial=options.partial, sign=options.sign,
-            previous=options.previous, replace=options.replace, progress=progress,
+            previous=options.previous, replace=options.replace,
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:

@@ -9,13 +9,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, add_trust, cache_of, scoring_bar, scoring_with, told_of
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, add_trust, cache_of, scoring_with, told_of
+from empathy_eval.commands.progress import staged
 from empathy_eval.commands.tables import inversion_table
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.report import Report
 
 
+@takes_paths
 def report(
     release: str | Path, out: str | Path, *, trusted: Sequence[str] = (), cache: str | Path | bool = True, engine: str = "local",
     ray_address: str | None = None, progress: Callable[[int], None] | None = None,
@@ -55,10 +58,10 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    with scoring_bar() as progress:
+    with staged("report"):
         made = report(
             options.release, options.out, trusted=options.trust_metrics, cache=cache_of(options), engine=options.engine,
-            ray_address=options.ray_address, progress=progress,
+            ray_address=options.ray_address,
         )  # fmt: skip
     for one in made.left:
         print(one, file=sys.stderr)

@@ -8,7 +8,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, whole
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.review.export import Exported
@@ -28,6 +30,7 @@ done with the ratings, stopping, help, consent) and papers/payment.md (the pay, 
 """
 
 
+@takes_paths
 def review_export(
     release: str | Path,
     out: str | Path,
@@ -54,6 +57,7 @@ def review_export(
     return export_review(release_folder(release), Path(out), design_of(design, replying=file is not None), progress, file)
 
 
+@takes_paths
 def review_import(
     release: str | Path, files: Sequence[str | Path], *, key: str | Path, reviews: str | Path, replace: bool = False
 ) -> Imported:
@@ -160,23 +164,15 @@ def _add_import(verbs: Any) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
     from empathy_eval.raters.review.export import KEY
-    from empathy_eval.raters.review.pack import design_of
 
     names = (
         "pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack", "design", "per_rater",
         "texts_per_turn",
     )  # fmt: skip
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
-    with tqdm(total=design_of(design, replying=options.replies is not None).raters, unit="rater", desc="export", disable=None) as bar:
-
-        def done(rater: str) -> None:
-            bar.set_postfix_str(rater, refresh=False)
-            bar.update()
-
-        made = review_export(options.release, options.out, replies=options.replies, progress=done, **design)
+    with staged("review export"):
+        made = review_export(options.release, options.out, replies=options.replies, **design)
     if options.json:
         papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
         print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, indent=2))

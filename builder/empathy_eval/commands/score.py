@@ -12,7 +12,9 @@ from typing import Any
 from warnings import warn
 
 from empathy_eval.base.errors import input_error, nearest, plain
-from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of, warned_of
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_with, told_of, warned_of
+from empathy_eval.commands.progress import staged
 from empathy_eval.commands.score_tables import own_table, people_table, score_csv, score_table
 
 EXAMPLES = """\
@@ -62,6 +64,7 @@ RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairne
 ANNOTATIONS = "take judges from this folder of annotate, and not from the release; without --judge all of them; repeatable"
 
 
+@takes_paths
 def score(
     release: str | Path, metrics: Sequence[Any] = (), scores: Sequence[str | Path] = (), *, split: str | None = None,
     lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",
@@ -210,11 +213,11 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     heard: list[str] = []
-    with scoring_bar() as progress:
+    with staged("score"):
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
             strict=options.strict, items=options.items, shortcuts=not options.no_shortcuts, cache=cache_of(options),
-            engine=options.engine, ray_address=options.ray_address, progress=progress, judges=options.judge,
+            engine=options.engine, ray_address=options.ray_address, judges=options.judge,
             annotations=options.annotations, ratings=options.ratings, ensembles=options.ensemble, attacks=options.attacks,
             rules=options.rules, fairness=options.fairness, leaked=heard.append,
         )  # fmt: skip

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.files import write_whole
-from empathy_eval.commands.options import A_RELEASE, scoring_bar, scoring_with
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.options import A_RELEASE, scoring_with
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.resampling import Estimate
@@ -25,6 +27,7 @@ docs/shortcuts.md says what each shortcut is, and what the shortcut line does no
 """
 
 
+@takes_paths
 def shortcuts(
     release: str | Path, *, by: str = "dialogue", without: Sequence[str] = (), out: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
@@ -89,8 +92,8 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    with scoring_bar() as progress:
-        found = shortcuts(options.release, by=options.by, without=options.without, out=options.out, progress=progress)
+    with staged("shortcuts"):
+        found = shortcuts(options.release, by=options.by, without=options.without, out=options.out)
     print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else shortcut_table(found))
     return 0
 

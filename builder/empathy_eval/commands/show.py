@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stopping import beside_loops
 from empathy_eval.commands.options import check_count, whole
 
@@ -29,6 +30,7 @@ examples:
 """
 
 
+@takes_paths
 def show(
     where: str | Path, name: str, *, ledger: str | Path | None = None, reviews: str | Path | None = None,
     scenarios: str | Path | None = None, templates: str | Path | None = None, rules: str | Path | None = None,
@@ -49,6 +51,7 @@ def show(
     return beside_loops(lambda: show(_folder(where), name, _beside(ledger, reviews, scenarios, templates, rules)))
 
 
+@takes_paths
 def show_rejected(
     where: str | Path, reason: str | None = None, *, ledger: str | Path | None = None, scenarios: str | Path | None = None,
     templates: str | Path | None = None, rules: str | Path | None = None,

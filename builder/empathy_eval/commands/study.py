@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import whole
 from empathy_eval.commands.pages import page_place, write_page
 from empathy_eval.commands.score_tables import score_csv
@@ -47,6 +48,7 @@ ADD = (
 )
 
 
+@takes_paths
 def study(
     table: str | Path | Sequence[str | Path], baseline: str, *, labels: str | Sequence[str] = (), criterion: str | None = None,
     by: str | Sequence[str] | None = None, add: str | Path | Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0,

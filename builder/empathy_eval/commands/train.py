@@ -9,7 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, whole
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.students.train import Model
@@ -35,6 +37,7 @@ CONTRASTS = (
 )
 
 
+@takes_paths
 def train(
     release: str | Path, out: str | Path, *, kind: str = "plain", contrasts: str | Sequence[str] = ("reference>apathetic",),
     split: str | Sequence[str] = ("train",), teacher: str | None = None, encoder: str | Path | None = None,
@@ -58,6 +61,7 @@ def train(
         JobError: if the folder cannot be written.
     """
     from empathy_eval.base.errors import InputError
+    from empathy_eval.base.stages import advance
     from empathy_eval.raters.students.contrasts import task_of
     from empathy_eval.raters.students.kinds import stray
     from empathy_eval.raters.students.train import train
@@ -68,7 +72,13 @@ def train(
     told: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
     if problems := stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}):
         raise InputError(problems)
-    task = task_of(release_folder(release), pairs, splits, progress or (lambda pairs: None))
+
+    def done(pairs: int) -> None:
+        advance(pairs)
+        if progress:
+            progress(pairs)
+
+    task = task_of(release_folder(release), pairs, splits, done)
     course = replace(task.course, **{name: one for name, one in asked.items() if one is not None})
     task = replace(task, course=course, **{name: one for name, one in told.items() if one is not None})
     return train(task, kind, Path(out))
@@ -111,14 +121,11 @@ def _add_of_kinds(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from tqdm import tqdm
-
-    with tqdm(unit="pair", desc="train", disable=None) as bar:
+    with staged("train"):
         model = train(
             options.release, options.out, kind=options.kind, contrasts=options.contrasts or ("reference>apathetic",),
             split=options.split or ("train",), teacher=options.teacher, encoder=options.encoder, also=options.also,
             objective=options.objective, shared=options.shared, max_tokens=options.max_tokens,
-            progress=lambda pairs: (bar.update(pairs), None)[1],
         )  # fmt: skip
     print(json.dumps(model.to_json(), indent=2, ensure_ascii=False) if options.json else "\n".join(model_table(model)))
     return 0

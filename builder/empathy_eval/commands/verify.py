@@ -9,12 +9,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_bar, scoring_with
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_with
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.base.errors import Problem
 
 
+@takes_paths
 def verify(
     release: str | Path, *, fast: bool = False, trusted: Sequence[str] = (), ledgers: Sequence[str | Path] = (),
     signer: str | Path | None = None, progress: Callable[[int], None] | None = None,
@@ -76,11 +79,8 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     from empathy_eval.metrics.trust import NotRecomputed, Told
 
-    with scoring_bar() as progress:
-        problems = verify(
-            options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer,
-            progress=progress,
-        )  # fmt: skip
+    with staged("verify"):
+        problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer)
     kinds = ["told" if isinstance(one, Told) else "not_recomputed" if isinstance(one, NotRecomputed) else "fault" for one in problems]
     faulty, left = "fault" in kinds, "not_recomputed" in kinds
     if options.json:

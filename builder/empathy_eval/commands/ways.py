@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from empathy_eval.base.errors import input_error, plain
 from empathy_eval.commands.options import add_engine, check_engine, warned_of, whole
-from empathy_eval.commands.progress import shown
+from empathy_eval.commands.progress import OfRun, shown
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
@@ -190,7 +190,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
     def watch(done: int, total: int) -> None:
         course.batch = (done, total)
 
-    with shown(verb, course):
+    with shown(verb, OfRun(course)):
         import empathy_eval.generation.build  # noqa: F401  # what such work loads
 
         # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.

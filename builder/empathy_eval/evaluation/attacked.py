@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.hashing import digest, digest_bytes, signature_line
+from empathy_eval.base.stages import stage
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.evaluation.attack_figures import EQUAL, RELEASED, Scores, changes, pull_of, stance_effects
 from empathy_eval.evaluation.attack_registry import Attacks, attacked, others
@@ -131,6 +132,7 @@ class UnderAttack:
 
     def __call__(self, pairs: Corpus, controls: Corpus, rated: Sequence[tuple[Metric, Statistics, Statistics]]) -> None:
         """Attacks a sample of the pairs, and has every metric that can be asked score that."""
+        stage("attacks")
         stand = self._stand
         seed = stand.chance.seed
         rows = sampled_rows(pairs.pair_ids, seed, self._most)

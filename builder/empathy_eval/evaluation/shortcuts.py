@@ -10,6 +10,7 @@ import numpy as np
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.hashing import digest_bytes, signature_line
+from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import APATHETIC, CELLS, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest
@@ -60,6 +61,7 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
 
 def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN) -> Audit:
     """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
+    stage("reading texts for the shortcut audit")
     lexicon = Lexicon(held.pairs.language)
     texts = read_texts(held, lexicon, scoring, embedding, chance.seed)
     learners = {
@@ -70,10 +72,12 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
     }
     found, known = dict[str, ContrastAudit](), lexicon.words
     won, word_margins = dict[str, dict[str, _Won]](), dict[str, float]()
+    stage("shortcut audit", len(AUDITED), "contrasts")
     for name, config, kind, cold in AUDITED:
         one = _Contrast(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
         won[name], learned = one.won(learners, embedding)
         rows = one.judged(won[name], chance)
+        advance()
         found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows)
         if learned:
             found[name] = _explained(found[name], one.texts.corpus.pair_ids, learned, known)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.stages import stage
 from empathy_eval.base.tabular import WHOLE
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import SPLITS
@@ -65,8 +66,10 @@ class Stand:
     def measured(self, take: Take | None = None) -> Measured:
         """All tables; ``take`` is given every score before they are made."""
         before = self._candidates()
+        stage("scoring")
         # All scoring comes first: later this process needs more memory, and those that score have ended.
         texts = {name: self._scored(pairs) for name, pairs in self._texts(before).items()}
+        stage("computing tables")
         before = before and before.without_texts()
         both = [texts[config].get(Vader.name, Scored()).rows for config in ("pairs", "controls")]
         self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from empathy_eval.base.stages import advance, count
 from empathy_eval.base.workers import Spread, here, local_processes
 from empathy_eval.metrics.faults import NOTHING, MetricFault, Part, Unsound, guarded, one_by_one, stacked
 from empathy_eval.metrics.protocol import Array, Context, Metric, Segments
@@ -89,6 +90,7 @@ def statistics_of(metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PL
     Metrics with ``share`` run in ``processes`` of this machine (by default one a core, one in all for few texts).
     """
     cache, spread = scoring.cache, scoring.spread
+    count(len(metrics) * len(pairs.ids) * len(pairs.variants), "scores")
     found = {metric.name: Table(metric.name, pairs, scoring.progress) for metric in metrics}
     portable = [metric for metric in metrics if (spread or getattr(metric, "share", False)) and _portable(metric)]
     shared = [metric for metric in portable if cache is None or not getattr(metric, "keep", False)]
@@ -135,6 +137,7 @@ class Table:
             self._rows[name][self._filled : self._filled + many] = result[place :: len(variants)]
         self._filled += many
         self._progress(len(result))
+        advance(len(result))
         return True
 
     @property

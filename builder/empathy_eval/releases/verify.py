@@ -13,6 +13,7 @@ import pyarrow.parquet as pq
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.schemas import check
+from empathy_eval.base.stages import stage
 from empathy_eval.base.tabular import refuse_absurd
 from empathy_eval.design.configuration import candidates_of, language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, configs_of, contract, file_of, provenance_columns, read_tables
@@ -75,18 +76,23 @@ def verify(
     manifest = _manifest(path)
     if isinstance(manifest, list):
         return manifest
+    stage("looking for signature, file and table faults")
     found = [*signature_faults(release_dir, manifest, signer)]
     if all(isinstance(one, NotRecomputed) for one in found):
         found += [*file_faults(release_dir, manifest)] or [*_tables(release_dir, manifest)]
     # What comes later takes for granted what comes earlier.
-    for stage in STAGES:
-        if all(isinstance(one, NotRecomputed) for one in found):
-            found += [problem for part in stage for problem in part(release_dir, manifest)]
+    for parts in STAGES:
+        for part in parts if all(isinstance(one, NotRecomputed) for one in found) else ():
+            stage(f"looking for {part.__name__.strip('_').replace('_', ' ')}")
+            found += part(release_dir, manifest)
     if ledgers and all(isinstance(one, NotRecomputed) for one in found):
+        stage("comparing texts with the ledgers")
         found += ledger_faults(release_dir, manifest, ledgers)
     if not fast and all(isinstance(one, NotRecomputed) for one in found):
+        stage("measuring again")
         # The report first: what the scorer of toxicity loads would stand in memory beside it.
         told = list(_report(release_dir, manifest, trusted, replace(scoring, cache=None)))
+        stage("looking for toxicity faults")
         found += [*toxicity_faults(release_dir, manifest), *told]
     return sorted(found, key=lambda one: isinstance(one, NotRecomputed))
 
@@ -194,6 +200,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         wrong.append(Problem(str(path), what, RESTORE))
     yield from wrong
     if not wrong:
+        stage("drawing figures and the explorer again")
         yield from figure_faults(folder, manifest, retold(whole))
         if PAGE in manifest["files"]:
             yield from explorer_faults(folder, manifest)

@@ -12,6 +12,7 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import whole_folder, write_whole
+from empathy_eval.base.stages import advance, stage
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.canary import called, in_json
 from empathy_eval.design.configuration import candidates_of
@@ -65,6 +66,7 @@ def release(
     """
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
+    stage("reading the build")
     header, partly = _finished(build_dir, partial)
     name = called(header["configuration"])["name"]
     before = predecessors(previous, name, version) if previous else []
@@ -81,6 +83,7 @@ def release(
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": partly, "reviews": reviewed}
         facts |= _said({"metrics": pinned(found), "without": sorted(set(without)), "withdrawn_counts": gone, "previous": before})
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
+        stage("measuring")
         report = measure_release(folder, facts, found, scoring, judges_told)
         del found  # what metrics hold, such as weights, would stand in memory beside the figures
         manifest = _write_beside(folder, facts, report)
@@ -90,10 +93,13 @@ def release(
 
 def _write_beside(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, Any]:
     """What is read beside the data: report, explorer, papers and manifest; returns that."""
+    stage("drawing the report")
     write_report(report, folder / "report", facts)
+    stage("writing the explorer and the card")
     write_whole(folder / PAGE, explore_page(folder, facts))
     for name, text in papers(folder, facts, report).items():
         write_whole(folder / name, text)
+    stage("hashing files")
     manifest = sealed({**facts, "files": file_hashes(folder)})
     write_whole(folder / MANIFEST, manifest_text(manifest))
     return manifest
@@ -161,6 +167,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
     write_carried(folder, carried_by(build_dir, header))
     data: dict[tuple[str, str], Writer] = {}
     counts: dict[str, Counter[str]] = {}
+    stage("writing rows", len(selection.dialogue_ids), "dialogues")
     with contextlib.ExitStack() as stack:
 
         def begin(config: str) -> None:
@@ -181,6 +188,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
                     begin(config)
                 data[config, split].add(row)
                 counts[config][split] += 1
+            advance()
             for row in provenance_rows(outcome):
                 provenance.add(row)
             for row in candidate_rows(outcome):

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from tqdm import tqdm
-
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.stages import advance, stage
 from empathy_eval.raters.agreement.against_median import AgainstMedian, against_median
 from empathy_eval.raters.agreement.alpha import LEVELS, alpha, fleiss
 from empathy_eval.raters.agreement.benchmark import PANEL, Benchmark, benchmark
@@ -111,9 +110,13 @@ def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed:
     judges = tuple(dict.fromkeys(judges))
     _check(table, judges, resamples, level)
     experts = tuple(name for name in table.raters if name not in judges)
-    names = tqdm(table.criteria, unit="criterion", desc="agree", disable=None, delay=2)
-    criteria = tuple(_criterion(table, name, judges, WEIGHTS[LEVELS.index(level)], resamples, seed) for name in names)
-    return Agreement(level, experts, judges, criteria, inflation(table, experts, resamples, seed))
+    stage("agreement of raters", len(table.criteria), "criteria")
+    criteria = list[Criterion]()
+    for name in table.criteria:
+        criteria.append(_criterion(table, name, judges, WEIGHTS[LEVELS.index(level)], resamples, seed))
+        advance()
+    stage("variance inflation")
+    return Agreement(level, experts, judges, tuple(criteria), inflation(table, experts, resamples, seed))
 
 
 def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, resamples: int, seed: int) -> Criterion:

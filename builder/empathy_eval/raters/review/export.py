@@ -11,6 +11,7 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
 from empathy_eval.base.schemas import check, read_json
+from empathy_eval.base.stages import advance, stage
 from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import CANARY
 from empathy_eval.design.configuration import language_of
@@ -61,19 +62,23 @@ def export_review(
     """
     manifest = read_manifest(release_dir)
     design, replies = _checked(release_dir, design or Design(), replies_file, manifest.get(CANARY))
+    stage("drawing the sample")
     drawn = drawn_for(release_dir, design, replies)
     if not drawn.units:
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
+    stage("making the review")
     review = make_review(release_dir, manifest, drawn, design, replies.texts if replies else None)
     check(review.key, "review_key", KEY)
     if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
         raise input_error(out, "holds another review, whose key would be lost", "name another folder with --out")
     loads: dict[str, int] = {}
+    stage("writing folders", design.raters, "raters")
     with whole_folder(out, made_by=KEY) as folder:
         for sheet in review.sheets:
             _write_rater(folder / RATERS / sheet["rater"], sheet, deciding=design.deciding)
             loads[sheet["rater"]] = len(sheet["items"])
             progress(sheet["rater"])
+            advance()
         write_whole(folder / KEY, json.dumps(review.key, indent=1, ensure_ascii=False) + "\n")
         readme = environment(data_folder("review")).get_template("export.md.j2")
         write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")

@@ -12,6 +12,7 @@ from typing import Any
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder
 from empathy_eval.base.schemas import check
+from empathy_eval.base.stages import stage
 from empathy_eval.base.templates import environment
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import language_of
@@ -73,11 +74,13 @@ def train(task: Task, kind: str, out: Path) -> Model:
     # The checkpoints too belong to one training at a time.
     with whole_folder(out, made_by=CHECKSUMS) as folder:
         checkpoint = out.with_name(f".{out.name}.checkpoint")
+        stage("reading and learning", things="pairs")
         learned = trainer(replace(task, checkpoint=checkpoint))
         config = _config(task, kind, learned, manifest)
         check(config, "empathyscore_config", CONFIG)
         files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays), **learned.files}
         model = ModelFolder(kind, out, config, learned.arrays, identity(*files.values()), learned.files)
+        stage("measuring the model")
         metrics = worth_of(EmpathyScore.of(model, scorer_of(model)), task, learned.pairs)
         metrics |= {"training": learned.training} if learned.training else {}
         files |= {WORTH: _json(metrics), CARD: _card(config, metrics, learned).encode()}
