@@ -34,6 +34,7 @@ from empathy_eval.commands import (
     train,
     verify,
 )
+from empathy_eval.commands.printing import PlainOutput
 
 VERBS = (
     preview,
@@ -104,7 +105,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder
         plugins.BESIDE[:] = [str(Path.cwd())]
     try:
-        return int(options.run(options))
+        with _plainly():
+            return int(options.run(options))
     except EmpathyEvalError as error:
         _tell(str(error))
         return error.exit_code
@@ -112,6 +114,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         kept = "; every answer so far is in the ledger, run the same command to go on" if hasattr(options, "budget_usd") else ""
         _tell(f"stopped{kept}")
         return 1
+
+
+def _plainly() -> contextlib.AbstractContextManager[Any]:
+    """Lets nothing that is printed move the cursor of a terminal or hide from a reader."""
+    return contextlib.redirect_stdout(PlainOutput(sys.stdout)) if sys.stdout else contextlib.nullcontext()
 
 
 def _tell(words: str) -> None:
