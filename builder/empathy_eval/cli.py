@@ -9,7 +9,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, nearest
@@ -118,7 +118,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _plainly() -> contextlib.AbstractContextManager[Any]:
     """Lets nothing that is printed move the cursor of a terminal or hide from a reader."""
-    return contextlib.redirect_stdout(PlainOutput(sys.stdout)) if sys.stdout else contextlib.nullcontext()
+    return contextlib.redirect_stdout(cast(TextIO, PlainOutput(sys.stdout))) if sys.stdout else contextlib.nullcontext()
 
 
 def _tell(words: str) -> None:
