@@ -65,6 +65,9 @@ exit status: 0 done; 1 the job could not finish (what was paid for is kept, run 
 """
 
 
+KEPT = "every answer so far is in the ledger"
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that names what is closest to an unknown option or choice, under the usage of the verb that it was given to."""
 
@@ -110,8 +113,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except EmpathyEvalError as error:
         _tell(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        kept = "; every answer so far is in the ledger, run the same command to go on" if hasattr(options, "budget_usd") else ""
+    except KeyboardInterrupt as error:
+        # What is true of the answers is said by whoever has them elsewhere.
+        kept = f"; {str(error) or KEPT}, run the same command to go on" if hasattr(options, "budget_usd") else ""
         _tell(f"stopped{kept}")
         return 1
 
