@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import os
 import signal
 import sqlite3
@@ -47,8 +49,6 @@ class Desk:
     most: int = 0
 
     async def work(self, place: int) -> Done:
-        import asyncio
-
         self.begun.append(place)
         if place in self.asking and place not in self.asked:
             self.waiting += 1
@@ -86,11 +86,12 @@ async def test_what_is_missing_is_kept_for_it_would_be_asked_again() -> None:
 
 async def test_what_was_begun_before_its_turn_ends_with_an_error() -> None:
     desk = Desk(range(90, 100))
+    made = outcomes(cast(Asker, desk), desk.work, range(100), 8, ((place, place) for place in range(90, 100)))
     with pytest.raises(ValueError, match="enough"):
-        async for one in outcomes(cast(Asker, desk), desk.work, range(100), 8, ((place, place) for place in range(90, 100))):
-            if one.place == 0:
+        async with contextlib.aclosing(made):
+            async for _ in made:
                 raise ValueError("enough")
-    assert desk.stopped is None or desk.waiting == 0
+    assert desk.stopped and desk.waiting == 0 and 0 < len(desk.asked) <= 8
 
 
 def build_until_killed(world: Path, out: Path, log: Path, *, kill: bool) -> None:
