@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 import time
+from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -71,7 +72,9 @@ def two(verb: str, world: Path) -> tuple[list[str], list[str]]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("verb", VERBS)
-def test_of_two_that_write_one_folder_one_has_its_whole_result_and_the_other_is_refused(verb: str, world: Path, tmp_path: Path) -> None:
+def test_of_two_that_write_one_folder_one_has_its_whole_result_and_the_other_is_refused(
+    verb: str, world: Path, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:  # fmt: skip
     commands, alone, seconds = two(verb, world), list[dict[str, str]](), list[float]()
     for number, command in enumerate(commands):
         begin = time.monotonic()
@@ -98,5 +101,5 @@ def test_of_two_that_write_one_folder_one_has_its_whole_result_and_the_other_is_
             assert BUSY in words[ends.index(2)], (offset, words)
         assert held(place / "out") == alone[ends.index(0)] if 2 in ends else held(place / "out") in alone, offset
         assert [path.name for path in place.iterdir()] == ["out"], offset
-    print(f"{verb}: {refused} of {len(TRIED)} refused")
+    record_property("refused", f"{refused} of {len(TRIED)}")
     assert refused >= len(TRIED) // 2
