@@ -17,11 +17,13 @@ import pytest
 from empathy_eval.base.errors import JobError
 from empathy_eval.completions.asker import Asker
 from empathy_eval.design.configuration import load_configuration
+from empathy_eval.design.planning import Plan
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.items import outcomes
+from empathy_eval.generation.items import Workshop, outcomes
+from empathy_eval.generation.outcomes import Outcome
 from empathy_eval.generation.summary import Summary
 
 from tests.conftest import copy_world, demo_file
@@ -65,7 +67,7 @@ async def test_who_must_ask_has_asked_long_before_its_turn_and_results_are_in_or
     async for one in outcomes(cast(Asker, desk), desk.work, range(100), 8, ((place, place) for place in range(90, 100))):
         found.append(one.place)
         if len(found) == 20:
-            assert sorted(desk.asked) == list(range(90, 98)), "as many as the window holds, while their results are kept"
+            assert set(desk.asked) >= set(range(90, 98)), "as many as the window holds"
     assert found == list(range(100)) and sorted(desk.asked) == list(range(90, 100)) and desk.most <= 8
 
 
@@ -91,11 +93,19 @@ async def test_what_was_begun_before_its_turn_ends_with_an_error() -> None:
         async with contextlib.aclosing(made):
             async for _ in made:
                 raise ValueError("enough")
-    assert desk.stopped and desk.waiting == 0 and 0 < len(desk.asked) <= 8
+    assert desk.stopped and desk.waiting == 0 and desk.most <= 8
 
 
 def build_until_killed(world: Path, out: Path, log: Path, *, kill: bool) -> None:
-    """A build whose replays take long, which is killed when the first of them has ended."""
+    """A build whose replays take a tenth of a second, which is killed when the first of them has ended."""
+    item = Workshop.item
+
+    async def slowly(self: Workshop, plan: Plan) -> Outcome:
+        found = await item(self, plan)
+        await asyncio.sleep(0.1)
+        return found
+
+    setattr(Workshop, "item", slowly)  # noqa: B010  # in a process of its own
 
     def end(summary: Summary) -> None:
         if kill:
@@ -128,5 +138,5 @@ def test_a_build_that_is_killed_in_the_replay_of_its_first_item_comes_to_its_end
 
 
 def rows(ledger: Path) -> int:
-    with sqlite3.connect(ledger) as connection:
+    with contextlib.closing(sqlite3.connect(ledger)) as connection:
         return int(connection.execute("SELECT count(*) FROM completions WHERE delivery != 'computed'").fetchone()[0])
