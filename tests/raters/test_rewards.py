@@ -191,7 +191,7 @@ def test_a_reward_that_is_out_of_range_costs_its_own_text_alone_and_what_the_jud
     (out / "outcomes.jsonl").write_text(text)
     header = json.loads((out / "build.json").read_text())
     (out / "build.json").write_text(json.dumps({**header, "outcomes": digest_file(out / "outcomes.jsonl")}))
-    with pytest.raises(InputError, match=r"value 1e\+308 is out of range .*\n  Fix: .*"):
+    with pytest.raises(InputError, match=r"value: 1e\+308 is out of range .*\n  Fix: .*"):
         read_annotations(out)
 
 
