@@ -93,7 +93,7 @@ def test_of_two_that_write_one_folder_one_has_its_whole_result_and_the_other_is_
             time.sleep(seconds[0] * offset / OFFSETS if log == logs[0] else 0)
         for process in running:
             process.join()
-        ends, words = [process.exitcode for process in running], [log.read_text() for log in logs]
+        ends, words = [process.exitcode or 0 for process in running], [log.read_text() for log in logs]
         assert sorted(ends) in ([0, 2], [0, 0]) and not any("Traceback" in text for text in words), (offset, words)
         # Who begins after the other has ended is in nobody's way.
         if 2 in ends:
