@@ -8,7 +8,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from empathy_eval.base import plugins
 from empathy_eval.base.errors import EmpathyEvalError, nearest
@@ -35,6 +35,7 @@ from empathy_eval.commands import (
     train,
     verify,
 )
+from empathy_eval.commands.printing import PlainOutput
 
 VERBS = (
     preview,
@@ -63,6 +64,9 @@ a release from nothing, without a model, a key or a network:
 
 exit status: 0 done; 1 the job could not finish (what was paid for is kept, run it again); 2 the input is wrong
 """
+
+
+KEPT = "every answer so far is in the ledger"
 
 
 class Parser(argparse.ArgumentParser):
@@ -106,15 +110,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
         plugins.BESIDE[:] = [str(Path.cwd())]
     try:
         check_paths(paths_in(vars(options).values(), (Path,)))
-        with paths_reached():
+        with paths_reached(), _plainly():
             return int(options.run(options))
     except EmpathyEvalError as error:
         _tell(str(error))
         return error.exit_code
-    except KeyboardInterrupt:
-        kept = "; every answer so far is in the ledger, run the same command to go on" if hasattr(options, "budget_usd") else ""
+    except KeyboardInterrupt as error:
+        # What is true of the answers is said by whoever has them elsewhere.
+        kept = f"; {str(error) or KEPT}, run the same command to go on" if hasattr(options, "budget_usd") else ""
         _tell(f"stopped{kept}")
         return 1
+
+
+def _plainly() -> contextlib.AbstractContextManager[Any]:
+    """Lets nothing that is printed move the cursor of a terminal or hide from a reader."""
+    return contextlib.redirect_stdout(cast(TextIO, PlainOutput(sys.stdout))) if sys.stdout else contextlib.nullcontext()
 
 
 def _tell(words: str) -> None:

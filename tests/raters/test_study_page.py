@@ -37,7 +37,7 @@ LABELS = ("Bad", "Okay", "Good")
 HOSTILE = (
     "<script>document.title='ran'</script>",
     "</style></title><img src=x onerror=\"document.title='ran'\">",
-    "\u202eright to left\u202c {{7*7}} javascript:alert(1) & &amp; '",
+    "right to left \u05e9\u05dc\u05d5\u05dd {{7*7}} javascript:alert(1) & &amp; '",
     "an overlong name " + "without-an-end" * 12,
 )
 

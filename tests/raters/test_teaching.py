@@ -469,6 +469,8 @@ def test_a_folder_that_does_not_hold_students_is_refused(model: Path, tmp_path: 
     assert "does not name" in copy("gone", lambda one: (one / ENCODER).unlink())
     assert "weights of another shape" in copy("large", lambda one: (one / ENCODER).write_text(json.dumps({**shape, "vocab_size": 10**9})))
     assert "is not the shape of an encoder" in copy("none", lambda one: (one / ENCODER).write_text("[]"))
+    deep = json.dumps({**shape, "num_hidden_layers": 1_000_000})
+    assert "is not the shape of an encoder" in copy("deep", lambda one: (one / ENCODER).write_text(deep))
     assert "cannot be read" in copy("words", lambda one: (one / TOKENIZER).write_text("{}"))
     config["settings"]["max_tokens"] = 600
     assert "takes 600 tokens" in copy("most", lambda one: (one / CONFIG).write_text(json.dumps(config)))
@@ -489,6 +491,7 @@ def test_an_encoder_that_is_none_or_asks_for_code_is_refused(task: Task, encoder
     for change, said in (
         ({"auto_map": {"AutoModel": "code.Model"}}, "asks for code of its own"),
         ({"hidden_size": None}, "does not say what an encoder has"),
+        ({"num_hidden_layers": 1_000_000}, "at most 1,000 of these"),
     ):
         (folder / "config.json").write_text(json.dumps({**config, **change}))
         with pytest.raises(InputError, match=said):

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from empathy_eval.base.signs import unseen
+
 NOT_INSTALLED = "needs packages that are not installed"
+LAID_OUT = dict.fromkeys(map(ord, "\t\n"))
 
 
 @dataclass(frozen=True)
@@ -21,9 +24,17 @@ class Problem:
         return plain(f"{self.where}: {self.what}\n  Fix: {self.fix}")
 
 
-def plain(text: str) -> str:
-    """A text with what a stranger's value could do to a terminal (control signs, changes of direction, half signs) written out."""
-    return "".join(sign if sign.isprintable() or sign in "\n\t\xa0" else ascii(sign)[1:-1] for sign in text)
+def plain(text: str, escape: Callable[[str], str] = ascii) -> str:
+    """A text whose signs that nobody sees, or that move a terminal's cursor, are written out: ``escape`` makes a quoted text of one.
+
+    What scripts and emoji are written with stays, and so do tabs and ends of lines.
+    """
+    if text.isascii() and text.translate(LAID_OUT).isprintable():
+        return text
+    odd = {place for place, _ in unseen(text)}
+    return "".join(
+        escape(sign)[1:-1] if place in odd or sign == "\r" or "\ud800" <= sign <= "\udfff" else sign for place, sign in enumerate(text)
+    )
 
 
 def nearest(name: object, known: Iterable[object]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import islice
 from pathlib import Path
@@ -16,12 +16,17 @@ import yaml
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
+from empathy_eval.base.signs import UNSEEN, unseen
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
 
 # Breaches of a schema that are told of one value, and that are taken out of it together: a value of strangers may hold a million.
 MOST_TOLD, MOST_ODD = 1000, 100
+# What raters send back, and the record of it.
+OF_RATERS = {"review_answers", "label_studio_export", "reviews"}
+# How Python writes out what cannot be printed.
+ESCAPED, LEAVE_OUT = re.compile(r"\\[xuU]"), "leave it out"
 
 
 @cache
@@ -54,11 +59,45 @@ def violations(value: Any, name: str, *, by_hand: bool = False) -> Iterator[tupl
     Of what is written ``by_hand`` the fix names the known name that is closest to an unknown one. What models are told goes without:
     it is part of requests.
     """
-    if _plainly_valid(value, name):
-        return
-    errors = sorted(islice(validator(name).iter_errors(value), MOST_TOLD), key=lambda error: [str(part) for part in error.absolute_path])
-    # What misses several is said of each of them, and branches of a schema may say the same: once is enough.
-    yield from dict.fromkeys((_place(error), _what(error), _fix(error) + (_meant(error) if by_hand else "")) for error in errors)
+    if not _plainly_valid(value, name):
+        errors = sorted(islice(validator(name).iter_errors(value), MOST_TOLD), key=lambda one: [str(part) for part in one.absolute_path])
+        # What misses several is said of each of them, and branches of a schema may say the same: once is enough.
+        said = ((_place(one.absolute_path), _what(one), _fix(one) + (_meant(one) if by_hand else "")) for one in errors)
+        yield from dict.fromkeys(said)
+    if looked_through(name) and not _plainly_seen(value):
+        yield from islice(((_place(path), hidden(text), LEAVE_OUT) for path, text in _texts(value, ()) if hidden(text)), MOST_TOLD)
+
+
+@cache
+def looked_through(name: str) -> bool:
+    """Whether texts that a schema of that name lets in are searched for signs that nobody sees.
+
+    Answers of models are stored before they are judged, and what is built of them holds them; what raters write stays as they wrote it.
+    """
+    (path,) = data_folder("schemas").glob(f"*/{name}.schema.json")
+    return path.parent.name not in ("answers", "build") and name not in OF_RATERS
+
+
+def hidden(text: object) -> str:
+    """What is wrong with a text that holds a sign that nobody sees; empty for any other value."""
+    found = next(unseen(text), None) if isinstance(text, str) else None
+    return f"{_quoted(text)} holds {found[1]}, which nobody sees, at character {found[0] + 1}" if found else ""
+
+
+def _plainly_seen(value: Any) -> bool:
+    """Whether a value holds no sign that is unseen beyond doubt: Python writes such signs out, but for a few, and so one look is enough."""
+    shown = repr(value)
+    return not ESCAPED.search(shown) and (shown.isascii() or not UNSEEN.search(shown))
+
+
+def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """(path, text) of all texts in a value, names among them."""
+    if isinstance(value, str):
+        yield path, value
+    for name, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if isinstance(name, str):
+            yield path, name
+        yield from _texts(one, (*path, name))
 
 
 def _plainly_valid(value: Any, name: str) -> bool:
@@ -88,7 +127,7 @@ def sound(value: dict[str, Any], name: str) -> tuple[dict[str, Any], list[tuple[
                 inside = inside[step] if inside is not None else None
             if inside is not None:
                 inside[last] = None
-            odd.append((_place(error), _what(error)))
+            odd.append((_place(error.absolute_path), _what(error)))
     return value, odd
 
 
@@ -171,10 +210,10 @@ def read_json(path: Path, name: str | None, fix: str) -> dict[str, Any]:
     return value
 
 
-def _place(error: ValidationError) -> str:
+def _place(steps: Iterable[str | int]) -> str:
     """``turn 9: strategy`` rather than ``seed.turns[9].strategy``: a place as a reader counts it."""
     parts: list[str] = []
-    path = list(error.absolute_path)
+    path = list(steps)
     while path:
         part = path.pop(0)
         if part == "turns" and path and isinstance(path[0], int):

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from empathy_eval.releases.showing.shown import Asked, Figure, Refused, Shown, Text
 
 WIDTH = 120
+# What --rejected prints where nothing else is asked for, and of one text in characters.
+MOST, LONGEST = 100, 4000
 EXAMPLES = """\
 examples:
   empathy-eval show build/demo 017-seed                   a dialogue: how it was asked for, what was refused on the way
@@ -102,7 +104,9 @@ def add(verbs: Any) -> None:
     verb.add_argument(
         "--rejected", nargs="?", const="", metavar="REASON", help="list what was refused, for this reason or for any, and what was left out"
     )
-    verb.add_argument("--limit", type=whole, metavar="N", help="with --rejected: at most so many")
+    verb.add_argument(
+        "--limit", type=whole, metavar="N", help=f"with --rejected: at most so many (default: {MOST}, and a count of the rest)"
+    )
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: show what raters said too")
     verb.add_argument("--scenarios", type=Path, metavar="DIR", help="the folder of scenarios of your own that it was built with")
     verb.add_argument("--templates", type=Path, metavar="DIR", help="the folder of prompt templates of your own that it was built with")
@@ -122,15 +126,17 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.limit is not None:
         check_count("--limit", options.limit, 1)
-    found = itertools.islice(_rejected(options.where, options.rejected or None, *folders.values()), options.limit)
+    found = _rejected(options.where, options.rejected or None, *folders.values())
     if options.json:
-        print(_json([one.to_json() for one in found]))
+        print(_json([one.to_json() for one in itertools.islice(found, options.limit)]))
         return 0
     count = 0
-    for one in found:
+    for one in itertools.islice(found, options.limit or MOST):
         count += 1
         print(plain("\n".join(_refused(one))))
     print(f"{count:,} shown" if count else "nothing was refused, and nothing is left out")
+    if left := 0 if options.limit else sum(1 for _ in found):
+        print(f"{left:,} more are left out; --limit {count + left} prints all, --json too, and --rejected REASON those of one reason")
     return 0
 
 
@@ -226,4 +232,7 @@ def _refused(one: Refused) -> Iterator[str]:
     yield f"--- {one.dialogue_id}{place}{'' if one.turn is None else f' turn {one.turn}'}: {', '.join(one.reasons)}"
     yield from (f"  key {one.request_key}",) if one.request_key else ()
     yield from _wrapped(one.detail, "  ") if one.detail else ()
-    yield from _wrapped(one.text, "    ") if one.text is not None else ()
+    if one.text is not None:
+        yield from _wrapped(one.text[:LONGEST], "    ")
+    if (more := len(one.text or "") - LONGEST) > 0:
+        yield f"  {more:,} more characters are left out; --json prints them all"

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.schemas import schema, validator, violations
+from empathy_eval.base.schemas import hidden, schema, validator, violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.raters.agreement.table import Codes
@@ -187,10 +187,10 @@ class Columns:
 
 
 def _odd(value: Any, name: str, valid: Callable[[Any], bool]) -> bool:
-    """Whether a value breaks the schema of its column; most are texts, which need no validator."""
+    """Whether a value breaks the schema of its column, or hides something; most are texts, which need no validator."""
     if value is None:
         return name in NEEDED
-    return not (isinstance(value, str) and value.strip()) and not valid(value)
+    return not (isinstance(value, str) and value.strip()) and not valid(value) or bool(hidden(value))
 
 
 def _plain(value: object) -> object:
