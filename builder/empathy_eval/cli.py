@@ -20,6 +20,7 @@ from empathy_eval.commands import (
     build,
     diff,
     explore,
+    init,
     ledger,
     names,
     preview,
@@ -36,6 +37,7 @@ from empathy_eval.commands import (
 )
 
 VERBS = (
+    init,
     preview,
     build,
     release,
@@ -56,6 +58,9 @@ VERBS = (
     names,
 )
 EXAMPLES = """\
+a configuration of your own, every key explained:
+  empathy-eval init
+
 a release from nothing, without a model, a key or a network:
   empathy-eval build demo --out build/demo
   empathy-eval release build/demo --out build/demo/release --version 0.1.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from functools import cache
+from copy import deepcopy
+from functools import cache, reduce
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 # Breaches of a schema that are told of one value, and that are taken out of it together: a value of strangers may hold a million.
 MOST_TOLD, MOST_ODD = 1000, 100
+# A part of a schema, and the whole that its references are of.
+Part = tuple[dict[str, Any], dict[str, Any]]
 
 
 @cache
@@ -127,6 +130,45 @@ def _whole(value: Any, said: dict[str, Any], named: dict[str, Any]) -> Any:
         return value
     known = {**said.get("then", {}).get("properties", {}), **said.get("properties", {})}
     return {key: _whole(one, known[key], named) if isinstance(known.get(key), dict) else one for key, one in value.items()}
+
+
+def pinned(value: Any, name: str) -> Any:
+    """A valid value with the default of each key that it lacks and that the schema of that name pins.
+
+    A pinned key is part of what a configuration is, so that it is published with its value whether it was written or not. The other
+    defaults are known to the code that reads the value.
+    """
+    return _pinned(value, (schema(name), schema(name)))
+
+
+def _pinned(value: Any, part: Part) -> Any:
+    if not isinstance(value, dict):
+        return value
+    keys = keys_at(value, part)
+    lacking = {key: said["default"] for key, (said, _) in keys.items() if said.get("pinned") and key not in value}
+    return {key: _pinned(one, keys.get(key, ({}, {}))) for key, one in {**deepcopy(lacking), **value}.items()}
+
+
+def keys_at(value: dict[str, Any], part: Part) -> dict[str, Part]:
+    """What a part of a schema says of each key that an object of such values may have: branches that it does not take are left out."""
+    keys = dict[str, Part]()
+    said, root = resolved(*part)
+    while said:
+        for key, one in said.get("properties", {}).items():
+            keys[key] = {**(keys[key][0] if key in keys else {}), **one}, root
+        branch = "then" if "if" in said and jsonschema_rs.is_valid(said["if"], value) else "else"
+        said, root = resolved(said.get(branch, {}), root)
+    return keys
+
+
+def resolved(said: dict[str, Any], root: dict[str, Any]) -> Part:
+    """What a part of a schema refers to, if it refers to something; what it says beside that counts first."""
+    while "$ref" in said:
+        file, _, way = said["$ref"].partition("#/")
+        root = _referred(file) if file else root
+        found: dict[str, Any] = reduce(lambda part, step: part[step], way.split("/") if way else (), root)
+        said = {**found, **{key: one for key, one in said.items() if key != "$ref"}}
+    return said, root
 
 
 def read_yaml(path: Path, name: str) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.base.hashing import canonical_json, digest
-from empathy_eval.base.schemas import check, read_yaml, schema, whole_numbers
+from empathy_eval.base.schemas import check, pinned, read_yaml, schema, whole_numbers
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
 from empathy_eval.design.errata import latest_of
@@ -125,7 +125,7 @@ def load_configuration(path: Path, *, model: str | None = None, base_url: str | 
     Raises:
         InputError: for a file that is missing, not YAML or not valid, with all its problems at once.
     """
-    raw = read_yaml(path, "configuration")
+    raw = pinned(read_yaml(path, "configuration"), "configuration")
     for role in raw["models"] if model or base_url else ():
         raw["models"][role] = _overridden(raw["models"][role], model, base_url)
     return checked(raw, path)
@@ -138,7 +138,8 @@ def checked(raw: dict[str, Any], where: object, words: WordList | None = None) -
         InputError: if they are not valid or contradict each other, with all problems at once, or the word list is not valid.
     """
     check(raw, "configuration", where)
-    raw = whole_numbers(raw, "configuration")
+    # A pinned key that is left out is the same build as one that says its default.
+    raw = pinned(whole_numbers(raw, "configuration"), "configuration")
     # English is what a configuration without a language is of, and one without crossed items has none: said or not, it is the same build.
     # So is one candidate.
     one = raw.get("candidates", 1) == 1
