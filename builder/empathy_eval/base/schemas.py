@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import yaml
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest, nearest_column
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
 
@@ -276,6 +276,10 @@ def _meant(error: ValidationError) -> str:
             return nearest(next(key for key in _instance(error) if key not in _known(error)), _known(error))
         case "enum":
             return nearest(error.instance, rule)
+        case "required" if isinstance(error.schema, dict) and error.schema.get("additionalProperties", True) is not False:
+            # Where an unknown key is let through, nothing else names it.
+            known, there = _known(error), _instance(error)
+            return nearest_column([key for key in there if key not in known], [key for key in rule if key not in there])
         case _:
             return ""
 

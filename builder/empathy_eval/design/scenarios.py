@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.base.schemas import read_yaml
@@ -228,8 +228,9 @@ def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Pers
     found = []
     register = scenario.seed.register if scenario.seed else None
     if personas and register and not personas.register(register):
-        names = ", ".join(one.name for one in personas.registers)
-        found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {names}"))
+        known = [one.name for one in personas.registers]
+        names = ", ".join(known)
+        found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {names}{nearest(register, known)}"))
     if path.name != scenario.file_name:
         found.append(Problem(str(path), f"is named otherwise than its content ({scenario.file_name})", "rename the file"))
     turns = scenario.seed.turns if scenario.seed else ()
@@ -247,7 +248,8 @@ def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Pers
         for variant, way in turn.ways.items():
             known = [one.name for one in taxonomy.ways(variant)]
             if known and way not in known:
-                found.append(Problem(f"{path}: turn {place}: {variant}", f'"{way}" is not known', f"use one of these: {', '.join(known)}"))
+                fix = f"use one of these: {', '.join(known)}{nearest(way, known)}"
+                found.append(Problem(f"{path}: turn {place}: {variant}", f'"{way}" is not known', fix))
     return found
 
 

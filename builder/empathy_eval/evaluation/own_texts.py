@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import json_rows
@@ -88,7 +88,8 @@ def read_texts(path: Path) -> Texts:
         if isinstance(row, Problem):
             problems.append(row)
             continue
-        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(row, "own_text")]
+        broken = violations(row, "own_text", by_hand=True)
+        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
         if not found and (first := lines.setdefault(row.setdefault("item", f"line {number}"), number)) != number:
             found.append(Problem(where, f'"{row["item"]}" is the item of line {first} too', "give each text a name of its own"))
         problems += found
@@ -101,6 +102,11 @@ def read_texts(path: Path) -> Texts:
         problems.append(Problem(str(path), "holds no text", 'write a line {"context": …, "reply": …} for each'))
     raise_at_most(problems, path)
     return _texts(path, rows)
+
+
+def meant(name: str, known: Collection[str], told: Sequence[Problem]) -> str:
+    """Which known name is nearest to an unknown one, for the first problems of a file: the others are counted alone."""
+    return nearest(name, known) if len(told) < MOST_PROBLEMS else ""
 
 
 def raise_at_most(problems: Sequence[Problem], path: Path) -> None:

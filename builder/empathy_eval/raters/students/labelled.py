@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest_column
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows
 from empathy_eval.metrics.protocol import Context
@@ -44,7 +44,8 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
     lines, any_row = csv_rows(path), False
     _, head = next(lines, (0, []))
     if sorted(head) != sorted(COLUMNS):
-        yield Problem(str(path), f"has the columns {', '.join(head) or 'of nothing'}", f"write {', '.join(COLUMNS)}")
+        near = nearest_column(head, [name for name in COLUMNS if name not in head])
+        yield Problem(str(path), f"has the columns {', '.join(head) or 'of nothing'}", f"write {', '.join(COLUMNS)}{near}")
         return
     for number, cells in lines:
         any_row, where = True, f"{path}: line {number}"
@@ -53,7 +54,7 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
             continue
         texts = dict(zip(head, cells, strict=True))
         row = {**texts, "label": label_of(texts["label"])}
-        wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled")]
+        wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled", by_hand=True)]
         yield from wrong
         if not wrong:
             yield Labelled(turns_of(texts["context"]), texts["reply"], float(row["label"]), texts["source"], texts["licence"])
