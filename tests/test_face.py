@@ -11,8 +11,8 @@ from tests.test_rooms import MODULES
 
 VERBS = (
     "agree", "annotate", "build", "diff", "explore", "init", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe",
-    "names", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study",
-    "study_plan", "train", "verify",
+    "names", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected",
+    "study", "study_plan", "train", "verify",
 )  # fmt: skip
 
 

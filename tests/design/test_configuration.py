@@ -50,7 +50,10 @@ def test_what_a_plan_of_seeds_does_not_take_is_named_with_the_reason(tmp_path: P
 DRAWN = {"plan": "drawn", "dialogues": 3, "controls": 1}
 
 
-@pytest.mark.parametrize("said", [{"plan": "seeds"}, DRAWN | {"models": all_three({"kind": "openai", "model": "m"})}], ids=["seeds", "drawn"])
+SHORT = {"seeds": {"plan": "seeds"}, "drawn": DRAWN | {"models": all_three({"kind": "openai", "model": "m"})}}
+
+
+@pytest.mark.parametrize("said", SHORT.values(), ids=SHORT)
 def test_a_name_a_plan_and_what_has_no_default_are_a_whole_configuration(said: dict[str, Any], tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(yaml.safe_dump({"name": "mine", **said}))
