@@ -188,9 +188,8 @@ def _contradictions(configuration: Configuration, path: object) -> list[Problem]
     """What no schema can say: bounds that cross, models that do not fit the plan."""
     found = []
     if configuration.rules.min_turns > configuration.rules.max_turns:
-        found.append(
-            Problem(f"{path}: turns", f"min {configuration.rules.min_turns} is above max {configuration.rules.max_turns}", "swap them")
-        )
+        what = f"min {configuration.rules.min_turns} is above max {configuration.rules.max_turns}"
+        found.append(Problem(f"{path}: turns", what, "write both, the smaller one as min"))
     found += stray_settings(configuration.raw["report"], f"{path}: report")
     found += _of_crossed(configuration, path)
     banks = [role for role, one in configuration.models.items() if one.kind == "seed-bank"]
