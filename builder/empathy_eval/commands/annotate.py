@@ -146,9 +146,8 @@ def add(verbs: Any) -> None:
         "not asked again, and its averages are used",
     )  # fmt: skip
     verb.add_argument(
-        "-n", "--requests", type=whole, default=0, metavar="N",
-        help="with --preview: show the requests of the first N turns (default: none)",
-    )  # fmt: skip
+        "-n", "--requests", type=whole, default=0, metavar="N", help="with --preview: show the requests of N turns (default: none)"
+    )
     add_attacks(verb)
     verb.set_defaults(run=run)
 

@@ -30,9 +30,10 @@ def commented(text: str) -> str:
     named = MODELINE.fullmatch(first)
     if not named:
         raise ValueError(f"begins with {first!r}, which names no schema")
-    whole = schema(named[1])
+    whole, node = schema(named[1]), yaml.compose(text, Loader=Loader)
     said = _Comments(text.splitlines())
-    said.add(yaml.compose(text, Loader=Loader), yaml_value(text), (whole, whole), listed=False)
+    if node is not None:
+        said.add(node, yaml_value(text), (whole, whole), listed=False)
     path = data_folder("schemas") / "input" / f"{named[1]}.schema.json"
     lines = [f"# yaml-language-server: $schema={path}", *rest.splitlines()]
     made = [one for number, line in enumerate(lines) for one in (*said.before[number], line)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
 from empathy_eval.base.errors import InputError, JobError, Problem
 from empathy_eval.completions.requests import Flaw
@@ -77,10 +78,18 @@ def _looks(recipe: Recipe) -> Iterator[Callable[[Check], Iterable[Flaw]]]:
     """What a check is asked about dialogues and variants that stand in."""
     for plan in some_plans(recipe.config, recipe.catalogue):
         dialogue, turns = stand_in(plan, recipe)
-        yield lambda check, made=dialogue: check.dialogue(made.description, made.turns)
+        yield partial(_of_dialogue, dialogue)
         for scene in ends(rewriting.scenes(dialogue, turns, recipe.language)):
             for kind in rewritings(controls=True):
-                yield lambda check, at=scene, named=kind.variant or "": check.variant(named, at.reference.text, at)
+                yield partial(_of_variant, kind.variant or "", scene)
+
+
+def _of_dialogue(made: Dialogue, check: Check) -> Iterable[Flaw]:
+    return check.dialogue(made.description, made.turns)
+
+
+def _of_variant(variant: str, scene: Scene, check: Check) -> Iterable[Flaw]:
+    return check.variant(variant, scene.reference.text, scene)
 
 
 def _try_crossed(recipe: Recipe, found: Sequence[Scene]) -> None:
