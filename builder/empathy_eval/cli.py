@@ -21,6 +21,7 @@ from empathy_eval.commands import (
     build,
     diff,
     explore,
+    init,
     ledger,
     names,
     preview,
@@ -38,6 +39,7 @@ from empathy_eval.commands import (
 from empathy_eval.commands.printing import PlainOutput
 
 VERBS = (
+    init,
     preview,
     build,
     release,
@@ -58,6 +60,9 @@ VERBS = (
     names,
 )
 EXAMPLES = """\
+a configuration of your own, every key explained:
+  empathy-eval init
+
 a release from nothing, without a model, a key or a network:
   empathy-eval build demo --out build/demo
   empathy-eval release build/demo --out build/demo/release --version 0.1.0

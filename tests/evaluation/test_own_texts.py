@@ -60,6 +60,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_its_line(tmp_path: P
         'has unknown "sytem"', "line 8: context", "line 9: context: 7 is not of type string or array",
     ):  # fmt: skip
         assert part in said, part
+    assert 'did you mean "system"?' in said
     with pytest.raises(InputError, match="holds no text"):
         read_texts(written(tmp_path))
     with pytest.raises(InputError, match="1 of 2 lines have no system, first line 2"):
@@ -220,6 +221,12 @@ def test_scores_of_ones_own_texts_come_from_a_file_by_item(tmp_path: Path) -> No
         read_own_scores(path, texts.items)
     for part in ('line 2: score: "high"', 'line 3: "z" is no item', 'line 4: score: "nan"', 'line 6: "b" was scored before'):
         assert part in str(caught.value)
+    path.write_text("itm,score\na,1\n")
+    with pytest.raises(InputError, match='did you mean "item"'):
+        read_own_scores(path, texts.items)
+    (tmp_path / "long.csv").write_text("item,score\nlong-name-2,1\n")
+    with pytest.raises(InputError, match='did you mean "long-name-1"'):
+        read_own_scores(tmp_path / "long.csv", ["long-name-1", "b"])
 
 
 def test_the_echo_is_that_of_the_shortcut_audit(light: Path) -> None:

@@ -26,6 +26,10 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
     return str(caught.value)
 
 
+def test_a_column_that_is_called_otherwise_names_the_one_that_is_meant(tmp_path: Path) -> None:
+    assert 'did you mean "rater"?' in refusal(tmp_path, "item,rator,rating\na,b,1\n")
+
+
 def content(table: Table) -> list[tuple[str, str, str, float]]:
     """The rows of a table by name, in order."""
     places = zip(table.item, table.rater, table.criterion, table.rating.tolist(), strict=True)

@@ -130,6 +130,10 @@ def test_of_several_criteria_one_must_be_chosen(tmp_path: Path) -> None:
     assert refusal(tmp_path, text) == ["criterion: the ratings are on 2 criteria"]
     assert refusal(tmp_path, text, Reading("human", (), "warmth")) == ['criterion: "warmth" is no criterion of the ratings']
     assert refusal(tmp_path, GOOD, Reading("human", (), "empathy")) == ['criterion: "empathy" is no criterion of the ratings']
+    with pytest.raises(InputError, match='did you mean "fluency"'):
+        read_study([written(tmp_path / "more.csv", text)], Reading("human", (), "fluencey"))
+    with pytest.raises(InputError, match='did you mean "rating"'):
+        read_study([written(tmp_path / "odd.csv", GOOD.replace("rating", "ratng", 1))], HUMAN)
     path = written(tmp_path / "both.csv", text)
     assert len(read_study([path], Reading("human", (), "fluency")).rater) == 4
 

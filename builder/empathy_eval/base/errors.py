@@ -8,6 +8,8 @@ from typing import Any
 
 from empathy_eval.base.signs import unseen
 
+# Of more names none is looked for: it would take longer than the work.
+MOST_KNOWN = 2000
 NOT_INSTALLED = "needs packages that are not installed"
 LAID_OUT = dict.fromkeys(map(ord, "\t\n"))
 
@@ -45,8 +47,14 @@ def nearest(name: object, known: Iterable[object]) -> str:
     from difflib import get_close_matches  # most runs ask for nothing that there is not
 
     by_sign = {str(one).casefold(): str(one) for one in known}
-    found = get_close_matches(str(name).casefold()[:100], by_sign, n=1)
+    found = get_close_matches(str(name).casefold()[:100], by_sign, n=1) if len(by_sign) <= MOST_KNOWN else ()
     return f'; did you mean "{by_sign[found[0]]}"?' if found else ""
+
+
+def nearest_column(names: Iterable[str], missing: Iterable[str]) -> str:
+    """As :func:`nearest`, of a missing column and the first of the columns of a table that may be meant for it."""
+    lacking = list(missing)
+    return next((said for name in names if name not in lacking and (said := nearest(name, lacking))), "")
 
 
 class EmpathyEvalError(Exception):

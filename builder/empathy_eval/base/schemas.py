@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
-from functools import cache
+from copy import deepcopy
+from functools import cache, reduce
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import yaml
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest, nearest_column
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
 from empathy_eval.base.signs import UNSEEN, unseen
@@ -27,6 +28,8 @@ MOST_TOLD, MOST_ODD = 1000, 100
 OF_RATERS = {"review_answers", "label_studio_export", "reviews"}
 # How Python writes out what cannot be printed.
 ESCAPED, LEAVE_OUT = re.compile(r"\\[xuU]"), "leave it out"
+# A part of a schema, and the whole that its references are of.
+Part = tuple[dict[str, Any], dict[str, Any]]
 
 
 @cache
@@ -168,6 +171,45 @@ def _whole(value: Any, said: dict[str, Any], named: dict[str, Any]) -> Any:
     return {key: _whole(one, known[key], named) if isinstance(known.get(key), dict) else one for key, one in value.items()}
 
 
+def pinned(value: Any, name: str) -> Any:
+    """A valid value with the default of each key that it lacks and that the schema of that name pins.
+
+    A pinned key is part of what a configuration is, so that it is published with its value whether it was written or not. The other
+    defaults are known to the code that reads the value.
+    """
+    return _pinned(value, (schema(name), schema(name)))
+
+
+def _pinned(value: Any, part: Part) -> Any:
+    if not isinstance(value, dict):
+        return value
+    keys = keys_at(value, part)
+    lacking = {key: said["default"] for key, (said, _) in keys.items() if said.get("pinned") and key not in value}
+    return {key: _pinned(one, keys.get(key, ({}, {}))) for key, one in {**deepcopy(lacking), **value}.items()}
+
+
+def keys_at(value: dict[str, Any], part: Part) -> dict[str, Part]:
+    """What a part of a schema says of each key that an object of such values may have: branches that it does not take are left out."""
+    keys = dict[str, Part]()
+    said, root = resolved(*part)
+    while said:
+        for key, one in said.get("properties", {}).items():
+            keys[key] = {**(keys[key][0] if key in keys else {}), **one}, root
+        branch = "then" if "if" in said and jsonschema_rs.is_valid(said["if"], value) else "else"
+        said, root = resolved(said.get(branch, {}), root)
+    return keys
+
+
+def resolved(said: dict[str, Any], root: dict[str, Any]) -> Part:
+    """What a part of a schema refers to, if it refers to something; what it says beside that counts first."""
+    while "$ref" in said:
+        file, _, way = said["$ref"].partition("#/")
+        root = _referred(file) if file else root
+        found: dict[str, Any] = reduce(lambda part, step: part[step], way.split("/") if way else (), root)
+        said = {**found, **{key: one for key, one in said.items() if key != "$ref"}}
+    return said, root
+
+
 def read_yaml(path: Path, name: str) -> Any:
     """The content of a YAML file, valid under the schema of that name.
 
@@ -273,6 +315,10 @@ def _meant(error: ValidationError) -> str:
             return nearest(next(key for key in _instance(error) if key not in _known(error)), _known(error))
         case "enum":
             return nearest(error.instance, rule)
+        case "required" if isinstance(error.schema, dict) and error.schema.get("additionalProperties", True) is not False:
+            # Where an unknown key is let through, nothing else names it.
+            known, there = _known(error), _instance(error)
+            return nearest_column([key for key in there if key not in known], [key for key in rule if key not in there])
         case _:
             return ""
 

@@ -1,4 +1,4 @@
-"""``preview``: the first requests and an estimate."""
+"""``preview``: an estimate and the first requests."""
 
 from __future__ import annotations
 
@@ -24,16 +24,18 @@ def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n:
     """The exact requests of the first ``n`` items of a build, and an estimate of all of it; nothing is sent.
 
     The recipe may be the path of a configuration or the name of a packaged one. With a ledger the estimate uses its averages, and
-    ``again`` says what of its answers would not be used.
+    ``again`` says what of its answers would not be used. Checks of one's own are tried on seed dialogues.
 
     Raises:
-        InputError: for a recipe that is not valid, or a ledger that cannot be opened.
+        InputError: for a recipe that is not valid, a check of one's own that fails, or a ledger that cannot be opened.
     """
     from empathy_eval.generation.asked_before import asked_again
     from empathy_eval.generation.preview import preview
+    from empathy_eval.generation.stand_ins import try_checks
 
-    check_count("-n", n)
+    check_count("--requests", n)
     read, path = as_recipe(recipe), Path(ledger) if ledger else None
+    try_checks(read)
     made = preview(read, path, n)
     return replace(made, again=asked_again(read, path, [path.parent]) if path else None)
 
@@ -42,12 +44,12 @@ def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "preview",
-        help="show the first requests of a build and estimate all of it",
-        description="Shows the exact requests of the first items, and estimates requests, tokens, cost and hours of the whole build. Sends "
-        "nothing. With a ledger that has answers already, the estimate uses their averages.",
+        help="estimate a build, and show its first requests",
+        description="Estimates requests, tokens, cost and hours of a whole build, tries checks of your own, and shows the exact requests "
+        "of the first items if you ask for them. Sends nothing. With a ledger that has answers already, the estimate uses their averages.",
     )
     add_recipe(verb)
-    verb.add_argument("-n", type=whole, default=1, metavar="N", help="items whose requests are shown (default: 1; 0: only the estimate)")
+    verb.add_argument("-n", "--requests", type=whole, default=0, metavar="N", help="show the requests of the first N items (default: none)")
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="a ledger to learn from, and to say what of it would be asked again")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
     verb.set_defaults(run=run)
@@ -55,18 +57,20 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    made = preview(recipe_of(options), ledger=options.ledger, n=options.n)
+    made = preview(recipe_of(options), ledger=options.ledger, n=options.requests)
     if options.json:
         requests, estimates = requests_json(made.requests), [asdict(one) for one in made.estimates]
         again = asdict(made.again) if made.again else None
         print(json.dumps({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates, "again": again}, indent=2))
         return 0
-    print_requests(made.requests)
-    if made.stand_ins:
-        print(f"--- not in the ledger yet, so a seed dialogue (or mere words) stands in for it: {', '.join(made.stand_ins)}")
     print(estimate_table(made.estimates))
     if made.again:
         print(plain(str(made.again)))
+    print_requests(made.requests)
+    if made.stand_ins:
+        print(f"--- not in the ledger yet, so a seed dialogue (or mere words) stands in for it: {', '.join(made.stand_ins)}")
+    if not made.requests:
+        print("the requests themselves: add --requests 1")
     return 0
 
 

@@ -40,9 +40,9 @@ def show(
     """Why a text is so: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
 
     ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), a crossed item (``017-seed-x1``), or the beginning of
-    a request's key. A build's own ledger is read where there is one; ``reviews`` is a record of ``review import``. ``scenarios``,
-    ``templates`` and ``rules`` are folders that requests are rendered and texts checked from, in the place of the project's. Nothing is
-    asked, and no code is run that the folder names.
+    a request's key. A build's own ledger is read where there is one; ``reviews`` is a record of ``review import``. Requests are
+    rendered and texts checked from what the folder carries (``design``), or from the folders ``scenarios``, ``templates`` and ``rules``;
+    templates of a release are not run. Nothing is asked, and no code is run that the folder names.
 
     Raises:
         InputError: if there is no such folder, or nothing in it of that name.
@@ -108,9 +108,9 @@ def add(verbs: Any) -> None:
         "--limit", type=whole, metavar="N", help=f"with --rejected: at most so many (default: {MOST}, and a count of the rest)"
     )
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: show what raters said too")
-    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="the folder of scenarios of your own that it was built with")
-    verb.add_argument("--templates", type=Path, metavar="DIR", help="the folder of prompt templates of your own that it was built with")
-    verb.add_argument("--rules", type=Path, metavar="DIR", help="the folder of rules of another language that it was built with")
+    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own (default: those that WHERE carries)")
+    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own (default: those of a build)")
+    verb.add_argument("--rules", type=Path, metavar="DIR", help="a folder of rules of your own (default: those that WHERE carries)")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
     verb.set_defaults(run=run)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import json_rows
@@ -94,7 +94,8 @@ def read_texts(path: Path) -> Texts:
             problems.append(row)
             continue
         form = "own_preference" if row.keys() & {"prompt", *SIDES} else "own_text"
-        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(row, form)]
+        broken = violations(row, form, by_hand=True)
+        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
         for text in [] if found else _texts_of(row, f"line {number}"):
             if (first := lines.setdefault(text["item"], number)) != number:
                 found.append(Problem(where, f'"{text["item"]}" is the item of line {first} too', "give each text a name of its own"))
@@ -117,6 +118,11 @@ def _texts_of(row: dict[str, Any], line: str) -> list[dict[str, Any]]:
         return [{"item": line, **row}]
     name, split = row.get("item", row.get("pair_id", line)), {"split": row["split"]} if "split" in row else {}
     return [{"item": f"{name}:{side}", "system": side, "context": row["prompt"], "reply": reply_of(row[side]), **split} for side in SIDES]
+
+
+def meant(name: str, known: Collection[str], told: Sequence[Problem]) -> str:
+    """Which known name is nearest to an unknown one, for the first problems of a file: the others are counted alone."""
+    return nearest(name, known) if len(told) < MOST_PROBLEMS else ""
 
 
 def raise_at_most(problems: Sequence[Problem], path: Path) -> None:

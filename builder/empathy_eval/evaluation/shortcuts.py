@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import input_error, nearest
 from empathy_eval.base.hashing import digest_bytes, signature_line
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.configuration import language_of
@@ -49,7 +49,7 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
         InputError: if the folder is no release, ``by`` is neither, or the packages of the embedding are not installed.
     """
     if by not in BY:
-        raise input_error("by", f'"{by}" is not known', f"use one of these: {', '.join(BY)}")
+        raise input_error("by", f'"{by}" is not known', f"use one of these: {', '.join(BY)}{nearest(by, BY)}")
     if strange := [name for name in without if name != EMBEDDING]:
         raise input_error("--without", f'"{strange[0]}" cannot be left out of the audit', f"leave out {EMBEDDING}, or nothing")
     manifest = read_manifest(release_dir)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.data_frames import data_frame
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.raters.agreement.against_median import AgainstMedian, against_median
 from empathy_eval.raters.agreement.alpha import LEVELS, alpha, fleiss
@@ -142,7 +142,9 @@ def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, res
 def _check(table: Table, judges: Sequence[str], resamples: int, level: str) -> None:
     known = ", ".join(table.raters[:PANEL])
     problems = [
-        Problem("judge", f'"{judge}" is no rater of the table', f"use one of {known}") for judge in judges if judge not in table.raters
+        Problem("judge", f'"{judge}" is no rater of the table', f"use one of {known}{nearest(judge, table.raters)}")
+        for judge in judges
+        if judge not in table.raters
     ]
     problems += odd_options(resamples, level)
     if problems:

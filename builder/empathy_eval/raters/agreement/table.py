@@ -179,7 +179,7 @@ class Gathering:
         rows = np.flatnonzero(broken)
         for row in rows[:SHOWN]:
             value = {name: values[column[row]] for name, values, column in zip(RATING_COLUMNS, known, codes, strict=True)}
-            for place, what, fix in violations(value, SCHEMA):
+            for place, what, fix in violations(value, SCHEMA, by_hand=True):
                 self.problem(self.places[row], f"{place} {what}", fix)
         self.unsaid += len(rows[SHOWN:])
         return broken

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.rubrics import Rubric, load_rubric
 from empathy_eval.evaluation.inversion import Chance
@@ -97,13 +97,14 @@ def _names(folders: Sequence[Folder]) -> list[str]:
 def _check(table: Table, named: Named, rubrics: Sequence[Rubric]) -> None:
     known = ", ".join(table.raters[:PANEL])
     problems = [
-        Problem(role, f'"{name}" is no rater of the table', f"use one of {known}")
+        Problem(role, f'"{name}" is no rater of the table', f"use one of {known}{nearest(name, table.raters)}")
         for role, names in (("judge", named.judges), ("crowd", named.crowd))
         for name in names
         if name not in table.raters
     ]
     if named.crowd_as not in CROWD_AS:
-        problems.append(Problem("crowd as", f'"{named.crowd_as}" is not known', f"use one of {', '.join(CROWD_AS)}"))
+        fix = f"use one of {', '.join(CROWD_AS)}{nearest(named.crowd_as, CROWD_AS)}"
+        problems.append(Problem("crowd as", f'"{named.crowd_as}" is not known', fix))
     for rubric in rubrics:
         criteria = [one.name for one in rubric.criteria]
         if rubric.kind != "rating":

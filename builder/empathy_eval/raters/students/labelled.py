@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest_column
 from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows
@@ -47,7 +47,8 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
     lines, any_row = csv_rows(path), False
     _, head = next(lines, (0, []))
     if sorted(head) != sorted(COLUMNS):
-        yield Problem(str(path), f"has the columns {', '.join(head) or 'of nothing'}", f"write {', '.join(COLUMNS)}")
+        near = nearest_column(head, [name for name in COLUMNS if name not in head])
+        yield Problem(str(path), f"has the columns {', '.join(head) or 'of nothing'}", f"write {', '.join(COLUMNS)}{near}")
         return
     for number, cells in lines:
         any_row, where = True, f"{path}: line {number}"
@@ -57,7 +58,7 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
         texts = dict(zip(head, cells, strict=True))
         said, label = _messages(texts["context"]), label_of(texts["label"])
         row = {**texts, "context": said, "label": label}
-        wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled")]
+        wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled", by_hand=True)]
         yield from wrong
         if not wrong:
             context = turns_of(said) if isinstance(said, str) else context_of(said)

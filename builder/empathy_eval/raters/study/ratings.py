@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import Problem
+from empathy_eval.base.errors import Problem, nearest
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.raters.agreement.table import MISSING, Codes
 from empathy_eval.raters.study.columns import Columns
@@ -154,7 +154,7 @@ def _criterion(rows: Rows, criterion: str | None, said: list[Problem]) -> str | 
         return None
     if criterion is not None and criterion not in names:
         known = f"choose one of {listed}" if names else 'the ratings have no column "criterion": leave the option out'
-        said.append(Problem("criterion", f'"{criterion}" is no criterion of the ratings', known))
+        said.append(Problem("criterion", f'"{criterion}" is no criterion of the ratings', known + nearest(criterion, names)))
         return None
     return criterion or (names[0] if names else "")
 
@@ -182,7 +182,7 @@ def _odd_groups(names: Sequence[str], baseline: str) -> list[Problem]:
         return [Problem("group", f"the study has {len(names):,} groups", f"a study has at most {MOST_GROUPS}: is the column right?")]
     found = list[Problem]()
     if baseline not in names:
-        found.append(Problem("baseline", f'"{baseline}" is no group of the study', f"use one of {shown}"))
+        found.append(Problem("baseline", f'"{baseline}" is no group of the study', f"use one of {shown}{nearest(baseline, names)}"))
     if len(names) == 1:
         found.append(
             Problem("group", f'the study has one group alone, "{names[0]}"', "give it the ratings of a second group, or --add them")

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.raters.study.chi_square import figure
 from empathy_eval.raters.study.clusters import spread
@@ -39,7 +39,8 @@ class Asked:
         """What is wrong with it, for these ratings."""
         columns = tuple(ratings.strata)
         known = f"use one of {', '.join(columns)}" if columns else "give the ratings a column stratum or valence"
-        found = [Problem("by", f'the ratings have no column "{one}"', known) for one in self.by or () if one not in columns]
+        unknown = [one for one in self.by or () if one not in columns]
+        found = [Problem("by", f'the ratings have no column "{one}"', known + nearest(one, columns)) for one in unknown]
         if not _whole(self.permutations) or not 0 <= self.permutations <= MOST_PERMUTATIONS:
             fix = f"use 0 (no p by rater) to {MOST_PERMUTATIONS:,}"
             found.append(Problem("permutations", f'"{self.permutations}" is out of range', fix))
