@@ -68,6 +68,12 @@ class MetricRow:
     strict: bool = False
 
     @property
+    def only(self) -> Difference:
+        """The one contrast of a row of a breakdown."""
+        (found,) = self.differences.values()
+        return found
+
+    @property
     def of(self) -> int:
         """The number of pairs it could have been measured over."""
         return self.pairs + self.left_out
@@ -116,8 +122,8 @@ class Comparison:
 class Measured:
     """All tables of a release.
 
-    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner; ``smallest`` by contrast what
-    so many pairs could have shown; ``audit`` what shortcuts reach; ``attacks`` how scores change when replies are attacked;
+    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or where
+    the name ends with ``, as released`` of released pairs; ``smallest`` by contrast what so many pairs could have shown; ``audit`` what shortcuts reach; ``attacks`` how scores change when replies are attacked;
     ``fairness`` whether scorers do as well in each group of scenarios, and where names are others; ``crossed`` what is made of crossed
     items, where there are some.
     """
