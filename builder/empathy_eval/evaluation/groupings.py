@@ -55,7 +55,7 @@ def in_order(labels: Collection[str], known: Sequence[str] = ()) -> list[str]:
 
 
 def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpus, cells: Mapping[str, Statistics]) -> Iterator[Grouping]:
-    """Every breakdown there is: at equal closeness, and as released of the metrics without scores of controls; by manner where one is known."""
+    """Every breakdown: at equal closeness, or as released for metrics without scores of controls; by manner where one is known."""
     (raw,) = PAIRS
     of = {one.name: one for one in TWO_BY_TWO}
     alone = Made([one for one in released if one not in cells], released.__getitem__)

@@ -27,8 +27,8 @@ def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts
     templates.filters |= FILTERS
     return templates.get_template("page.html.j2").render(
         measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
-        line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE, by_scenario=by_scenario(measured),
-        judged=judged(told.get("judges"), measured),
+        line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
+        by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 

@@ -122,10 +122,10 @@ class Comparison:
 class Measured:
     """All tables of a release.
 
-    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or where
-    the name ends with ``, as released`` of released pairs; ``smallest`` by contrast what so many pairs could have shown; ``audit`` what shortcuts reach; ``attacks`` how scores change when replies are attacked;
-    ``fairness`` whether scorers do as well in each group of scenarios, and where names are others; ``crossed`` what is made of crossed
-    items, where there are some.
+    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or of
+    released pairs where the name ends with ``, as released``; ``smallest`` by contrast what so many pairs could have shown; ``audit`` what
+    shortcuts reach; ``attacks`` how scores change when replies are attacked; ``fairness`` whether scorers do as well in each group of
+    scenarios, and where names are others; ``crossed`` what is made of crossed items, where there are some.
     """
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS

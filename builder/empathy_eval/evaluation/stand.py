@@ -31,6 +31,7 @@ from empathy_eval.evaluation.power import smallest
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.evaluation.results import Comparison, Measured, MetricRow
 from empathy_eval.evaluation.score_file import Given
+from empathy_eval.metrics.consistency import consistent
 from empathy_eval.metrics.edit_ratio import EditRatio
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.length import Length
@@ -66,7 +67,7 @@ class Stand:
         """All tables; ``take`` is given every score before they are made."""
         before = self._candidates()
         # All scoring comes first: later this process needs more memory, and those that score have ended.
-        texts = {name: self._scored(pairs) for name, pairs in self._texts(before).items()}
+        texts = self._checked(self._texts(before))
         before = before and before.without_texts()
         both = [texts[config].get(Vader.name, Scored()).rows for config in ("pairs", "controls")]
         self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}
@@ -122,6 +123,11 @@ class Stand:
             "controls": self.controls.pairs(CONTROLS),
             **({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}),
         }
+
+    def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, Scored]]:
+        """What is scored and given of each set; what gave one text two scores has no scores at all."""
+        scored = [(pairs, self._scored(pairs)) for pairs in sets.values()]
+        return dict(zip(sets, consistent(self._asked, scored, self.scoring), strict=True))
 
     def _scored(self, pairs: Pairs) -> dict[str, Scored]:
         """What is scored of these pairs, and what is given of them."""
