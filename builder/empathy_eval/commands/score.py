@@ -179,8 +179,8 @@ def add(verbs: Any) -> None:
         help="see whether a metric, a judge or a reward model is fooled",
         description="Scores the variants of a release and says whom the metric prefers: differences with intervals and p-values, how often "
         "the empathetic variant of a pair is ranked higher, the area under the curve; the effects of stance and closeness apart; at equal "
-        "length; by scenario, phase, strategy and manner of apathy, at equal closeness (in JSON and CSV); and where a release has crossed items, how often the "
-        "reply that fits the context is preferred.",
+        "length; by scenario, phase, strategy and manner of apathy at equal closeness (in JSON and CSV); and where a release has crossed "
+        "items, how often the reply that fits the context is preferred.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

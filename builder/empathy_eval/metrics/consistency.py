@@ -126,9 +126,7 @@ def _contradiction(metric: Metric, repeats: Repeats, found: Sequence[Mapping[str
 
 def _scores(metric: Metric, repeats: Repeats, found: Sequence[Mapping[str, Array]]) -> Callable[[NDArray[np.int64]], Array]:
     """What gives the scores of texts by their places, nan where there is none."""
-    parts = [
-        found[number].get(name, np.zeros((len(pairs.ids), 0))) for number, pairs in enumerate(repeats.sets) for name in pairs.variants
-    ]
+    parts = [found[number].get(name, np.zeros((len(pairs.ids), 0))) for number, pairs in enumerate(repeats.sets) for name in pairs.variants]
     starts = np.cumsum([0, *(len(one) for one in parts)])
 
     def of(places: NDArray[np.int64]) -> Array:
