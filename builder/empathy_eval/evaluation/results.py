@@ -125,7 +125,8 @@ class Measured:
     ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or of
     released pairs where the name ends with ``, as released``; ``smallest`` by contrast what so many pairs could have shown; ``audit`` what
     shortcuts reach; ``attacks`` how scores change when replies are attacked; ``fairness`` whether scorers do as well in each group of
-    scenarios, and where names are others; ``crossed`` what is made of crossed items, where there are some.
+    scenarios, and where names are others; ``crossed`` what is made of crossed items, where there are some; ``notes`` what is said of the
+    pairs that are measured.
     """
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -142,6 +143,7 @@ class Measured:
     attacks: AttackTable | None = None
     fairness: FairnessTable | None = None
     crossed: Crossed | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def equal_closeness(self) -> dict[str, Difference]:
@@ -169,6 +171,7 @@ class Measured:
             **({"attacks": self.attacks.to_json()} if self.attacks else {}),
             **({"fairness": self.fairness.to_json()} if self.fairness else {}),
             **({"crossed": self.crossed.to_json()} if self.crossed else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     def under(self, attacks: AttackTable | None, fairness: FairnessTable | None = None) -> Measured:

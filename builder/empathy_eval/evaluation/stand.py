@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,8 @@ from empathy_eval.base.tabular import WHOLE
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.comparisons import Rated, compared
-from empathy_eval.evaluation.corpus import Candidates, Corpus, before_contrast, read_corpus
+from empathy_eval.evaluation.contexts import contexts_at
+from empathy_eval.evaluation.corpus import Candidates, Corpus, before_contrast, drawn_rows, read_corpus
 from empathy_eval.evaluation.groupings import Grouping, groupings
 from empathy_eval.evaluation.inversion import (
     Chance,
@@ -55,13 +55,23 @@ class Stand:
         self.folder, self.found, self.chance, self.scoring, self.splits, self.strict = release_dir, found, chance, scoring, splits, strict
         # What a shortcut of the audit gave the texts, as far as that is known: by its name and variant.
         self.known: dict[str, Statistics] = {}
-        contexts = any("context" in metric.reads for metric in found.metrics)
-        how: dict[str, Any] = {"contexts": contexts, "splits": splits, "language": found.language}
-        self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, **how)
-        self.controls = read_corpus(release_dir, "controls", CELLS, **how)
-
+        self.pairs, self.controls = self._read("pairs", PAIR_VARIANTS), self._read("controls", CELLS)
         if stray := set(self.controls.pair_ids).difference(self.pairs.pair_ids):
             raise input_error(release_dir, f'the control "{min(stray)}" is no pair', WHOLE)
+
+    def _read(self, config: str, variants: Sequence[str]) -> Corpus:
+        """The pairs of a config; with a limit those that are drawn of it, each with its context."""
+        most = self.chance.limit
+        contexts = most is None and any("context" in metric.reads for metric in self.found.metrics)
+        corpus = read_corpus(self.folder, config, variants, contexts=contexts, splits=self.splits, language=self.found.language)
+        if most is None:
+            return corpus
+        if config == "pairs":
+            rows = drawn_rows(corpus.pair_ids, "limit", self.chance.seed, most)
+        else:  # controls are those of the pairs that are drawn
+            drawn = set(self.pairs.pair_ids)
+            rows = [row for row, one in enumerate(corpus.pair_ids) if one in drawn]
+        return corpus.take(rows, contexts_at(self.folder, config, rows, self.splits))
 
     def measured(self, take: Take | None = None) -> Measured:
         """All tables; ``take`` is given every score before they are made."""
@@ -110,7 +120,8 @@ class Stand:
 
     def _candidates(self) -> Candidates | None:
         """What the contrast checks refused, where anything is there that could score it."""
-        return before_contrast(self.folder, self.pairs, self.splits) if self._asked else None
+        # A first look at some pairs says nothing of what was refused.
+        return before_contrast(self.folder, self.pairs, self.splits) if self._asked and self.chance.limit is None else None
 
     @property
     def _asked(self) -> list[Metric]:
@@ -205,7 +216,9 @@ class Stand:
             attempted(one.name, lambda one=one: diversity_row(one, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
             for one in (self.found.diversities if len(corpus) else ())
         ]
-        return [one for one in found if isinstance(one, MetricRow)], [one for one in found if isinstance(one, MetricFault)]
+        drawn = "".join(f"|{name}:{one}" for name, one in self.chance.drawn.items())
+        rows = [replace(one, signature=one.signature + drawn) for one in found if isinstance(one, MetricRow)]
+        return rows, [one for one in found if isinstance(one, MetricFault)]
 
     def _matched(
         self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]

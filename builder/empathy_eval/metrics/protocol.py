@@ -94,6 +94,18 @@ class Ranged(Protocol):
         ...
 
 
+# In ``trained_on`` the name of the curated seed dialogues, which are the same in every release that holds them.
+SEEDS = "curated seeds"
+
+
+@runtime_checkable
+class Trained(Protocol):
+    """What a metric may have beside: it was trained on texts of releases."""
+
+    # By the ``name`` in a release's manifest, or SEEDS, the splits that it was trained on.
+    trained_on: Mapping[str, Sequence[str]]
+
+
 class MeanMetric:
     """Base of a metric that gives each text one score, and a corpus their mean: write ``score``, or ``score_all`` for batches."""
 
