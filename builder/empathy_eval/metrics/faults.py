@@ -131,10 +131,12 @@ def _given(metric: Metric, segments: Segments) -> tuple[Array, str]:
     count = len(segments.texts)
     texts = "1 text" if count == 1 else f"{count} texts"
     if isinstance(metric, MeanMetric) and _inherited(metric, "statistics"):
-        scores = _numbers("score_all", metric.score_all(segments))
+        returned = metric.score_all(segments)
+        scores = _numbers("score_all", returned)
         if scores.shape == (count,):
             return with_count(scores), ""
-        gave = f"{scores.size} {'number' if scores.size == 1 else 'numbers'}" if scores.ndim < 2 else f"an array of shape {scores.shape}"
+        numbers = "1 number" if scores.size == 1 else f"{scores.size} numbers"
+        gave = {0: _shown(returned), 1: numbers}.get(scores.ndim, f"an array of shape {scores.shape}")
         return NOTHING, f"score_all returned {gave} for {texts}; return one number for each text, in their order"
     found = _numbers("statistics", metric.statistics(segments))
     if found.ndim == 2 and len(found) == count and (found.shape[1] or not count):

@@ -123,7 +123,7 @@ class OwnModel:
         if not _storable(found):
             gave = f"gave no completion with a text but {str(found)[:80]!r}"
             if isinstance(self._model, TextModel) and not isinstance(found.text, str):
-                gave = f"answer returned {str(found.text)[:80]!r}; return the answer as a text"
+                gave = f"answer returned {repr(found.text)[:80]}; return the answer as a text"
             raise job_error(f'model "{self.name}"', gave, FIX)
         # Half of a surrogate pair, which no ledger holds, becomes the escape that JSON writes it as.
         completion: Completion = found
