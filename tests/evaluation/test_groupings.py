@@ -157,7 +157,7 @@ def test_without_controls_what_the_checks_force_is_marked(light: Path, tmp_path:
     for path in bare.glob("data/controls/*.parquet"):
         pq.write_table(pq.read_table(path).slice(0, 0), path)
     made = report(bare, tmp_path / "report")
-    rows = [row for rows in made.measured.groups["strategy, as released"].values() for row in rows if row.metric == "ROUGE-L"]
+    rows = [row for rows in made.measured.groups["strategy, as released"].values() for row in rows if row.metric == "BLEU-4"]
     assert rows and all(row.only.forced for row in rows) and "strategy" not in made.measured.groups
     page = (tmp_path / "report" / "index.html").read_text()
     assert "By strategy, as released" in page and "By strategy, at equal closeness" not in page

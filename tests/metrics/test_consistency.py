@@ -47,10 +47,13 @@ class Rounding(Lengths):
         return [score + 1e-4 * len(segments.texts) / 100 for score in super().score_all(segments)]
 
 
-class Remembering(Judge):
+class Remembering(MeanMetric):
     """Scores texts one by one, and the same one otherwise when it comes again."""
 
-    name, keep = "remembering", False
+    name, signature = "remembering", "v:1"
+
+    def __init__(self, *reads: str) -> None:
+        self.reads, self.asked = reads, list[str]()
 
     def score(self, text: str, *read: object) -> float:
         self.asked.append(text)
@@ -79,9 +82,7 @@ def test_a_metric_that_is_fitted_on_what_it_is_given_has_no_scores_and_a_fault_w
 def test_a_text_that_two_sets_share_is_compared_and_both_places_are_named() -> None:
     first = pairs(20)
     shared = Pairs(["017-00002-t01"], [first.references[3]], {"refused": [first.variants["far"][3]]}, [first.contexts[3]])
-    metric = Remembering()
-    metric.reads = ("reference",)
-    (fault, same) = checked(metric, [first, shared])
+    (fault, same) = checked(Remembering("reference"), [first, shared])
     assert fault == same and fault and fault.where == "017-00001-t03, far"
     assert "gave one text two scores, 1.000000, and 2.000000 as 017-00002-t01, refused" in fault.what
 
@@ -90,12 +91,8 @@ def test_texts_are_the_same_only_if_all_that_is_read_is() -> None:
     first = pairs(20)
     other = Pairs(["017-00002-t01"], ["another reference"], {"refused": [first.variants["far"][3]]}, [first.contexts[3]])
     for reads in (("reference",), ("context",), ("reference", "context")):
-        metric = Remembering()
-        metric.reads = reads
-        assert checked(metric, [first, other]) == [None, None], reads
-    metric = Remembering()
-    metric.reads = ()
-    assert checked(metric, [first, other])[0]
+        assert checked(Remembering(*reads), [first, other]) == [None, None], reads
+    assert checked(Remembering(), [first, other])[0]
 
 
 def test_rounding_is_passed_over_and_only_a_few_texts_are_asked_for_again() -> None:

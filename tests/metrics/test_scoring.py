@@ -143,7 +143,7 @@ def test_statistics_of_another_height_are_told_with_what_is_expected() -> None:
             return np.ones((1, 2))
 
     fault = fault_of(statistics_of([Flat()], pairs(2))["judge"])
-    assert fault.what == "statistics returned an array of shape (1, 2) for 4 texts; return one row of numbers for each text"
+    assert fault.what == "statistics returned an array of shape (1, 2) for 2 texts; return one row of numbers for each text"
 
 
 def test_a_fault_has_the_place_of_what_was_raised_and_its_whole_traceback() -> None:

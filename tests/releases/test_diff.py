@@ -62,15 +62,15 @@ def test_figures_are_compared_at_equal_closeness_first_and_what_the_checks_force
     found = diff(light, light)
     right = [one.metric for one in found.figures if one.figure == ACCURACY]
     released = [one for one in found.figures if one.figure == RAW]
-    assert [one.metric for one in found.figures] == [*right, *(one.metric for one in released)] and "ROUGE-L" in right
+    assert [one.metric for one in found.figures] == [*right, *(one.metric for one in released)] and "BLEU-4" in right
     # A length has no better direction, and so no accuracy.
     assert "length" not in right and "length" in [one.metric for one in released]
-    assert {one.metric for one in released if one.forced} >= {"ROUGE-L"} and not any(
+    assert {one.metric for one in released if one.forced} >= {"BLEU-4"} and not any(
         one.forced for one in released if one.metric == "length"
     )
     tables = read_tables(light)["controls"]
-    (row,) = [one for one in tables if one["metric"] == "ROUGE-L"]
-    (figure,) = [one for one in found.figures if (one.metric, one.figure) == ("ROUGE-L", ACCURACY)]
+    (row,) = [one for one in tables if one["metric"] == "BLEU-4"]
+    (figure,) = [one for one in found.figures if (one.metric, one.figure) == ("BLEU-4", ACCURACY)]
     assert figure.before == figure.after == row["differences"]["stance"]["accuracy"] and figure.same_settings
     said = str(found)
     assert said.index(ACCURACY) < said.index(RAW) and "(forced by the checks)" in said.partition(RAW)[2]

@@ -58,10 +58,11 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
     """Every breakdown: at equal closeness, or as released for metrics without scores of controls; by manner where one is known."""
     (raw,) = PAIRS
     of = {one.name: one for one in TWO_BY_TWO}
-    alone = Made([one for one in released if one not in cells], released.__getitem__)
+    whole = {name: one for name, one in cells.items() if _any_scored(one)}
+    alone = Made([one for one in released if one not in whole], released.__getitem__)
     for name in GROUPINGS:
-        if cells:
-            yield Grouping(name, controls, of[STANCE], cells, controls.groups[name])
+        if whole:
+            yield Grouping(name, controls, of[STANCE], whole, controls.groups[name])
         if alone:
             yield Grouping(name + AS_RELEASED, pairs, raw, alone, pairs.groups[name])
     known = [one.name for one in load_taxonomy().manners]
@@ -74,6 +75,11 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
         Grouping(MANNERS[RAW], pairs, raw, released, pairs.groups.get(WAYS[0], []), known),
     )
     yield from (one for one in some if one.statistics and not APART.issuperset(one.labels))
+
+
+def _any_scored(statistics: Statistics) -> bool:
+    """Whether some pair has scores of all its texts."""
+    return bool((~np.any([np.isnan(one).any(axis=1) for one in statistics.values()], axis=0)).any())
 
 
 def _by_side(cells: Mapping[str, Statistics]) -> Mapping[str, Statistics]:

@@ -55,7 +55,8 @@ class Stand:
         self.folder, self.found, self.chance, self.scoring, self.splits, self.strict = release_dir, found, chance, scoring, splits, strict
         # What a shortcut of the audit gave the texts, as far as that is known: by its name and variant.
         self.known: dict[str, Statistics] = {}
-        self.pairs, self.controls = self._read("pairs", PAIR_VARIANTS), self._read("controls", CELLS)
+        self.pairs = self._read("pairs", PAIR_VARIANTS)
+        self.controls = self._read("controls", CELLS)
         if stray := set(self.controls.pair_ids).difference(self.pairs.pair_ids):
             raise input_error(release_dir, f'the control "{min(stray)}" is no pair', WHOLE)
 
