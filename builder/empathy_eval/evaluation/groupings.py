@@ -59,7 +59,7 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
     (raw,) = PAIRS
     of = {one.name: one for one in TWO_BY_TWO}
     whole = {name: one for name, one in cells.items() if _any_scored(one)}
-    alone = Made([one for one in released if one not in whole], released.__getitem__)
+    alone = {name: one for name, one in released.items() if name not in whole}
     for name in GROUPINGS:
         if whole:
             yield Grouping(name, controls, of[STANCE], whole, controls.groups[name])
