@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 from empathy_eval.base import plugins
-from empathy_eval.base.errors import EmpathyEvalError, nearest
+from empathy_eval.base.errors import EmpathyEvalError, Tracebacks, nearest
 from empathy_eval.base.paths import check_paths, paths_in, paths_reached
 from empathy_eval.base.streams import take_streams, unwritten
 from empathy_eval.base.version import __version__
@@ -105,12 +105,23 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in VERBS:
         verb.add(verbs)
+    _add_traceback(parser)
     return parser
+
+
+def _add_traceback(parser: argparse.ArgumentParser) -> None:
+    """Adds the option to each verb, and to those that other verbs have."""
+    parts = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for verb in (verb for part in parts for verb in part.choices.values()):
+        _add_traceback(verb)
+    if not parts:
+        parser.add_argument("--traceback", action="store_true", help="print the whole traceback where code of your own fails")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit status; errors that a user can mend are printed without a traceback."""
     options = make_parser().parse_args(arguments)
+    Tracebacks.shown = options.traceback
     with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder
         plugins.BESIDE[:] = [str(Path.cwd())]
     try:
@@ -118,7 +129,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with paths_reached(), _plainly():
             return int(options.run(options))
     except EmpathyEvalError as error:
-        _tell(str(error))
+        for words in (str(error), *Tracebacks.of(one.traceback for one in error.problems)):
+            _tell(words)
         return error.exit_code
     except KeyboardInterrupt as error:
         # What is true of the answers is said by whoever has them elsewhere.

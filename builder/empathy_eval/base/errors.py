@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from empathy_eval.base.signs import unseen
+from empathy_eval.base.tracebacks import place_of, whole
 
 # Of more names none is looked for: it would take longer than the work.
 MOST_KNOWN = 2000
@@ -16,11 +17,15 @@ LAID_OUT = dict.fromkeys(map(ord, "\t\n"))
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault of an input: its place, what is wrong with the bad value quoted, and how to mend it."""
+    """One fault of an input: its place, what is wrong with the bad value quoted, and how to mend it.
+
+    ``traceback`` is that of the code of others which raised it, if any did.
+    """
 
     where: str
     what: str
     fix: str
+    traceback: str = field(default="", repr=False, compare=False, kw_only=True)
 
     def __str__(self) -> str:
         return plain(f"{self.where}: {self.what}\n  Fix: {self.fix}")
@@ -80,14 +85,32 @@ class JobError(EmpathyEvalError):
     """The input is right, and the job could not finish. What was paid for is kept."""
 
 
-def input_error(where: object, what: str, fix: str) -> InputError:
-    """An :class:`InputError` of a single problem."""
-    return InputError([Problem(str(where), what, fix)])
+def input_error(where: object, what: str, fix: str, raised: BaseException | None = None) -> InputError:
+    """An :class:`InputError` of a single problem; ``raised`` is what code of others raised, whose place is told too."""
+    return InputError([_problem(where, what, fix, raised)])
 
 
-def job_error(where: object, what: str, fix: str) -> JobError:
-    """A :class:`JobError` of a single problem."""
-    return JobError([Problem(str(where), what, fix)])
+def job_error(where: object, what: str, fix: str, raised: BaseException | None = None) -> JobError:
+    """A :class:`JobError` of a single problem; ``raised`` as for :func:`input_error`."""
+    return JobError([_problem(where, what, fix, raised)])
+
+
+def _problem(where: object, what: str, fix: str, raised: BaseException | None) -> Problem:
+    if raised is None:
+        return Problem(str(where), what, fix)
+    return Problem(str(where), what + place_of(raised), fix, traceback=whole(raised))
+
+
+class Tracebacks:
+    """What is printed beside errors of code of others: their whole tracebacks where the command line asks for them, else how to ask."""
+
+    shown = False
+
+    @classmethod
+    def of(cls, tracebacks: Iterable[str]) -> list[str]:
+        """The texts to print; none without a traceback."""
+        some = [one.rstrip() for one in tracebacks if one]
+        return some if cls.shown or not some else ["add --traceback for the whole traceback"]
 
 
 def missing_package(purpose: str, extra: str = "", otherwise: str = "") -> InputError:

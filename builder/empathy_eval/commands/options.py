@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.errors import Tracebacks, input_error, plain
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
@@ -133,6 +133,8 @@ def told_of(faults: Sequence[MetricFault]) -> int:
     """Tells of metrics that failed, on standard error; returns the exit status."""
     for fault in faults:
         print(fault, file=sys.stderr)
+    for words in Tracebacks.of(fault.traceback for fault in faults):
+        print(words, file=sys.stderr)
     return 1 if faults else 0
 
 

@@ -36,7 +36,7 @@ def score_csv(measured: Measured | OwnMeasured | AgainstPeople | Studied) -> str
 def score_table(measured: Measured) -> str:
     """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
     head = f"{'':<24}{'difference':>11}  {'95 % interval':<21}{'p (Holm)':>9}{'accuracy':>10}{'AUC':>7}"
-    lines = [f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out]
+    lines = [*measured.notes, *(f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out)]
     lines += ["", *_headline(measured), "", *_crossed(measured.crossed), "", *_comparisons(measured)]
     matched = [("equal length, " + name, row) for name, rows in measured.matched.items() for row in rows]
     parts = [("pairs", measured.inversion), ("2x2", measured.controls)], [("before contrast checks", measured.candidates)]

@@ -84,7 +84,10 @@ def run(options: argparse.Namespace) -> int:
     kinds = ["told" if isinstance(one, Told) else "not_recomputed" if isinstance(one, NotRecomputed) else "fault" for one in problems]
     faulty, left = "fault" in kinds, "not_recomputed" in kinds
     if options.json:
-        told = [{"kind": kind, **asdict(one)} for kind, one in zip(kinds, problems, strict=True)]
+        told = [
+            {"kind": kind, **{name: value for name, value in asdict(one).items() if name != "traceback"}}
+            for kind, one in zip(kinds, problems, strict=True)
+        ]
         # The name of a file may hold what is no sign; as an escape it is JSON again.
         print(json.dumps(told, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode())
     else:

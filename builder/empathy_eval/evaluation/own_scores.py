@@ -22,6 +22,7 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Writer, csv_rows, json_rows
 from empathy_eval.evaluation.own_texts import REPLY, Texts, meant, raise_at_most
 from empathy_eval.evaluation.score_file import DELIMITERS, Given
+from empathy_eval.metrics.consistency import consistent
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.protocol import Array, Metric, Ranged, with_count
 from empathy_eval.metrics.registry import Found
@@ -88,7 +89,7 @@ def scored(texts: Texts, found: Found, given: Sequence[Given] = (), scoring: Sco
         InputError: for a measure of whole sets of texts, and a metric that reads a reference where a text has none; all at once.
     """
     _refuse_unfit(texts, found)
-    made = statistics_of(found.metrics, texts.pairs, scoring)
+    (made,) = consistent(found.metrics, [(texts.pairs, statistics_of(found.metrics, texts.pairs, scoring))], scoring)
     columns = [Column(one, made[one.name].rows[REPLY]) for one in found.metrics if made[one.name].rows]
     faults = [one.fault for one in made.values() if one.fault]
     outside = list[Outside]()

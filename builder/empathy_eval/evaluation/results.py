@@ -68,6 +68,12 @@ class MetricRow:
     strict: bool = False
 
     @property
+    def only(self) -> Difference:
+        """The one contrast of a row of a breakdown."""
+        (found,) = self.differences.values()
+        return found
+
+    @property
     def of(self) -> int:
         """The number of pairs it could have been measured over."""
         return self.pairs + self.left_out
@@ -116,10 +122,11 @@ class Comparison:
 class Measured:
     """All tables of a release.
 
-    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner; ``smallest`` by contrast what
-    so many pairs could have shown; ``audit`` what shortcuts reach; ``attacks`` how scores change when replies are attacked;
-    ``fairness`` whether scorers do as well in each group of scenarios, and where names are others; ``crossed`` what is made of crossed
-    items, where there are some.
+    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or of
+    released pairs where the name ends with ``, as released``; ``smallest`` by contrast what so many pairs could have shown; ``audit`` what
+    shortcuts reach; ``attacks`` how scores change when replies are attacked; ``fairness`` whether scorers do as well in each group of
+    scenarios, and where names are others; ``crossed`` what is made of crossed items, where there are some; ``notes`` what is said of the
+    pairs that are measured.
     """
 
     columns: ClassVar[tuple[str, ...]] = COLUMNS
@@ -136,6 +143,7 @@ class Measured:
     attacks: AttackTable | None = None
     fairness: FairnessTable | None = None
     crossed: Crossed | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def equal_closeness(self) -> dict[str, Difference]:
@@ -163,6 +171,7 @@ class Measured:
             **({"attacks": self.attacks.to_json()} if self.attacks else {}),
             **({"fairness": self.fairness.to_json()} if self.fairness else {}),
             **({"crossed": self.crossed.to_json()} if self.crossed else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     def under(self, attacks: AttackTable | None, fairness: FairnessTable | None = None) -> Measured:

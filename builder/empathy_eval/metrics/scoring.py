@@ -11,7 +11,7 @@ import numpy as np
 
 from empathy_eval.base.stages import advance, count
 from empathy_eval.base.workers import Spread, here, local_processes
-from empathy_eval.metrics.faults import NOTHING, MetricFault, Part, Unsound, guarded, one_by_one, stacked
+from empathy_eval.metrics.faults import NOTHING, MetricFault, Part, Unsound, guarded, one_by_one, stacked, uneven
 from empathy_eval.metrics.protocol import Array, Context, Metric, Segments
 from empathy_eval.metrics.score_cache import ScoreCache, keys_of
 
@@ -130,7 +130,7 @@ class Table:
         if width and not before:
             self._rows = {name: np.full((self._pairs, width), np.nan) for name in variants}
         elif width not in (0, before):
-            self._fault = MetricFault(self._metric, "all pairs", f"gave rows of {width} numbers after rows of {before}")
+            self._fault = MetricFault(self._metric, "all pairs", uneven(width, before))
             return False
         many = len(result) // len(variants)
         for place, name in enumerate(variants if width else ()):

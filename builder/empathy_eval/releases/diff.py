@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.tabular import schema_of, table_batches
-from empathy_eval.design.contrasts import RAW
+from empathy_eval.design.contrasts import RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, column, file_of, read_manifest, read_tables
 from empathy_eval.design.errata import before as stands_for
 from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
@@ -23,15 +23,22 @@ BANK = "seed-bank"
 MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "definitions", "toxicity_weights",
            "checks", "builder", "software")  # fmt: skip
 
+# The first figure that releases are compared by.
+ACCURACY = "accuracy at equal closeness"
 # How much of what must never be is written out.
 MOST_TOLD = 20
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A metric in both releases: empathetic minus apathetic, with its interval where there is one."""
+    """A figure of a metric in both releases, with its interval where there is one; None where it was not measured.
+
+    ``figure`` is ``ACCURACY``, or the contrast as released, whose sign may be ``forced`` by the checks.
+    """
 
     metric: str
+    figure: str
+    forced: bool
     before: dict[str, float | None] | None
     after: dict[str, float | None] | None
     same_settings: bool
@@ -83,10 +90,7 @@ class Diff:
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         for config, counts in self.annotations.items():
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
-        lines.append(f"{'metric':<14}{f'{RAW} before':>32}{'after':>32}")
-        for figure in self.figures:
-            note = "" if figure.same_settings or None in (figure.before, figure.after) else "  (other settings)"
-            lines.append(f"{figure.metric:<14}{_shown(figure.before):>32}{_shown(figure.after):>32}{note}")
+        lines += [line for name in (ACCURACY, RAW) for line in _table(name, [one for one in self.figures if one.figure == name])]
         lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
         return "\n".join(lines)
 
@@ -201,16 +205,30 @@ def _columns(before: Path, after: Path) -> dict[str, list[str]]:
 
 
 def _figures(before: Path, after: Path) -> tuple[Figure, ...]:
-    old, new = ({row["metric"]: row for row in read_tables(folder)["inversion"]} for folder in (before, after))
+    """The accuracy at equal closeness of each metric that has one, then the contrast as released."""
+    tables = [read_tables(folder) for folder in (before, after)]
+    # Of a metric without a better direction an accuracy says nothing.
+    directed = [[row for row in table["controls"] if row["higher_is_better"] is not None] for table in tables]
+    right = [_by_metric(rows, lambda row: row["differences"][STANCE]["accuracy"]) for rows in directed]
+    released = [_by_metric(table["inversion"], lambda row: row["differences"][RAW]) for table in tables]
     return tuple(
         Figure(
             metric,
-            old[metric]["differences"][RAW] if metric in old else None,
-            new[metric]["differences"][RAW] if metric in new else None,
-            metric in old and metric in new and old[metric]["signature"] == new[metric]["signature"],
+            name,
+            any(one.get("forced", False) for one in (was, now) if one),
+            was,
+            now,
+            metric in old and metric in new and old[metric][0] == new[metric][0],
         )
+        for name, (old, new) in ((ACCURACY, right), (RAW, released))
         for metric in dict.fromkeys([*old, *new])
+        for was, now in [(old.get(metric, ("", None))[1], new.get(metric, ("", None))[1])]
     )
+
+
+def _by_metric(rows: Sequence[dict[str, Any]], figure: Callable[[dict[str, Any]], Any]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """By metric the signature and the figure of the rows that have it."""
+    return {row["metric"]: (row["signature"], found) for row in rows if (found := figure(row))}
 
 
 def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, Any]]]:
@@ -221,14 +239,28 @@ def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, A
     return [] if before == after else [(path, (before, after))]
 
 
+def _table(name: str, figures: Sequence[Figure]) -> Iterator[str]:
+    """The lines of the figures of a name; none where there are none."""
+    wide = max([14, *(len(one.metric) + 1 for one in figures)])
+    if figures:
+        yield name
+        yield f"  {'metric':<{wide}}{'before':>28}{'after':>28}"
+    for one in figures:
+        notes = ["forced by the checks"] if one.forced else []
+        notes += [] if one.same_settings or None in (one.before, one.after) else ["other settings"]
+        note = f"  ({', '.join(notes)})" if notes else ""
+        yield f"  {one.metric:<{wide}}{_shown(one.before, name):>28}{_shown(one.after, name):>28}{note}"
+
+
 def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
-def _shown(one: dict[str, float | None] | None) -> str:
+def _shown(one: dict[str, float | None] | None, name: str) -> str:
     if one is None:
         return "not measured"
-    return f"{one['value']:+.4f}" + ("" if one["low"] is None else f" [{one['low']:+.4f}, {one['high']:+.4f}]")
+    form = ".4f" if name == ACCURACY else "+.4f"
+    return f"{one['value']:{form}}" + ("" if one["low"] is None else f" [{one['low']:{form}}, {one['high']:{form}}]")
 
 
 def _short(value: Any) -> str:

@@ -16,7 +16,7 @@ from empathy_eval.evaluation.judges import Annotations, judged
 from empathy_eval.evaluation.own_means import CHANCE, OwnMeasured, own_measured
 from empathy_eval.evaluation.own_scores import read_own_scores, scored, write_own_items
 from empathy_eval.evaluation.own_texts import Texts, read_texts
-from empathy_eval.evaluation.score import named_apart
+from empathy_eval.evaluation.score import named_apart, splits_measured
 from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.metrics.echo import Echo
 from empathy_eval.metrics.length import Length
@@ -102,7 +102,8 @@ def score_rated(
     """
     if items:
         check_items(items)
-    report = read_manifest(release_dir)["configuration"]
+    manifest = read_manifest(release_dir)
+    report = manifest["configuration"]
     language = language_of(report)
     found = find(names, report["report"], language=language) if names else Found((), (), language)
     found = _with_shortcuts(found, shortcuts)
@@ -111,7 +112,9 @@ def score_rated(
     known, controls = (column(release_dir, config, "pair_id") if files else [] for config in ("pairs", "controls"))
     given: list[Given] = [*(read_scores(one, known, controls, higher_is_better=not lower_is_better) for one in files), *ruled]
     asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
-    splits = (FITTED_ON, MEASURED_ON) if asked else SPLITS if split is None else (split,)
+    # What people rated is a sample, which may hold little of one split: without a split it stays whole, with a warning.
+    splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"], default=SPLITS)
+    splits = (FITTED_ON, MEASURED_ON) if asked else splits
     texts, table, told = ratings_of_release(release_dir, ratings, splits)
     of_splits = splits_of(release_dir, texts.keys) if asked else ()
     scores = scored(replace(texts, language=language, splits=of_splits), found, given, scoring)
@@ -120,7 +123,7 @@ def score_rated(
         write_own_items(items, with_ensembles(scores, fits))
     chance = Chance(report["report"]["bootstrap"], 0, report["seed"])
     if not fits:
-        return replace(against_people(scores, table, chance, unit="dialogue"), told=told)
+        return replace(against_people(scores, table, chance, unit="dialogue"), told=(*notes, *told))
     everything = Found((*found.metrics, *given), (), language)
     measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
-    return replace(measured, told=(*told, *measured.told))
+    return replace(measured, told=(*notes, *told, *measured.told))
