@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.options import scoring_bar, scoring_with, told_of
 from empathy_eval.commands.tables import inversion_table
 
@@ -87,7 +87,7 @@ def run(options: argparse.Namespace) -> int:
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:
-        print(json.dumps(released.manifest, indent=2, ensure_ascii=False))
+        print(json_text(released.manifest))
         return told_of(faults)
     print(inversion_table(released.report))
     print(f"\nrelease: {options.out}\nreport:  {options.out / 'report' / 'index.html'}")

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from empathy_eval.base.errors import input_error, nearest, plain
+from empathy_eval.base.errors import input_error, nearest
+from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of, warned_of
-from empathy_eval.commands.score_tables import own_table, people_table, score_csv, score_table
+from empathy_eval.commands.score_tables import score_csv
+
+if TYPE_CHECKING:
+    from empathy_eval.evaluation.own_means import OwnMeasured
+    from empathy_eval.evaluation.results import Measured
+    from empathy_eval.raters.people.results import AgainstPeople
+
+    Scored = Measured | OwnMeasured | AgainstPeople
 
 EXAMPLES = """\
 examples:
@@ -69,7 +76,7 @@ def score(
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
     ratings: str | Path | None = None, ensembles: Sequence[str] = (), attacks: Sequence[Any] | None = None, fairness: bool = False,
     rules: str | Path | None = None, leaked: Callable[[str], object] = warn,
-) -> Any:  # fmt: skip
+) -> Scored:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
@@ -101,11 +108,13 @@ def score(
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
     _refuse_unfit(_of_own(release), asked)
     with scoring_with(cache, engine, ray_address, progress) as scoring:
-        return _told(_found(release, metrics, [Path(one) for one in scores], scoring, asked), release, scores, asked, leaked)
+        found = _found(release, metrics, [Path(one) for one in scores], scoring, asked)
+    _tell_of_canary(release, scores, asked, leaked)
+    return found
 
 
-def _told(found: Any, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]) -> Any:
-    """What was found, after outputs that hold the canary are told of: what is scored was read by now, so that nothing of it is faulty."""
+def _tell_of_canary(release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]) -> None:
+    """Tells of outputs that hold the canary: what is scored was read by now, so that nothing of it is faulty."""
     from empathy_eval.raters.judges.heard_in_scores import heard_in_scores
     from empathy_eval.releases.fetch import release_folder
 
@@ -113,7 +122,6 @@ def _told(found: Any, release: str | Path, scores: Sequence[str | Path], asked: 
     folders = [Path(one) for one in asked["annotations"]]
     for one in heard_in_scores(source, [Path(one) for one in scores], folders, judged=bool(asked["judges"]) and not folders):
         leaked(one)
-    return found
 
 
 def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | None) -> dict[str, Any]:
@@ -131,9 +139,11 @@ def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | 
     }
 
 
-def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Any:
+def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Scored:
     """What is asked for, of a release or of texts of one's own."""
+    from empathy_eval.design.provenance import file_of
     from empathy_eval.evaluation.score import score
+    from empathy_eval.generation.build_folder import BUILD
     from empathy_eval.raters.judges.as_scores import annotations_in
     from empathy_eval.raters.judges.attack_table import Judges
     from empathy_eval.raters.people.standing import score_rated, score_texts
@@ -142,12 +152,17 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     if _of_own(release):
         return score_texts(Path(release), metrics, files, scoring, **{name: one for name, one in asked.items() if name not in STAND})
     folder, folders = release_folder(release), [Path(one) for one in asked["annotations"]]
-    asked = {**asked, "annotations": annotations_in(folders, folder) if folders else None}
+    asked, read_too = (
+        {**asked, "annotations": annotations_in(folders, folder) if folders else None},
+        [file_of(one, BUILD) for one in folders],
+    )
     if asked["ratings"]:
-        return score_rated(folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name not in NOT_BESIDE_PEOPLE})
+        rated = {name: one for name, one in asked.items() if name not in NOT_BESIDE_PEOPLE}
+        return score_rated(folder, metrics, files, scoring, **rated).beside(read_too)
     # Judges are looked at before anything is scored: that may take hours.
     under = Judges.of(folders, folder, asked["attacks"]) if asked["attacks"] else None
-    measured = score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name not in BESIDE_PEOPLE})
+    put = {name: one for name, one in asked.items() if name not in BESIDE_PEOPLE}
+    measured = score(folder, metrics, files, scoring=scoring, **put).beside(read_too)
     if not (under and measured.attacks):
         return measured
     return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
@@ -219,10 +234,9 @@ def run(options: argparse.Namespace) -> int:
             rules=options.rules, fairness=options.fairness, leaked=heard.append,
         )  # fmt: skip
     if options.json:
-        print(json.dumps({**measured.to_json(), "canary": heard}, indent=2, ensure_ascii=False))
+        print(json_text({**measured.to_json(), "canary": heard}))
     else:
-        table: Callable[[Any], str] = people_table if options.ratings else own_table if _of_own(options.release) else score_table
-        print(score_csv(measured) if options.csv else plain(table(measured)))
+        print(score_csv(measured) if options.csv else measured)
     warned_of(heard)
     return told_of(measured.faults)
 

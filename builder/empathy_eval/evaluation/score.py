@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.attack_registry import Attacks
 from empathy_eval.evaluation.attacked import UnderAttack
 from empathy_eval.evaluation.crossed_scores import GivenCrossed
@@ -55,9 +56,9 @@ def score(
     found = find(names, configuration["report"], language=language) if names else Found((), ())
     chosen = attacks(language=language) if attacks else None
     ruled = judged(release_dir, judges, annotations)
-    scores, of_items = read_given(release_dir, scores, higher_is_better=not lower_is_better)
-    for files in (scores, [one.path for one in of_items]):
-        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], files)
+    files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
+    for some in (scores, [one.path for one in of_items]):
+        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], some)
     known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
     given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
     both = Found((*found.metrics, *given), found.diversities, language)
@@ -67,7 +68,19 @@ def score(
     take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
     measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
     measured = with_crossed(measured, stand, of_items, shortcuts=shortcuts)
-    return measured.under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
+    measured = measured.under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
+    return measured.of(provenance_of(
+        stand, files, judges=[one.name for one in ruled], lower_is_better=lower_is_better, strict=strict, shortcuts=shortcuts,
+        attacks=[one.name for one in chosen.some] if chosen else None, fairness=fairness is not None,
+    ))  # fmt: skip
+
+
+def provenance_of(stand: Stand, files: Iterable[Path] = (), **settings: Any) -> Provenance:
+    """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
+    named = [one.name for one in (*stand.found.metrics, *stand.found.diversities) if not isinstance(one, Given)]
+    counts = len(stand.pairs), len(stand.controls)
+    how = {"metrics": named, **settings, **asdict(stand.chance)}
+    return Provenance.of(stand.folder, stand.splits, counts, map(file_of, files), **how)
 
 
 def _told(of: UnderAttack | Fairness | None, given: Sequence[GivenCrossed], what: str) -> Any:

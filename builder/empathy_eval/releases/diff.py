@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.base.errors import plain
 from empathy_eval.base.hashing import digest
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.table_text import lined
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW
 from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, file_of, read_manifest, read_tables
 from empathy_eval.design.errata import before as stands_for
 from empathy_eval.design.errata import revision_of
+from empathy_eval.design.provenance import Provenance, Result
 from empathy_eval.releases.annotations import identity_of
 from empathy_eval.releases.unexplained import unexplained
 
@@ -37,9 +40,11 @@ class Figure:
     same_settings: bool
 
 
-@dataclass(frozen=True)
-class Diff:
-    """What differs between two releases; ``moved`` holds ids whose split changed, which must never be.
+@dataclass(frozen=True, repr=False)
+class Diff(Result):
+    """What differs between two releases: the later one, which its provenance names, and the one ``before``.
+
+    ``moved`` holds ids whose split changed, which must never be.
 
     ``annotations`` counts rows of what judges said, by config: added, removed, changed; ``crossed`` names the crossed items likewise.
     ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do.
@@ -59,13 +64,18 @@ class Diff:
     crossed: dict[str, tuple[str, ...]]
     corrected: dict[str, str]
     unexplained: tuple[str, ...]
+    before: Provenance | None = None
+
+    def head(self) -> Sequence[str]:
+        """Both releases."""
+        return [f"{name}: {one}" for name, one in (("before", self.before), ("after", self.provenance)) if one]
 
     def to_json(self) -> dict[str, Any]:
         """The differences as JSON values."""
-        return asdict(self)
+        return self._with_provenance(asdict(self))
 
     def __str__(self) -> str:
-        lines = [f"{self.versions[0]} -> {self.versions[1]}"]
+        lines = [*self.head(), f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
         lines += [f"ERROR: {one}" for one in self.unexplained[:MOST_TOLD]]
@@ -79,12 +89,18 @@ class Diff:
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         for config, counts in self.annotations.items():
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
-        lines.append(f"{'metric':<14}{f'{RAW} before':>32}{'after':>32}")
-        for figure in self.figures:
-            note = "" if figure.same_settings or None in (figure.before, figure.after) else "  (other settings)"
-            lines.append(f"{figure.metric:<14}{_shown(figure.before):>32}{_shown(figure.after):>32}{note}")
+        rows = [
+            (
+                one.metric,
+                _shown(one.before),
+                _shown(one.after),
+                "" if one.same_settings or None in (one.before, one.after) else "other settings",
+            )
+            for one in self.figures
+        ]
+        lines += lined([("metric", f"{RAW} before", "after", ""), *rows], right=(1, 2))
         lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
-        return "\n".join(lines)
+        return plain("\n".join(lines))
 
 
 def diff(before: Path, after: Path) -> Diff:
@@ -115,6 +131,8 @@ def diff(before: Path, after: Path) -> Diff:
         _crossed((before, after), manifests),
         {one: stands_for(one) for one in sorted(new.keys() - old.keys()) if revision_of(one)},
         tuple(unexplained((before, after), manifests)),
+        before=Provenance.of(before),
+        provenance=Provenance.of(after),
     )
 
 
@@ -217,5 +235,5 @@ def _shown(one: dict[str, float | None] | None) -> str:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    text = json_text(value, indent=None)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items
 from empathy_eval.evaluation.judges import Annotations, judged
@@ -69,9 +70,11 @@ def score_texts(
     fits = fitted(asked, scores, table) if table is not None and asked else ()
     if items:
         write_own_items(items, with_ensembles(scores, fits))
+    asked_for = {"metrics": [one.name for one in found.metrics], "lower_is_better": lower_is_better, "ensembles": list(ensembles)}
+    made = Provenance.of(files=map(file_of, [path, *files, *([ratings] if ratings else [])]), **asked_for, **asdict(CHANCE))
     if table is None:
-        return own_measured(scores)
-    return measured_with(fits, scores, table, CHANCE) if fits else against_people(scores, table, CHANCE)
+        return own_measured(scores).of(made)
+    return (measured_with(fits, scores, table, CHANCE) if fits else against_people(scores, table, CHANCE)).of(made)
 
 
 def _read(ratings: Path, texts: Texts) -> Table:
@@ -119,8 +122,12 @@ def score_rated(
     if items:
         write_own_items(items, with_ensembles(scores, fits))
     chance = Chance(report["report"]["bootstrap"], 0, report["seed"])
+    made = Provenance.of(
+        release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[one.name for one in found.metrics],
+        judges=[one.name for one in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
+    )  # fmt: skip
     if not fits:
-        return replace(against_people(scores, table, chance, unit="dialogue"), told=told)
+        return replace(against_people(scores, table, chance, unit="dialogue"), told=told, provenance=made)
     everything = Found((*found.metrics, *given), (), language)
     measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
-    return replace(measured, told=(*told, *measured.told))
+    return replace(measured, told=(*told, *measured.told), provenance=made)
