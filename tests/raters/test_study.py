@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.design.provenance import KEYS
 from empathy_eval.evaluation.ranking import benjamini_hochberg, holm
 from empathy_eval.raters.study import chi_square, results
 from empathy_eval.raters.study.chi_square import Counted
@@ -233,7 +234,7 @@ def test_an_added_group_changes_nothing_between_the_stored_ones_and_is_noted(fou
 
 def test_the_long_form_has_each_figure_once_with_its_settings(found: Studied) -> None:
     records = list(found.records())
-    assert all(tuple(one) == COLUMNS and one["signature"] for one in records)
+    assert all(tuple(one) == found.columns == (*KEYS, *COLUMNS) and one["signature"] for one in records)
     keys = [tuple(one[name] for name in COLUMNS[:6]) for one in records if one["figure"] != "note"]
     assert len(set(keys)) == len(keys)
     tests = [one for one in records if one["figure"].endswith("chi-squared")]
