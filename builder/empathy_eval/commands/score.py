@@ -108,13 +108,13 @@ def score(
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
     _refuse_unfit(_of_own(release), asked)
     with scoring_with(cache, engine, ray_address, progress) as scoring:
-        found = _found(release, metrics, [Path(one) for one in scores], scoring, asked)
-    _tell_of_canary(release, scores, asked, leaked)
-    return found
+        return _told(_found(release, metrics, [Path(one) for one in scores], scoring, asked), release, scores, asked, leaked)
 
 
-def _tell_of_canary(release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]) -> None:
-    """Tells of outputs that hold the canary: what is scored was read by now, so that nothing of it is faulty."""
+def _told(
+    found: Scored, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]
+) -> Scored:
+    """What was found, after outputs that hold the canary are told of: what is scored was read by now, so that nothing of it is faulty."""
     from empathy_eval.raters.judges.heard_in_scores import heard_in_scores
     from empathy_eval.releases.fetch import release_folder
 
@@ -122,6 +122,7 @@ def _tell_of_canary(release: str | Path, scores: Sequence[str | Path], asked: di
     folders = [Path(one) for one in asked["annotations"]]
     for one in heard_in_scores(source, [Path(one) for one in scores], folders, judged=bool(asked["judges"]) and not folders):
         leaked(one)
+    return found
 
 
 def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | None) -> dict[str, Any]:

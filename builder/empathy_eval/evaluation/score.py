@@ -53,34 +53,42 @@ def score(
     if items:
         check_items(items)
     language = language_of(configuration)
-    found = find(names, configuration["report"], language=language) if names else Found((), ())
+    found = find(names, configuration["report"], language=language) if names else Found((), (), language)
     chosen = attacks(language=language) if attacks else None
     ruled = judged(release_dir, judges, annotations)
     files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
     for some in (scores, [one.path for one in of_items]):
-        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], some)
-    known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
-    given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
-    both = Found((*found.metrics, *given), found.diversities, language)
-    stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
+        named_apart([one.name for one in (*found.metrics, *ruled, *found.diversities)], some)
+    given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
+    stand = Stand(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
     under, fair = UnderAttack(stand, chosen) if chosen else None, fairness(stand) if fairness else None
     take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
     measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
     measured = with_crossed(measured, stand, of_items, shortcuts=shortcuts)
     measured = measured.under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
-    return measured.of(provenance_of(
-        stand, files, judges=[one.name for one in ruled], lower_is_better=lower_is_better, strict=strict, shortcuts=shortcuts,
-        attacks=[one.name for one in chosen.some] if chosen else None, fairness=fairness is not None,
-    ))  # fmt: skip
+    asked = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None}
+    return measured.of(_provenance(stand, files, chosen, asked))
 
 
-def provenance_of(stand: Stand, files: Iterable[Path] = (), **settings: Any) -> Provenance:
+def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[Given]:
+    """What files of scores give the pairs of a release.
+
+    Raises:
+        InputError: for a faulty file.
+    """
+    known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
+    return [read_scores(path, known, controls, higher_is_better=higher_is_better) for path in scores]
+
+
+def _provenance(stand: Stand, files: Sequence[Path], chosen: Attacks | None, asked: Mapping[str, Any]) -> Provenance:
     """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
-    named = [one.name for one in (*stand.found.metrics, *stand.found.diversities) if not isinstance(one, Given)]
-    counts = len(stand.pairs), len(stand.controls)
-    how = {"metrics": named, **settings, **asdict(stand.chance)}
-    return Provenance.of(stand.folder, stand.splits, counts, map(file_of, files), **how)
+    rows, of_files = (*stand.found.metrics, *stand.found.diversities), {one.stem for one in files}
+    metrics = [one.name for one in rows if not isinstance(one, Given)]
+    judges = [one.name for one in rows if isinstance(one, Given) and one.name not in of_files]
+    attacks = [one.name for one in chosen.some] if chosen else []
+    how = {"metrics": metrics, "judges": judges, "strict": stand.strict, "attacks": attacks, **asked, **asdict(stand.chance)}
+    return Provenance.of(stand.folder, stand.splits, (len(stand.pairs), len(stand.controls)), map(file_of, files), **how)
 
 
 def _told(of: UnderAttack | Fairness | None, given: Sequence[GivenCrossed], what: str) -> Any:

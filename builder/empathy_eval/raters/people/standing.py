@@ -9,7 +9,7 @@ from typing import Any
 
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.design.dataset import SPLITS, read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items
@@ -17,8 +17,8 @@ from empathy_eval.evaluation.judges import Annotations, judged
 from empathy_eval.evaluation.own_means import CHANCE, OwnMeasured, own_measured
 from empathy_eval.evaluation.own_scores import read_own_scores, scored, write_own_items
 from empathy_eval.evaluation.own_texts import Texts, read_texts
-from empathy_eval.evaluation.score import named_apart
-from empathy_eval.evaluation.score_file import Given, read_scores
+from empathy_eval.evaluation.score import given_in, named_apart
+from empathy_eval.evaluation.score_file import Given
 from empathy_eval.metrics.echo import Echo
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Metric
@@ -107,12 +107,10 @@ def score_rated(
         check_items(items)
     report = read_manifest(release_dir)["configuration"]
     language = language_of(report)
-    found = find(names, report["report"], language=language) if names else Found((), (), language)
-    found = _with_shortcuts(found, shortcuts)
+    found = _with_shortcuts(find(names, report["report"], language=language) if names else Found((), (), language), shortcuts)
     ruled = judged(release_dir, judges, annotations)
     named_apart([one.name for one in (*found.metrics, *ruled)], files)
-    known, controls = (column(release_dir, config, "pair_id") if files else [] for config in ("pairs", "controls"))
-    given: list[Given] = [*(read_scores(one, known, controls, higher_is_better=not lower_is_better) for one in files), *ruled]
+    given: list[Given] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *ruled]
     asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
     splits = (FITTED_ON, MEASURED_ON) if asked else SPLITS if split is None else (split,)
     texts, table, told = ratings_of_release(release_dir, ratings, splits)
@@ -126,8 +124,9 @@ def score_rated(
         release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[one.name for one in found.metrics],
         judges=[one.name for one in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
     )  # fmt: skip
-    if not fits:
-        return replace(against_people(scores, table, chance, unit="dialogue"), told=told, provenance=made)
     everything = Found((*found.metrics, *given), (), language)
-    measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
+    if fits:
+        measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
+    else:
+        measured = against_people(scores, table, chance, unit="dialogue")
     return replace(measured, told=(*told, *measured.told), provenance=made)
