@@ -28,7 +28,7 @@ OF_RELEASES: tuple[tuple[str, ...], ...] = (
     ("train", "RELEASE", "--out", "OUT"),
 )  # fmt: skip
 OF_FILES: tuple[tuple[str, ...], ...] = (
-    ("study", STUDY, "--baseline", "human", "--permutations", "20"), ("agree", AGREEMENT, "--resamples", "20"),
+    ("study", STUDY, "--baseline", "human", "--labels", "Bad,Okay,Good", "--permutations", "20"), ("agree", AGREEMENT, "--resamples", "20"),
     ("score", "OWN", "--metric", "length", "--no-cache"), ("score", "OWN", "--metric", "length", "--ratings", "RATINGS", "--no-cache"),
 )  # fmt: skip
 
@@ -84,7 +84,7 @@ def test_every_row_of_the_csv_names_what_it_is_of_and_pandas_reads_it_without_op
     table = said(*arguments, "--csv")
     told = json.loads(said(*arguments, "--json"))["provenance"]
     frame = pd.read_csv(io.StringIO(table))
-    assert tuple(frame.columns[: len(KEYS)]) == KEYS and len(frame) == len(list(csv.reader(io.StringIO(table)))) - 1
+    assert tuple(frame.columns[: len(KEYS)]) == KEYS and len(frame) == len(list(csv.DictReader(io.StringIO(table))))
     for row in csv.DictReader(io.StringIO(table)):
         assert {name: row[name] for name in KEYS[:4]} == {name: told[name] or "" for name in KEYS[:4]}
         assert json.loads(row["settings"]) == told["settings"] and row["software"] == told["software"]
@@ -110,8 +110,8 @@ def results(light: Path, folder: Path) -> list[Any]:
     scored = ee.score(light, ["length", "vader"], cache=False)
     return [
         scored, ee.shortcuts(light), ee.report(light, folder / "report", cache=False), ee.train(light, folder / "model"),
-        ee.study(STUDY, "human", permutations=20), ee.agree(AGREEMENT, resamples=20), ee.study_plan(0.3, groups=3, categories=3),
-        ee.diff(light, light),
+        ee.study(STUDY, "human", labels=["Bad", "Okay", "Good"], permutations=20), ee.agree(AGREEMENT, resamples=20),
+        ee.study_plan(0.3, groups=3, categories=3), ee.diff(light, light),
     ]  # fmt: skip
 
 

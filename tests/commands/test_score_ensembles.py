@@ -119,7 +119,7 @@ def test_ensembles_of_a_release_are_measured_on_the_ratings_and_the_pairs_of_tes
         won.append((np.sign(kind - cold) + 1) / 2)
     reached = {(row.row, row.contrast): row for row in found.on_pairs}
     ours = reached[name, "as released"]
-    assert (ours.pairs, ours.accuracy.value) == (len(rows), pytest.approx(np.mean(won), abs=1e-6)) and ours.accuracy.low is not None
+    assert ours.pairs == len(rows) and ours.accuracy.value == pytest.approx(np.mean(won), abs=1e-6) and ours.accuracy.low is not None
     alone = ee.score(seeds, ["sentlink"], split="test", **how)
     assert isinstance(alone, ee.Measured)
     plain = alone.equal_closeness["Sentlink"]

@@ -282,7 +282,7 @@ def test_the_printed_table_joins_no_column_to_the_next_and_shows_the_differences
 
 
 def test_a_screen_shows_the_first_form_of_every_criterion_and_says_what_is_left_out() -> None:
-    columns = {f"metric {number}": [float((number + 3) * place % 7) for place in range(6)] for number in range(6)}
+    columns = {f"metric {number}": [float((number + 1) * place % 7) for place in range(6)] for number in range(6)}
     texts = texts_of(list("aabbcc"), [3, 5, 4, 4, 6, 2], ["x", "y"] * 3)
     one_by_one = [
         (f"i{place}", rater, float(place * (number + 2) % 5)) for place in range(6) for number, rater in enumerate(("ann", "bob"))
@@ -291,7 +291,7 @@ def test_a_screen_shows_the_first_form_of_every_criterion_and_says_what_is_left_
     many = replace(found, criteria=tuple(replace(found.criteria[0], criterion=f"criterion {number}") for number in range(3)))
     for one in (found, many):
         said = people_table(one)
-        assert len(said.splitlines()) <= SCREEN + 2 and all(said.count(f"\n{name} ") >= len(one.criteria) for name in columns)
+        assert len(said.splitlines()) <= SCREEN + 2 and all(said.count(f"\n{name}  ") >= len(one.criteria) for name in columns)
     assert "other forms" not in people_table(found) and "other forms" in people_table(many).splitlines()[-1]
 
 

@@ -142,7 +142,7 @@ def _import(options: argparse.Namespace) -> int:
 
 def spending_table(rows: Sequence[Spending]) -> str:
     """The rows as lines of text, with their sum."""
-    cells = [("model", "kind", "finish", "delivery", "answers", "input", "cached", "output", "spent")]
+    cells: list[tuple[str, ...]] = [("model", "kind", "finish", "delivery", "answers", "input", "cached", "output", "spent")]
     for row in rows:
         spent = "no prices" if row.dollars is None else f"${row.dollars:,.4f}"
         tokens = (f"{count:,}" for count in (row.usage.input_tokens, row.usage.cached_tokens, row.usage.output_tokens))

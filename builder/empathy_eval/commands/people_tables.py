@@ -31,16 +31,16 @@ def people_table(found: AgainstPeople) -> str:
     blocks = [[*before, *found.told], *(list(_ensemble(one)) for one in found.ensembles)]
     after = [list(_on_pairs(found.on_pairs)), [f"warning: {one}" for one in found.outside]]
     used = sum(len(one) + 1 for one in (*blocks, *after) if one) + sum(len(_first(one)) + 1 for one in found.criteria)
-    shown, left = list[str](), list[str]()
+    shown = list[str]()
     for name in MORE:
         lines = sum(len(_more(one, name)) for one in found.criteria)
-        fits = used + lines <= SCREEN
-        used += lines if fits else 0
-        (shown if fits else left).append(name) if lines else None
+        if used + lines <= SCREEN:
+            shown.append(name)
+            used += lines
     for one in found.criteria:
         blocks.append([*_first(one), *(line for name in shown for line in _more(one, name))])
-    beside = [*left, "differences of every two rows", "settings"]
-    after.append([f"{', '.join(beside)}: --json or --csv"])
+    left = [name for name in MORE if name not in shown]
+    after.append([f"{', '.join([*left, 'differences of every two rows', 'settings'])}: --json or --csv"])
     return "\n\n".join("\n".join(one) for one in (*blocks, *after) if one)
 
 

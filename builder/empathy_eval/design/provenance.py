@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, Self
 
 from empathy_eval.base.hashing import canonical_json, digest_file
 from empathy_eval.base.printed import Printed
@@ -68,7 +68,7 @@ class Provenance:
         manifest = read_manifest(release_dir)
         known = [sum(manifest["counts"].get(config, {}).get(split, 0) for split in splits) for config in ("pairs", "controls")]
         pairs, controls = counts or known
-        named = {name: manifest.get(name) for name in ("version", "seal")}
+        named: dict[str, Any] = {name: manifest.get(name) for name in ("version", "seal")}
         return replace(made, release=manifest.get("name"), **named, split="+".join(splits), pairs=pairs, controls=controls)
 
     def to_json(self) -> dict[str, Any]:
@@ -105,7 +105,6 @@ def _said(value: Any) -> str:
 class Result(Printed):
     """A result that says what it is of; where that is not said yet, as in a release that is being written, ``provenance`` is None."""
 
-    columns: ClassVar[tuple[str, ...]] = KEYS
     provenance: Provenance | None = field(default=None, kw_only=True)
 
     def head(self) -> Sequence[str]:

@@ -58,7 +58,7 @@ def score(
     ruled = judged(release_dir, judges, annotations)
     files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
     for some in (scores, [one.path for one in of_items]):
-        named_apart([one.name for one in (*found.metrics, *ruled, *found.diversities)], some)
+        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], some)
     given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
     stand = Stand(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
@@ -83,9 +83,9 @@ def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: boo
 
 def _provenance(stand: Stand, files: Sequence[Path], chosen: Attacks | None, asked: Mapping[str, Any]) -> Provenance:
     """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
-    rows, of_files = (*stand.found.metrics, *stand.found.diversities), {one.stem for one in files}
-    metrics = [one.name for one in rows if not isinstance(one, Given)]
-    judges = [one.name for one in rows if isinstance(one, Given) and one.name not in of_files]
+    found, of_files = stand.found, {one.stem for one in files}
+    metrics = [*(one.name for one in found.metrics if not isinstance(one, Given)), *(one.name for one in found.diversities)]
+    judges = [one.name for one in found.metrics if isinstance(one, Given) and one.name not in of_files]
     attacks = [one.name for one in chosen.some] if chosen else []
     how = {"metrics": metrics, "judges": judges, "strict": stand.strict, "attacks": attacks, **asked, **asdict(stand.chance)}
     return Provenance.of(stand.folder, stand.splits, (len(stand.pairs), len(stand.controls)), map(file_of, files), **how)

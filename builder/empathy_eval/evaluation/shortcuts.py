@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -59,7 +60,7 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
     held = Held.of(release_dir, language_of(configuration))
     found = audited(held, chance, by=by, embedding=embedding, scoring=scoring)
     counts = len(held.pairs), len(held.controls)
-    settings = {"by": by, "without": sorted(without), "embedding": embedding is not None}
+    settings: dict[str, Any] = {"by": by, "without": sorted(without), "embedding": embedding is not None}
     return found.of(Provenance.of(release_dir, counts=counts, **settings, resamples=chance.resamples, seed=chance.seed))
 
 

@@ -70,7 +70,11 @@ def score_texts(
     fits = fitted(asked, scores, table) if table is not None and asked else ()
     if items:
         write_own_items(items, with_ensembles(scores, fits))
-    asked_for = {"metrics": [one.name for one in found.metrics], "lower_is_better": lower_is_better, "ensembles": list(ensembles)}
+    asked_for: dict[str, Any] = {
+        "metrics": [one.name for one in found.metrics],
+        "lower_is_better": lower_is_better,
+        "ensembles": list(ensembles),
+    }
     made = Provenance.of(files=map(file_of, [path, *files, *([ratings] if ratings else [])]), **asked_for, **asdict(CHANCE))
     if table is None:
         return own_measured(scores).of(made)

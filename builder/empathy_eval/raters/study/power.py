@@ -117,7 +117,7 @@ def plan(
     expected = None if share is None else share * raters * per_rater / worth
     low, high = (None, None) if share is None or (expected or 0) < LEAST_EXPECTED else gain_of_nothing(share, raters, per_rater, icc)
     notes = _notes(raters, expected)
-    asked = {
+    asked: dict[str, Any] = {
         "effect": effect, "alpha": alpha, "power": power, "groups": groups, "categories": categories, "per_rater": per_rater, "icc": icc,
         "share": share,
     }  # fmt: skip
