@@ -72,6 +72,8 @@ def test_ratings_are_read_in_every_form_to_the_same_table(own: Path, ratings: Pa
     else:
         other.write_text(ratings.read_text().replace(",", "\t" if suffix == ".tsv" else ","))
     found, again = (ee.score(own, ["vader"], ratings=one, cache=False).to_json() for one in (ratings, other))
+    # Of the same ratings in another form another file is named.
+    assert [one.pop("provenance")["files"][1]["name"] for one in (found, again)] == ["ratings.csv", other.name]
     assert found == again and "NaN" not in json.dumps(found)
 
 

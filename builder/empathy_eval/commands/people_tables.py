@@ -40,13 +40,16 @@ def people_table(found: AgainstPeople) -> str:
     for one in found.criteria:
         blocks.append([*_first(one), *(line for name in shown for line in _more(one, name))])
     left = [name for name in MORE if name not in shown]
-    after.append([f"{', '.join([*left, 'differences of every two rows', 'settings'])}: --json or --csv"])
+    after.append([f"{', '.join([*left, 'differences of every two rows', 'all settings'])}: --json or --csv"])
     return "\n\n".join("\n".join(one) for one in (*blocks, *after) if one)
 
 
 def _first(one: Criterion) -> list[str]:
     head = f"{one.criterion}: {one.ratings} ratings of {one.texts} texts ({one.units} {one.unit}s) by {one.raters} raters"
-    return [head, *_form(one, one.rows[0].form)] if one.rows else [head]
+    if not one.rows:
+        return [head]
+    interval = one.rows[0].figures["r"].signature.partition("|interval:")[2]
+    return [head, *_form(one, one.rows[0].form), *([f"  interval:{interval}"] if interval else [])]
 
 
 def _more(one: Criterion, name: str) -> list[str]:
