@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, plain
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.table_text import lined
 from empathy_eval.commands.options import whole
 from empathy_eval.commands.pages import page_place, write_page
 from empathy_eval.commands.progress import staged
@@ -134,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
             options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release,
             page=options.page, crowd=options.crowd, crowd_as=options.crowd_as, rubrics=options.rubric,
         )  # fmt: skip
-    text = json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False) if options.json else plain(shown(found))
+    text = json_text(found.to_json()) if options.json else str(found)
     print(text)
     if options.page and not options.json:
         print(f"\npage: {plain(str(options.page))}\nfigures of the page: {plain(str(options.page.with_suffix('.json')))}")
@@ -167,9 +168,7 @@ def _tags(audit: TagAudit) -> Iterator[str]:
         yield f"    {one.signature}"
     header = ("strategy", "by", "judged", "right", "called instead")
     cells = [(one.strategy, one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    for row in (header, *cells) if cells else ():
-        yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    yield from (f"  {line}" for line in lined([header, *cells], len(header)))
 
 
 def _instead(called: Mapping[str, int]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
@@ -211,7 +211,7 @@ def _previewed(job: Annotations, options: argparse.Namespace, under: Under | Non
         of_attacks = {"attacks": {"answered": more.answered, "estimates": [asdict(one) for one in more.estimates]}} if more else {}
         estimates = [asdict(one) for one in made.estimates]
         told = {"requests": requests_json(made.requests), "answered": made.answered, "estimates": estimates, **of_attacks}
-        print(json.dumps(told, indent=2))
+        print(json_text(told, ascii_only=True))
         return 0
     if made.answered:
         print(f"--- {made.answered:,} requests are answered in {options.ledger or there}, and not sent again; what is left:")

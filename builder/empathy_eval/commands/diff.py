@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE
 
@@ -45,5 +45,5 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     found = diff(options.before, options.after)
-    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else found)
+    print(json_text(found.to_json()) if options.json else found)
     return 2 if found.moved or found.unexplained else 0

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import plain
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.table_text import lined
 from empathy_eval.commands.options import add_recipe, as_recipe, check_count, recipe_of, whole
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
     if options.json:
         requests, estimates = requests_json(made.requests), [asdict(one) for one in made.estimates]
         again = asdict(made.again) if made.again else None
-        print(json.dumps({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates, "again": again}, indent=2))
+        print(json_text({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates, "again": again}, ascii_only=True))
         return 0
     print(estimate_table(made.estimates))
     if made.again:
@@ -83,20 +84,20 @@ def print_requests(requests: Sequence[Request]) -> None:
     """Prints requests with what they are about."""
     for request in requests:
         print(f"--- {request.about} · key {request.key} · endpoint {request.endpoint}")
-        print(json.dumps(request.body, indent=2, ensure_ascii=False))
+        print(json_text(request.body))
 
 
 def estimate_table(estimates: tuple[Estimate, ...]) -> str:
     """The estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
-    lines = [f"{'kind':<16}{'model':<24}{'requests':>10}{'input tokens':>15}{'output tokens':>15}{'cost':>12}{'hours':>8}  from"]
+    rows = [("kind", "model", "requests", "input tokens", "output tokens", "cost", "hours", "from")]
     for one in estimates:
         dollars = "no prices" if one.dollars is None else f"${one.dollars:,.2f}"
-        tokens = f"{one.usage.input_tokens:>15,}{one.usage.output_tokens:>15,}"
+        tokens = f"{one.usage.input_tokens:,}", f"{one.usage.output_tokens:,}"
         source = "the ledger's averages" if one.observed else "assumed sizes"
-        lines.append(f"{one.kind:<16}{one.model[:22]:<24}{one.requests:>10,}{tokens}{dollars:>12}{one.hours:>8.1f}  {source}")
+        rows.append((one.kind, one.model[:22], f"{one.requests:,}", *tokens, dollars, f"{one.hours:.1f}", source))
     known = [one.dollars for one in estimates if one.dollars is not None]
     total = f"${sum(known):,.2f}" if len(known) == len(estimates) else "no prices"
-    tokens = f"{sum(one.usage.input_tokens for one in estimates):>15,}{sum(one.usage.output_tokens for one in estimates):>15,}"
+    tokens = f"{sum(one.usage.input_tokens for one in estimates):,}", f"{sum(one.usage.output_tokens for one in estimates):,}"
     hours = sum(one.hours for one in estimates)
-    lines.append(f"{'in all':<40}{sum(one.requests for one in estimates):>10,}{tokens}{total:>12}{hours:>8.1f}")
-    return "\n".join(lines)
+    rows.append(("in all", "", f"{sum(one.requests for one in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
+    return "\n".join(lined(rows, right=range(2, 7)))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, scoring_with, told_of
 from empathy_eval.commands.progress import staged
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:
-        print(json.dumps(released.manifest, indent=2, ensure_ascii=False))
+        print(json_text(released.manifest))
         return told_of(faults)
     print(inversion_table(released.report))
     for line in withdrawn_lines(released.manifest):

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, whole
 from empathy_eval.commands.progress import staged
@@ -175,7 +175,7 @@ def _export(options: argparse.Namespace) -> int:
         made = review_export(options.release, options.out, replies=options.replies, **design)
     if options.json:
         papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
-        print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, indent=2))
+        print(json_text({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, ascii_only=True))
         return 0
     for note in made.sample.notes:
         print(note)
@@ -216,5 +216,5 @@ def _import(options: argparse.Namespace) -> int:
     from empathy_eval.raters.review.telling import facts_of, told
 
     done = review_import(options.release, options.files, key=options.key, reviews=options.reviews, replace=options.replace)
-    print(json.dumps(facts_of(done), indent=2) if options.json else told(done, options.reviews))
+    print(json_text(facts_of(done), ascii_only=True) if options.json else told(done, options.reviews))
     return 0

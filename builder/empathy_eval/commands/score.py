@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from empathy_eval.base.errors import input_error, nearest, plain
+from empathy_eval.base.errors import input_error, nearest
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import (
     A_RELEASE,
@@ -25,7 +25,14 @@ from empathy_eval.commands.options import (
     whole,
 )
 from empathy_eval.commands.progress import staged
-from empathy_eval.commands.score_tables import own_table, people_table, score_csv, score_table
+from empathy_eval.commands.score_tables import score_csv
+
+if TYPE_CHECKING:
+    from empathy_eval.evaluation.own_means import OwnMeasured
+    from empathy_eval.evaluation.results import Measured
+    from empathy_eval.raters.people.results import AgainstPeople
+
+    Scored = Measured | OwnMeasured | AgainstPeople
 
 EXAMPLES = """\
 examples:
@@ -85,7 +92,7 @@ def score(
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
     ratings: str | Path | None = None, ensembles: Sequence[str] = (), attacks: Sequence[Any] | None = None, fairness: bool = False,
     rules: str | Path | None = None, limit: int | None = None, leaked: Callable[[str], object] = warn,
-) -> Any:  # fmt: skip
+) -> Scored:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
     A ``split`` is ``train``, ``validation``, ``test`` or ``all``; without one it is ``test`` where a metric was trained on the release, and
@@ -125,7 +132,9 @@ def score(
         return _told(_found(release, metrics, [Path(one) for one in scores], scoring, asked), release, scores, asked, leaked)
 
 
-def _told(found: Any, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]) -> Any:
+def _told(
+    found: Scored, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]
+) -> Scored:
     """What was found, after outputs that hold the canary are told of: what is scored was read by now, so that nothing of it is faulty."""
     from empathy_eval.raters.judges.heard_in_scores import heard_in_scores
     from empathy_eval.releases.fetch import release_folder
@@ -152,9 +161,11 @@ def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | 
     }
 
 
-def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Any:
+def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Scored:
     """What is asked for, of a release or of texts of one's own."""
+    from empathy_eval.design.provenance import file_of
     from empathy_eval.evaluation.score import score
+    from empathy_eval.generation.build_folder import BUILD
     from empathy_eval.raters.judges.as_scores import annotations_in
     from empathy_eval.raters.judges.attack_table import Judges
     from empathy_eval.raters.people.standing import score_rated, score_texts
@@ -163,12 +174,17 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     if _of_own(release):
         return score_texts(Path(release), metrics, files, scoring, **{name: one for name, one in asked.items() if name not in STAND})
     folder, folders = release_folder(release), [Path(one) for one in asked["annotations"]]
-    asked = {**asked, "annotations": annotations_in(folders, folder) if folders else None}
+    asked, read_too = (
+        {**asked, "annotations": annotations_in(folders, folder) if folders else None},
+        [file_of(one, BUILD) for one in folders],
+    )
     if asked["ratings"]:
-        return score_rated(folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name not in NOT_BESIDE_PEOPLE})
+        rated = {name: one for name, one in asked.items() if name not in NOT_BESIDE_PEOPLE}
+        return score_rated(folder, metrics, files, scoring, **rated).beside(read_too)
     # Judges are looked at before anything is scored: that may take hours.
     under = Judges.of(folders, folder, asked["attacks"]) if asked["attacks"] else None
-    measured = score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name not in BESIDE_PEOPLE})
+    put = {name: one for name, one in asked.items() if name not in BESIDE_PEOPLE}
+    measured = score(folder, metrics, files, scoring=scoring, **put).beside(read_too)
     if not (under and measured.attacks):
         return measured
     return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
@@ -242,10 +258,9 @@ def run(options: argparse.Namespace) -> int:
             rules=options.rules, fairness=options.fairness, limit=options.limit, leaked=heard.append,
         )  # fmt: skip
     if options.json:
-        print(json.dumps({**measured.to_json(), "canary": heard}, indent=2, ensure_ascii=False))
+        print(json_text({**measured.to_json(), "canary": heard}))
     else:
-        table: Callable[[Any], str] = people_table if options.ratings else own_table if _of_own(options.release) else score_table
-        print(score_csv(measured) if options.csv else plain(table(measured)))
+        print(score_csv(measured) if options.csv else measured)
     warned_of(heard)
     return told_of(measured.faults)
 

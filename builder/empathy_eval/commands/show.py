@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stopping import beside_loops
 from empathy_eval.commands.options import check_count, whole
@@ -142,7 +142,7 @@ def run(options: argparse.Namespace) -> int:
 
 def _json(value: Any) -> str:
     # A text may hold what is no sign; as an escape it is JSON again.
-    return json.dumps(value, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode()
+    return json_text(value).encode(errors="backslashreplace").decode()
 
 
 def _lines(shown: Shown) -> Iterator[str]:
@@ -216,7 +216,7 @@ def _body(body: Mapping[str, Any]) -> Iterator[str]:
     messages = body.get("messages")
     said = isinstance(messages, list) and all(isinstance(one, dict) and isinstance(one.get("content"), str) for one in messages)
     rest = {name: value for name, value in body.items() if name != "messages" or not said}
-    yield from _wrapped(json.dumps(rest, ensure_ascii=False), "    ")
+    yield from _wrapped(json_text(rest, indent=None), "    ")
     for one in messages if said and isinstance(messages, list) else ():
         yield f"    [{one.get('role')}]"
         yield from _wrapped(one["content"], "    ")

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.table_text import lined
 from empathy_eval.commands.options import A_RELEASE, whole
 from empathy_eval.commands.progress import staged
 
@@ -127,12 +128,16 @@ def run(options: argparse.Namespace) -> int:
             split=options.split or ("train",), teacher=options.teacher, encoder=options.encoder, also=options.also,
             objective=options.objective, shared=options.shared, max_tokens=options.max_tokens,
         )  # fmt: skip
-    print(json.dumps(model.to_json(), indent=2, ensure_ascii=False) if options.json else "\n".join(model_table(model)))
+    print(json_text(model.to_json()) if options.json else model)
     return 0
 
 
-def model_table(model: Model) -> Iterator[str]:
-    """What was trained and how often it is right, as lines for a terminal."""
+def model_table(model: Model) -> str:
+    """What was trained and how often it is right, for a terminal."""
+    return "\n".join(_lines(model))
+
+
+def _lines(model: Model) -> Iterator[str]:
     config, trained = model.config, model.metrics["trained_on"]
     release, single = config["release"], config["settings"].get("singles")
     by = ", ".join(config["contrasts"]) or f"by {config['settings'].get('teacher') or 'labelled data'}"
@@ -149,7 +154,6 @@ def model_table(model: Model) -> Iterator[str]:
 
 
 def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{head:<40}{'accuracy':>9}  95 % interval"
-    for name, one in rows.items():
-        bounds = "" if one["low"] is None else f"  [{one['low']:.3f}, {one['high']:.3f}]"
-        yield f"  {name:<38}{one['accuracy']:>9.3f}{bounds}"
+    bounds = {name: "" if one["low"] is None else f"[{one['low']:.3f}, {one['high']:.3f}]" for name, one in rows.items()}
+    cells = [(f"  {name}", f"{one['accuracy']:.3f}", bounds[name]) for name, one in rows.items()]
+    yield from lined([(head, "accuracy", "95 % interval"), *cells], right=(1,))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_with
 from empathy_eval.commands.progress import staged
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
             for kind, one in zip(kinds, problems, strict=True)
         ]
         # The name of a file may hold what is no sign; as an escape it is JSON again.
-        print(json.dumps(told, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode())
+        print(json_text(told).encode(errors="backslashreplace").decode())
     else:
         claim = f"{options.release}: is what it claims" + (", but for what was not recomputed" if left else "")
         print("\n".join([*map(str, problems), *([] if faulty else [claim])]))

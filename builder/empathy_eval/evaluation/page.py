@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 from empathy_eval.base.errors import plain
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
 from empathy_eval.evaluation.charts import Chart, by_scenario
@@ -93,7 +93,7 @@ def without_controls(text: str) -> str:
 
 def pretty(value: Any) -> str:
     """JSON to be read."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return json_text(value)
 
 
 FILTERS: dict[str, Any] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.attack_registry import Attacks
 from empathy_eval.evaluation.attacked import UnderAttack
 from empathy_eval.evaluation.crossed_scores import GivenCrossed
@@ -60,19 +61,17 @@ def score(
     if items:
         check_items(items)
     language = language_of(configuration)
-    found = find(names, configuration["report"], language=language) if names else Found((), ())
+    found = find(names, configuration["report"], language=language) if names else Found((), (), language)
     splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"])
     chosen = attacks(language=language) if attacks else None
     ruled = judged(release_dir, judges, annotations)
-    scores, of_items = read_given(release_dir, scores, higher_is_better=not lower_is_better)
+    files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
     if limit and of_items:
         raise input_error(of_items[0].path, "is of crossed items, and a limit is of pairs", "leave one of the two out")
-    for files in (scores, [one.path for one in of_items]):
-        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], files)
-    known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
-    given = [*(read_scores(path, known, controls, higher_is_better=not lower_is_better) for path in scores), *ruled]
-    both = Found((*found.metrics, *given), found.diversities, language)
-    stand = Stand(release_dir, both, chance, scoring, splits=splits, strict=strict)
+    for some in (scores, [one.path for one in of_items]):
+        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], some)
+    given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
+    stand = Stand(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
     _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
     under, fair = UnderAttack(stand, chosen) if chosen else None, fairness(stand) if fairness else None
     take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
@@ -80,7 +79,9 @@ def score(
     measured = measured if limit else with_crossed(measured, stand, of_items, shortcuts=shortcuts)
     left = "without the shortcut audit, crossed items and texts from before the contrast checks"
     notes += [f"a first look: {len(stand.pairs)} pairs, drawn by their ids, {left}"] if limit else []
-    return replace(measured, notes=tuple(notes)).under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
+    measured = replace(measured, notes=tuple(notes)).under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
+    asked = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None}
+    return measured.of(_provenance(stand, files, chosen, asked))
 
 
 def splits_measured(
@@ -112,6 +113,26 @@ def _trained_on(metric: Metric, release_dir: Path, name: str) -> list[str]:
     if seeds := [one for one in told.get(SEEDS, ()) if one not in found]:
         found |= {one for one in seeds if any(SEED in pair for pair in column(release_dir, "pairs", "pair_id", [one]))}
     return [one for one in SPLITS if one in found]
+
+
+def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[Given]:
+    """What files of scores give the pairs of a release.
+
+    Raises:
+        InputError: for a faulty file.
+    """
+    known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
+    return [read_scores(path, known, controls, higher_is_better=higher_is_better) for path in scores]
+
+
+def _provenance(stand: Stand, files: Sequence[Path], chosen: Attacks | None, asked: Mapping[str, Any]) -> Provenance:
+    """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
+    found, of_files = stand.found, {one.stem for one in files}
+    metrics = [*(one.name for one in found.metrics if not isinstance(one, Given)), *(one.name for one in found.diversities)]
+    judges = [one.name for one in found.metrics if isinstance(one, Given) and one.name not in of_files]
+    attacks = [one.name for one in chosen.some] if chosen else []
+    how = {"metrics": metrics, "judges": judges, "strict": stand.strict, "attacks": attacks, **asked, **asdict(stand.chance)}
+    return Provenance.of(stand.folder, stand.splits, (len(stand.pairs), len(stand.controls)), map(file_of, files), **how)
 
 
 def _told(of: UnderAttack | Fairness | None, given: Sequence[GivenCrossed], what: str) -> Any:

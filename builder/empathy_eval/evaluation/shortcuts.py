@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import APATHETIC, CELLS, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.provenance import Provenance
 from empathy_eval.evaluation.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, WordPairs, Words
 from empathy_eval.evaluation.closed_forms import FORMS, UNIT, Learned, Learner, Sides
 from empathy_eval.evaluation.corpus import Corpus
@@ -56,7 +58,11 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
     configuration = manifest["configuration"]
     embedding = embedding_of(configuration["report"], [*without, *manifest.get("without", ())])
     chance = Chance(configuration["report"]["bootstrap"], 0, configuration["seed"])
-    return audited(Held.of(release_dir, language_of(configuration)), chance, by=by, embedding=embedding, scoring=scoring)
+    held = Held.of(release_dir, language_of(configuration))
+    found = audited(held, chance, by=by, embedding=embedding, scoring=scoring)
+    counts = len(held.pairs), len(held.controls)
+    settings: dict[str, Any] = {"by": by, "without": sorted(without), "embedding": embedding is not None}
+    return found.of(Provenance.of(release_dir, counts=counts, **settings, resamples=chance.resamples, seed=chance.seed))
 
 
 def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN) -> Audit:

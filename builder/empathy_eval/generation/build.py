@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 from empathy_eval.base.errors import JobError, input_error, job_error
 from empathy_eval.base.files import whole_file, write_whole
 from empathy_eval.base.hashing import canonical_json, digest_file
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.stopping import stopped_by_signals
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, make_budget
@@ -117,7 +117,7 @@ def opened(config: Asks, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]
             fix = "run it with --batch, which takes them in" if mine else "first run what began them with --batch, as it was"
             raise input_error(ledger.path, what, fix)
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
-        write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
+        write_whole(out / CONFIGURATION, json_text(config.published) + "\n")
         if isinstance(config, Configuration) and config.words:
             write_whole(out / WORD_LIST, config.words.text)
         yield ledger, budget
@@ -161,7 +161,7 @@ async def work_through(
     if run.part or run.notes:
         return summary
     header = {**job.header(), **write_carried(out, job.carried()), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
-    write_whole(out / BUILD, json.dumps(header, indent=2, ensure_ascii=False) + "\n")
+    write_whole(out / BUILD, json_text(header) + "\n")
     return summary
 
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.base.errors import plain
 from empathy_eval.base.hashing import digest
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.table_text import lined
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.contrasts import RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, column, file_of, read_manifest, read_tables
 from empathy_eval.design.errata import before as stands_for
 from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
+from empathy_eval.design.provenance import Provenance, Result
 from empathy_eval.releases.annotations import identity_of
 from empathy_eval.releases.unexplained import unexplained
 
@@ -44,9 +47,11 @@ class Figure:
     same_settings: bool
 
 
-@dataclass(frozen=True)
-class Diff:
-    """What differs between two releases; ``moved`` holds ids whose split changed, which must never be.
+@dataclass(frozen=True, repr=False)
+class Diff(Result):
+    """What differs between two releases: the later one, which its provenance names, and the one ``before``.
+
+    ``moved`` holds ids whose split changed, which must never be.
 
     ``annotations`` counts rows of what judges said, by config: added, removed, changed; ``crossed`` names the crossed items likewise.
     ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do. ``withdrawn_counts`` are
@@ -68,13 +73,18 @@ class Diff:
     corrected: dict[str, str]
     unexplained: tuple[str, ...]
     withdrawn_counts: dict[str, int]
+    before: Provenance | None = None
+
+    def head(self) -> Sequence[str]:
+        """Both releases."""
+        return [f"{name}: {one}" for name, one in (("before", self.before), ("after", self.provenance)) if one]
 
     def to_json(self) -> dict[str, Any]:
         """The differences as JSON values."""
-        return asdict(self)
+        return self._with_provenance(asdict(self))
 
     def __str__(self) -> str:
-        lines = [f"{self.versions[0]} -> {self.versions[1]}"]
+        lines = [*self.head(), f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
         lines += [f"ERROR: {one}" for one in self.unexplained[:MOST_TOLD]]
@@ -92,7 +102,7 @@ class Diff:
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
         lines += [line for name in (ACCURACY, RAW) for line in _table(name, [one for one in self.figures if one.figure == name])]
         lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
-        return "\n".join(lines)
+        return plain("\n".join(lines))
 
 
 def diff(before: Path, after: Path) -> Diff:
@@ -124,6 +134,8 @@ def diff(before: Path, after: Path) -> Diff:
         {one: stands_for(one) for one in sorted(new.keys() - old.keys()) if revision_of(one)},
         tuple(unexplained((before, after), manifests)),
         _withdrawn_counts((before, after), manifests[1]),
+        before=Provenance.of(before),
+        provenance=Provenance.of(after),
     )
 
 
@@ -241,15 +253,12 @@ def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, A
 
 def _table(name: str, figures: Sequence[Figure]) -> Iterator[str]:
     """The lines of the figures of a name; none where there are none."""
-    wide = max([14, *(len(one.metric) + 1 for one in figures)])
-    if figures:
-        yield name
-        yield f"  {'metric':<{wide}}{'before':>28}{'after':>28}"
+    rows = []
     for one in figures:
         notes = ["forced by the checks"] if one.forced else []
         notes += [] if one.same_settings or None in (one.before, one.after) else ["other settings"]
-        note = f"  ({', '.join(notes)})" if notes else ""
-        yield f"  {one.metric:<{wide}}{_shown(one.before, name):>28}{_shown(one.after, name):>28}{note}"
+        rows.append((f"  {one.metric}", _shown(one.before, name), _shown(one.after, name), f"({', '.join(notes)})" if notes else ""))
+    yield from [name, *lined([("  metric", "before", "after", ""), *rows], right=(1, 2))] if rows else ()
 
 
 def _some(ids: Sequence[str]) -> str:
@@ -264,5 +273,5 @@ def _shown(one: dict[str, float | None] | None, name: str) -> str:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    text = json_text(value, indent=None)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -17,7 +17,7 @@ from empathy_eval.raters.agreement.columns import Columns
 from empathy_eval.raters.agreement.frameworks import frameworks_of, off_scale
 from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, Judge, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
-from empathy_eval.raters.judges.agreeing import given_in
+from empathy_eval.raters.judges.agreeing import given_in, provenance_of
 from empathy_eval.raters.judges.as_scores import ratings_of, sampled
 from empathy_eval.raters.judges.folder import Folder, read_annotations
 
@@ -66,7 +66,12 @@ def reliability_of(
         raise InputError(off)
     judges = [one.rater for one in panel.judges]
     agreement = agree(found.table.without(panel.crowd), judges, chance.resamples, chance.seed, level)
-    return replace(agreement, tags=tags if tags.rows else None), reliability(found.table, panel, frameworks, agreement, chance)
+    provenance = provenance_of(
+        paths, release_dir, judges=judges, crowd=sorted(panel.crowd), crowd_as=named.crowd_as, rubrics=[one.name for one in rubrics],
+        level=level, resamples=chance.resamples, seed=chance.seed,
+    )  # fmt: skip
+    agreed = replace(agreement, tags=tags if tags.rows else None, provenance=provenance)
+    return agreed, reliability(found.table, panel, frameworks, agreement, chance).of(provenance)
 
 
 def _read(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[tuple[str, str, float, str]]) -> _Read:

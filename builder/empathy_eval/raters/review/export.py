@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.base.templates import environment
@@ -79,7 +79,7 @@ def export_review(
             loads[sheet["rater"]] = len(sheet["items"])
             progress(sheet["rater"])
             advance()
-        write_whole(folder / KEY, json.dumps(review.key, indent=1, ensure_ascii=False) + "\n")
+        write_whole(folder / KEY, json_text(review.key, indent=1) + "\n")
         readme = environment(data_folder("review")).get_template("export.md.j2")
         write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")
         papers = write_papers(folder, folder / RATERS, review.key, language_of(manifest["configuration"])) if design.pack else None

@@ -11,6 +11,7 @@ import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.base.hashing import digest, signature_line
+from empathy_eval.design.provenance import File, Provenance
 from empathy_eval.raters.study.chi_square import figure
 from empathy_eval.raters.study.clusters import spread
 from empathy_eval.raters.study.exchange import Exchange
@@ -77,8 +78,15 @@ def study(ratings: Study, asked: Asked) -> Studied:
         {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings), **_named(ratings)},
         groups, ratings.labels, whole,
         {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
-        tuple(_notes(ratings, groups) + few + (list(exchanges(ratings, asked.alpha)) if asked.permutations else [])), f"{line}|{settings}",
+        tuple(_notes(ratings, groups) + few + (list(exchanges(ratings, asked.alpha)) if asked.permutations else [])),
+        f"{line}|{settings}", provenance=_provenance(ratings, asked, by),
     )  # fmt: skip
+
+
+def _provenance(ratings: Study, asked: Asked, by: Sequence[str]) -> Provenance:
+    """The files that the ratings came from, and what was asked of them."""
+    how = {"baseline": ratings.groups[0], "criterion": ratings.criterion, "labels": list(ratings.labels), **asdict(asked), "by": list(by)}
+    return Provenance.of(files=[File(one.name, one.sha256) for one in ratings.tables], **how)
 
 
 def _null_points(ratings: Study, df: int | None, asked: Asked) -> tuple[float | None, float | None]:
