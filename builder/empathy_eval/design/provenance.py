@@ -73,7 +73,7 @@ class Provenance:
 
     def to_json(self) -> dict[str, Any]:
         """All of it as JSON values."""
-        return asdict(self)
+        return asdict(self) | {"files": [asdict(one) for one in self.files]}
 
     def record(self) -> dict[str, str]:
         """The values of ``KEYS``: files as ``name sha256:…`` with semicolons between them, settings as JSON; empty what there is not."""
