@@ -24,8 +24,9 @@ BROKEN = """() => {
   const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node; (node = walk.nextNode()); ) {
     if (node.parentElement.closest("script, style, code, pre, svg, option, .vh, [hidden]")) continue;
+    const long = [...node.data.matchAll(/\\S{17,}/gu)];
     for (const match of node.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
-      if (match[0].length > 16) continue;
+      if (long.some((one) => one.index <= match.index && match.index < one.index + one[0].length)) continue;
       const range = document.createRange();
       range.setStart(node, match.index);
       range.setEnd(node, match.index + match[0].length);
@@ -100,7 +101,7 @@ def serious_findings(page: Page, *rules: str) -> list[str]:
 
 
 def broken_words(page: Page) -> list[str]:
-    """The words of up to sixteen letters that are broken in their middle on the page as it stands."""
+    """The words that stand in no more than sixteen signs without a space and are broken in their middle on the page as it stands."""
     found: list[str] = page.evaluate(BROKEN)
     return found
 

@@ -55,7 +55,8 @@ def many(folder: Path, pairs: dict[int, int], flagged: set[str], turns: int = 1)
         for split in ("train", "validation", "test"):
             path = folder / "data" / config / f"{split}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.Table.from_pylist(rows if split == "train" else [], schema=shape), path)
+            some = {row["dialogue_id"]: row for row in rows}.values() if config == "dialogues" else rows
+            pq.write_table(pa.Table.from_pylist([*some] if split == "train" else [], schema=shape), path)
     return folder
 
 
