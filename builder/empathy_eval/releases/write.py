@@ -65,7 +65,6 @@ def release(
     """
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
-    stage("reading the build")
     header, partly = _finished(build_dir, partial)
     found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
@@ -81,12 +80,7 @@ def release(
         report = measure_release(folder, facts, found, scoring, judges_told)
         # What metrics hold, such as weights, would stand in memory beside the figures.
         del found
-        stage("drawing the report")
-        write_report(report, folder / "report", facts)
-        stage("writing the explorer and the card")
-        write_whole(folder / PAGE, explore_page(folder, facts))
-        for name, text in papers(folder, facts, report).items():
-            write_whole(folder / name, text)
+        _write_pages(folder, facts, report)
         stage("hashing files")
         manifest = sealed({**facts, "files": file_hashes(folder)})
         write_whole(folder / MANIFEST, manifest_text(manifest))
@@ -94,8 +88,19 @@ def release(
     return Released(manifest, report)
 
 
+def _write_pages(folder: Path, facts: dict[str, Any], report: Report) -> None:
+    """The report, the explorer and the papers."""
+    stage("drawing the report")
+    write_report(report, folder / "report", facts)
+    stage("writing the explorer and the card")
+    write_whole(folder / PAGE, explore_page(folder, facts))
+    for name, text in papers(folder, facts, report).items():
+        write_whole(folder / name, text)
+
+
 def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
     """What a build says of itself, and whether items of it are missing."""
+    stage("reading the build")
     header = read_build(build_dir)
     if wrong := list(errata_faults(str(build_dir), header["configuration"])):
         raise InputError(wrong)
