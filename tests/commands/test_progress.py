@@ -434,7 +434,8 @@ TOLD = {
 def test_every_long_verb_tells_its_stages(verb: str, light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = ["--out", str(tmp_path / "out")]
     arguments = {
-        "release": [str(light.parent), *out, "--version", "1.0.0"], "report": [str(light), *out], "verify": [str(light), "--fast"],
+        "release": [str(light.parent / "build"), *out, "--version", "1.0.0"], "report": [str(light), *out],
+        "verify": [str(light), "--fast"],
         "score": [str(light), "--metric", "length", "--no-shortcuts", "--no-cache"], "shortcuts": [str(light), "--without", "embedding"],
         "review": ["export", str(light), *out, "--pairs", "3", "--dialogues", "1"], "publish": [str(light), "--dry-run"],
         "train": [str(light), *out],

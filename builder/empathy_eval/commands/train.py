@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.stages import advance
 from empathy_eval.base.table_text import lined
 from empathy_eval.commands.options import A_RELEASE, whole
 from empathy_eval.commands.progress import staged
@@ -62,7 +64,6 @@ def train(
         JobError: if the folder cannot be written.
     """
     from empathy_eval.base.errors import InputError
-    from empathy_eval.base.stages import advance
     from empathy_eval.raters.students.contrasts import task_of
     from empathy_eval.raters.students.kinds import stray
     from empathy_eval.raters.students.train import train
@@ -73,16 +74,15 @@ def train(
     told: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
     if problems := stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}):
         raise InputError(problems)
-
-    def done(pairs: int) -> None:
-        advance(pairs)
-        if progress:
-            progress(pairs)
-
-    task = task_of(release_folder(release), pairs, splits, done)
+    task = task_of(release_folder(release), pairs, splits, partial(_done, progress or (lambda pairs: None)))
     course = replace(task.course, **{name: one for name, one in asked.items() if one is not None})
     task = replace(task, course=course, **{name: one for name, one in told.items() if one is not None})
     return train(task, kind, Path(out))
+
+
+def _done(progress: Callable[[int], None], pairs: int) -> None:
+    advance(pairs)
+    progress(pairs)
 
 
 def add(verbs: Any) -> None:

@@ -89,10 +89,8 @@ def verify(
         stage("comparing texts with the ledgers")
         found += ledger_faults(release_dir, manifest, ledgers)
     if not fast and all(isinstance(one, NotRecomputed) for one in found):
-        stage("measuring again")
         # The report first: what the scorer of toxicity loads would stand in memory beside it.
         told = list(_report(release_dir, manifest, trusted, replace(scoring, cache=None)))
-        stage("looking for toxicity faults")
         found += [*toxicity_faults(release_dir, manifest), *told]
     return sorted(found, key=lambda one: isinstance(one, NotRecomputed))
 
@@ -177,6 +175,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
 
     At the end comes what was not recomputed.
     """
+    stage("measuring again")
     path, whole = folder / "report" / TABLES, read_tables(folder)
     found, left = metrics_of(manifest, trusted)
     if wrong := [Problem(f"{folder / MANIFEST}: metrics: {name}", what, OTHER_SETTINGS) for name, what in otherwise(found, manifest)]:
@@ -208,6 +207,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         yield Told(f"{folder / MANIFEST}: metrics", f'"{name}" is built in here, and the report has no row of it', LATER_METRIC, name)
     for one in left:
         yield replace(one, what=f"{one.what}; {NOT_COMPARED.format(_named(others) or 'such metrics')}")
+    stage("looking for toxicity faults")
 
 
 def _named(metrics: list[str]) -> str:

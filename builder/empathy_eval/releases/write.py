@@ -66,7 +66,6 @@ def release(
     """
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
-    stage("reading the build")
     header, partly = _finished(build_dir, partial)
     name = called(header["configuration"])["name"]
     before = predecessors(previous, name, version) if previous else []
@@ -112,6 +111,7 @@ def _said(facts: dict[str, Any]) -> dict[str, Any]:
 
 def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
     """What a build says of itself, and whether items of it are missing."""
+    stage("reading the build")
     header = read_build(build_dir)
     summary = header["summary"]
     if summary["missing"] and not partial:

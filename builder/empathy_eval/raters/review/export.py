@@ -66,7 +66,6 @@ def export_review(
     drawn = drawn_for(release_dir, design, replies)
     if not drawn.units:
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
-    stage("making the review")
     review = make_review(release_dir, manifest, drawn, design, replies.texts if replies else None)
     check(review.key, "review_key", KEY)
     if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
@@ -78,7 +77,6 @@ def export_review(
             _write_rater(folder / RATERS / sheet["rater"], sheet, deciding=design.deciding)
             loads[sheet["rater"]] = len(sheet["items"])
             progress(sheet["rater"])
-            advance()
         write_whole(folder / KEY, json_text(review.key, indent=1) + "\n")
         readme = environment(data_folder("review")).get_template("export.md.j2")
         write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")
@@ -125,3 +123,4 @@ def _write_rater(folder: Path, sheet: dict[str, Any], *, deciding: bool) -> None
     write_csv(sheet, folder / f"{sheet['rater']}.csv")
     write_xlsx(sheet, folder / f"{sheet['rater']}.xlsx")
     write_projects(sheet, folder / "label-studio")
+    advance()
