@@ -67,7 +67,7 @@ def reliability_of(
     judges = [one.rater for one in panel.judges]
     agreement = agree(found.table.without(panel.crowd), judges, chance.resamples, chance.seed, level)
     provenance = provenance_of(
-        paths, release_dir, judges=judges, crowd=sorted(panel.crowd), crowd_as=named.crowd_as, rubrics=[one.name for one in rubrics],
+        paths, release_dir, judges=judges, crowd=list(named.crowd), crowd_as=named.crowd_as, rubrics=[one.name for one in rubrics],
         level=level, resamples=chance.resamples, seed=chance.seed,
     )  # fmt: skip
     agreed = replace(agreement, tags=tags if tags.rows else None, provenance=provenance)
