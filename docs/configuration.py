@@ -66,6 +66,8 @@ def unless(key: str, part: dict[str, Any], of: dict[str, Any]) -> str:
         return "needed"
     if key in of.get("then", {}).get("required", ()):
         return "needed for `drawn`"
+    if part.get("default") == {} and part.get("properties"):
+        return "its defaults, below"
     return f"`{json.dumps(part['default'])}`" if "default" in part else ""
 
 

@@ -6,6 +6,7 @@ The names below are the public face; ``docs/python.md`` shows each. They are loa
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.printed import printed_by
 from empathy_eval.base.version import __version__
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.build import build
     from empathy_eval.commands.diff import diff
     from empathy_eval.commands.explore import explore
+    from empathy_eval.commands.init import init
     from empathy_eval.commands.ledger import ledger_import, ledger_merge, ledger_show
     from empathy_eval.commands.names import names
     from empathy_eval.commands.preview import preview
@@ -33,8 +35,11 @@ if TYPE_CHECKING:
     from empathy_eval.completions.models.protocol import Model, NoAnswer
     from empathy_eval.completions.requests import Completion, Flaw
     from empathy_eval.design.recipe import Recipe, load_recipe
+    from empathy_eval.evaluation.own_means import OwnMeasured
+    from empathy_eval.evaluation.results import Measured
     from empathy_eval.generation.checks.own import Check
     from empathy_eval.metrics.protocol import MeanMetric, Metric
+    from empathy_eval.raters.people.results import AgainstPeople
     from empathy_eval.releases.fetch import load
 
 # Where each name is; the imports above say the same to those who read types.
@@ -45,6 +50,7 @@ _PLACES = {
     "commands.build": ("build",),
     "commands.diff": ("diff",),
     "commands.explore": ("explore",),
+    "commands.init": ("init",),
     "commands.ledger": ("ledger_import", "ledger_merge", "ledger_show"),
     "commands.names": ("names",),
     "commands.preview": ("preview",),
@@ -63,16 +69,26 @@ _PLACES = {
     "completions.models.protocol": ("Model", "NoAnswer"),
     "completions.requests": ("Completion", "Flaw"),
     "design.recipe": ("Recipe", "load_recipe"),
+    "evaluation.own_means": ("OwnMeasured",),
+    "evaluation.results": ("Measured",),
     "generation.checks.own": ("Check",),
     "metrics.protocol": ("MeanMetric", "Metric"),
+    "raters.people.results": ("AgainstPeople",),
     "releases.fetch": ("load",),
 }
+# What gives the table that a result prints as, by the name of its class.
+_TABLES = {
+    "AgainstPeople": ("people_tables", "people_table"), "Agreement": ("agree", "shown"), "Audit": ("shortcuts", "shortcut_table"),
+    "Measured": ("score_tables", "score_table"), "Model": ("train", "model_table"), "OwnMeasured": ("score_tables", "own_table"),
+    "Plan": ("study_plan", "plan_table"), "Report": ("tables", "inversion_table"), "Studied": ("study_tables", "study_table"),
+}  # fmt: skip
+printed_by({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
-    "__version__", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Metric", "Model",
-    "NoAnswer", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "explore", "ledger_import", "ledger_merge", "ledger_show",
-    "load", "load_recipe", "names", "preview", "publish", "release", "report", "review_export", "review_import", "score", "shortcuts",
-    "show", "show_rejected", "study", "study_plan", "train", "verify",
+    "__version__", "AgainstPeople", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Measured",
+    "Metric", "Model", "NoAnswer", "OwnMeasured", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "explore", "init",
+    "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview", "publish", "release", "report",
+    "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study", "study_plan", "train", "verify",
 ]  # fmt: skip
 
 

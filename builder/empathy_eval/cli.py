@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO, cast
 
 from empathy_eval.base import plugins
-from empathy_eval.base.errors import EmpathyEvalError, nearest
+from empathy_eval.base.errors import EmpathyEvalError, Tracebacks, nearest
+from empathy_eval.base.paths import check_paths, paths_in, paths_reached
+from empathy_eval.base.streams import take_streams, unwritten
 from empathy_eval.base.version import __version__
 from empathy_eval.commands import (
     agree,
@@ -20,6 +21,7 @@ from empathy_eval.commands import (
     build,
     diff,
     explore,
+    init,
     ledger,
     names,
     preview,
@@ -34,8 +36,10 @@ from empathy_eval.commands import (
     train,
     verify,
 )
+from empathy_eval.commands.printing import PlainOutput
 
 VERBS = (
+    init,
     preview,
     build,
     release,
@@ -56,12 +60,18 @@ VERBS = (
     names,
 )
 EXAMPLES = """\
+a configuration of your own, every key explained:
+  empathy-eval init
+
 a release from nothing, without a model, a key or a network:
   empathy-eval build demo --out build/demo
   empathy-eval release build/demo --out build/demo/release --version 0.1.0
 
 exit status: 0 done; 1 the job could not finish (what was paid for is kept, run it again); 2 the input is wrong
 """
+
+
+KEPT = "every answer so far is in the ledger"
 
 
 class Parser(argparse.ArgumentParser):
@@ -95,23 +105,43 @@ def make_parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(title="verbs", metavar="VERB", required=True)
     for verb in VERBS:
         verb.add(verbs)
+    _add_traceback(parser)
     return parser
+
+
+def _add_traceback(parser: argparse.ArgumentParser) -> None:
+    """Adds the option to each verb, and to those that other verbs have."""
+    parts = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    for verb in (verb for part in parts for verb in part.choices.values()):
+        _add_traceback(verb)
+    if not parts:
+        parser.add_argument("--traceback", action="store_true", help="print the whole traceback where code of your own fails")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one verb and returns the exit status; errors that a user can mend are printed without a traceback."""
     options = make_parser().parse_args(arguments)
+    Tracebacks.shown = options.traceback
     with contextlib.suppress(FileNotFoundError):  # somebody has deleted the folder
         plugins.BESIDE[:] = [str(Path.cwd())]
     try:
-        return int(options.run(options))
+        check_paths(paths_in(vars(options).values(), (Path,)))
+        with paths_reached(), _plainly():
+            return int(options.run(options))
     except EmpathyEvalError as error:
-        _tell(str(error))
+        for words in (str(error), *Tracebacks.of(one.traceback for one in error.problems)):
+            _tell(words)
         return error.exit_code
-    except KeyboardInterrupt:
-        kept = "; every answer so far is in the ledger, run the same command to go on" if hasattr(options, "budget_usd") else ""
+    except KeyboardInterrupt as error:
+        # What is true of the answers is said by whoever has them elsewhere.
+        kept = f"; {str(error) or KEPT}, run the same command to go on" if hasattr(options, "budget_usd") else ""
         _tell(f"stopped{kept}")
         return 1
+
+
+def _plainly() -> contextlib.AbstractContextManager[Any]:
+    """Lets nothing that is printed move the cursor of a terminal or hide from a reader."""
+    return contextlib.redirect_stdout(cast(TextIO, PlainOutput(sys.stdout))) if sys.stdout else contextlib.nullcontext()
 
 
 def _tell(words: str) -> None:
@@ -120,31 +150,20 @@ def _tell(words: str) -> None:
         print(words, file=sys.stderr)
 
 
-def _unread() -> bool:
-    """Whether nobody reads standard output any more."""
-    try:
-        print(flush=True)
-    except BrokenPipeError:
-        return True
-    return False
-
-
 def entry() -> None:
-    """The console script. A request to end the process (SIGTERM, a closed terminal) is one Ctrl-C; what was told to be ignored stays so."""
+    """The console script. A request to end the process (SIGTERM, a closed terminal) is one Ctrl-C; what was told to be ignored stays so.
+
+    The exit status is that of the work, whoever reads what it prints; a standard output that is full makes a 0 a 1.
+    """
+    take_streams()
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:
             signal.signal(getattr(signal, name), signal.default_int_handler)
-    status = 0
     try:
         status = main()
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader of a pipe has had enough, as in ``… | head``
-        if not _unread():  # it was another pipe, and the work may be cut off in the middle
-            raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    finally:
-        try:
-            sys.stderr.flush()
-        except (OSError, ValueError):  # what nobody reads is let go, or the end of the process fails
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    except SystemExit as error:  # argparse has printed help or usage
+        status = error.code if isinstance(error.code, int) else 0
+    if problem := unwritten(sys.stdout):
+        _tell(str(problem))
+        status = status or 1
     sys.exit(status)

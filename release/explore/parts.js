@@ -48,8 +48,9 @@ function figure(value, places = 3) {
     .replace("-", "−");
 }
 
-/** A table in a frame that scrolls by itself; `rows` are lists of cells, the first of each its heading. */
+/** A table in a frame that scrolls by itself; `rows` are lists of cells, the first of each its heading. Without a row there is none. */
 function table(name, heads, rows, attributes = {}) {
+  if (!rows.length) return null;
   const head = made(
     "tr",
     {},
@@ -66,8 +67,10 @@ function table(name, heads, rows, attributes = {}) {
   return made("div", { class: "scroll", role: "region", "aria-label": name, tabindex: "0" }, inner);
 }
 
-/** A part of a screen with its heading. */
-const section = (heading, ...children) => made("section", {}, made("h2", {}, heading), ...children);
+/** A part of a screen with its heading; null where there is nothing to stand below it. */
+function section(heading, ...children) {
+  return children.flat(Infinity).some(Boolean) ? made("section", {}, made("h2", {}, heading), ...children) : null;
+}
 
 /** A part that is folded. */
 const folded = (summary, ...children) => made("details", {}, made("summary", {}, summary), ...children);

@@ -39,6 +39,7 @@ def test_json_has_every_figure_with_items_interval_and_settings(capsys: pytest.C
     found = json.loads(
         printed(capsys, str(EXAMPLE), "--judge", "judge-a", "--seed", "3", "--resamples", "100", "--level", "ordinal", "--json")
     )
+    assert [one["name"] for one in found.pop("provenance")["files"]] == [EXAMPLE.name]
     assert found == json.loads(json.dumps(agree(read_table(EXAMPLE), ["judge-a"], 100, 3, "ordinal").to_json()))
     empathy = found["criteria"][1]
     assert (found["experts"], found["judges"]) == (["rater-01", "rater-02", "rater-03"], ["judge-a"])

@@ -33,7 +33,8 @@ def test_the_example_of_the_docs_gives_what_they_say(
     page = tmp_path / "made" / "reliability.html"
     assert main([*arguments, str(page), "--resamples", "50"]) == 0
     said = capsys.readouterr().out
-    assert said.startswith("3 experts; judges: judge-a, judge-a#2, judge-b\n") and "person" not in said
+    assert said.startswith("reliability.csv, sha256 ") and "\n\n3 experts; judges: judge-a, judge-a#2, judge-b\n" in said
+    assert "person" not in said
     assert str(page.with_suffix(".json")) in said
     assert "--rubric lend-an-ear" in page.read_text() and f"page: {page}\n" in said
     found = figures(page)

@@ -89,16 +89,18 @@ def test_all_turns_and_only_some_variants_are_judged_where_that_is_asked_for(doo
     assert closing["planned"] == cases and closing["ratings"] == cases * 2 * 2 * 6
 
 
-def test_a_preview_shows_the_first_requests_and_what_is_left_and_writes_nothing(door: Door) -> None:
+def test_a_preview_tells_what_is_left_first_and_the_requests_that_are_asked_for_and_writes_nothing(door: Door) -> None:
     texts = [len(case.texts) for case in cases_of(door.release, 4)]
     assert door.annotate("teacher", "a", "--preview") == 0
-    assert door.out.count("--- ") == texts[0] and "assumed sizes" in door.out and f"{sum(texts)} " in door.out
+    assert "--- " not in door.out and "assumed sizes" in door.out and f"{sum(texts)} " in door.out
+    assert door.annotate("teacher", "a", "--preview", "-n", "1") == 0
+    assert door.out.count("--- ") == texts[0] and door.out.index("in all") < door.out.index("--- ")
     assert not door.server.received and not (door.folder / "a").exists()
     assert door.annotate("teacher", turns=2) == 0
     before, asked = door.bytes(), len(door.server.received)
-    assert door.annotate("teacher", "a", "--preview", "-n", "0") == 0
+    assert door.annotate("teacher", "a", "--preview") == 0
     assert f"{asked} requests are answered in {door.folder / 'a' / 'ledger.sqlite'}" in door.out and "the ledger's averages" in door.out
-    assert door.annotate("teacher", "a", "--preview", "--json") == 0
+    assert door.annotate("teacher", "a", "--preview", "-n", "1", "--json") == 0
     made = json.loads(door.out)
     assert (len(made["requests"]), made["answered"]) == (texts[0], asked) and made["requests"][0]["body"]["model"] == "judge-1"
     assert [one["requests"] for one in made["estimates"]] == [sum(texts[2:])]

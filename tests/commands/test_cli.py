@@ -34,6 +34,40 @@ def test_build_and_release_print_what_a_user_needs(arguments: list[str], tmp_pat
     assert json.loads(capsys.readouterr().out)["inversion"][0]["metric"] == "BLEU-4"
 
 
+BROKEN = """
+import empathy_eval as ee
+
+class Sad(ee.MeanMetric):
+    name, signature, reads = "sad", "v:1", ()
+    def score(self, text):
+        raise LookupError("no such word")
+"""
+
+
+@pytest.mark.parametrize("module", ["sad_metric", "no_metric"])
+def test_an_error_in_code_of_ones_own_is_told_with_its_line_and_all_of_it_where_that_is_asked_for(
+    module: str, light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken = "" if module == "sad_metric" else 'raise OSError("no disk")\n'
+    source = (BROKEN if module == "sad_metric" else "import json\n") + broken
+    (tmp_path / f"{module}.py").write_text(source)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    line = 1 + next(number for number, one in enumerate(source.splitlines()) if "raise " in one)
+    asked = ["score", str(light), "--metric", f"{module}:Sad", "--no-shortcuts"]
+    for more, whole in (([], False), (["--traceback"], True)):
+        assert main([*asked, *more]) == (1 if module == "sad_metric" else 2)
+        said = capsys.readouterr().err
+        assert f"({module}.py:{line}" in said and ("Traceback (most recent call last)" in said) == whole
+        assert ("add --traceback" in said) != whole
+
+
+def test_every_verb_shows_a_whole_traceback_where_it_is_asked_for() -> None:
+    for verb in (["score", "r"], ["diff", "a", "b"], ["ledger", "show", "l"]):
+        given = make_parser().parse_args([*verb, "--traceback"])
+        assert given.traceback and not make_parser().parse_args(verb).traceback
+
+
 def test_json_summaries_can_be_read_by_a_program(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["accepted"] == 3
@@ -58,8 +92,10 @@ def test_an_offline_build_without_a_ledger_exits_with_2_and_writes_nothing(argum
     ("work", "gone", "status"),
     [
         ("raise input_error('x', 'is wrong', 'mend it')", "stderr", 2),
-        ("raise BrokenPipeError", "stderr", 120),  # so Python ends that cannot tell why
+        ("raise BrokenPipeError", "stderr", 1),
         ("print('x' * 100_000)", "stdout", 0),
+        ("print('x' * 100_000); raise input_error('x', 'is wrong', 'mend it')", "stdout", 2),
+        ("print('x', file=sys.stderr, flush=True)", "stderr", 0),
         ("return 1", "stdout", 1),
     ],
 )

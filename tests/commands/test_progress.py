@@ -23,9 +23,10 @@ import httpx2
 import pytest
 from empathy_eval.base.clock import now
 from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, job_error
+from empathy_eval.base.stages import Stages, stage
 from empathy_eval.base.stopping import Stopped
 from empathy_eval.cli import main
-from empathy_eval.commands.progress import Display, shortened, shown
+from empathy_eval.commands.progress import Display, OfRun, OfStages, shortened, shown, staged
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Spent
 from empathy_eval.completions.models.openai_endpoint import Line
@@ -110,7 +111,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
                 handle.cancel()
 
         async def watched() -> tuple[float, Summary | EmpathyEvalError]:
-            display = Display("build", run.course, lines, terminal=False)
+            display = Display("build", OfRun(run.course), lines, terminal=False)
             with opened(job.config, tmp_path / "b", run) as (ledger, budget):
                 work = asyncio.create_task(work_through(job, tmp_path / "b", run, ledger, budget, stopping))
                 while not work.done():
@@ -128,7 +129,7 @@ def go(tmp_path: Path, catalogue: Catalogue, prompts: Prompts, monkeypatch: pyte
 def test_a_dead_endpoint_is_told_at_once_and_ends_the_run_after_twelve_seconds(go: Go) -> None:
     seen, ended, result = go(Client(float("inf"), 0), patience_seconds=900)
     assert seen == [
-        (0.25, "build: 0 of 3 dialogues, 43 of about 83 requests"),
+        (0.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (0.25, "build: home: connection refused, trying for 12 s"),
     ]
     assert ended == pytest.approx(12, abs=0.3)
@@ -150,11 +151,11 @@ def test_a_slow_endpoint_is_waited_for_as_its_time_out_and_patience_say(go: Go) 
     seen, ended, result = go(Client(0, 3600), in_flight=200)
     # Four attempts of 30 s, with waits of 0.5, 1 and 2 s between them: the fourth begins within the hundred seconds.
     assert seen == [
-        (0.25, "build: 0 of 3 dialogues, 43 of about 83 requests"),
+        (0.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (30.25, "build: home: no answer within 30 s for 30 s, trying for 70 s more"),
-        (60.25, "build: 0 of 3 dialogues, 43 of about 83 requests"),
+        (60.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (90.25, "build: home: no answer within 30 s for 2 min, trying for 10 s more"),
-        (120.25, "build: 0 of 3 dialogues, 43 of about 83 requests"),
+        (120.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
     ]
     assert ended == pytest.approx(123.5, abs=0.5)
     assert isinstance(result, Summary) and result.status == {"missing": 3} and "no answer within 30 s" in result.missing[0]
@@ -164,11 +165,15 @@ def test_an_endpoint_that_recovers_is_told_as_down_and_then_the_run_goes_on_to_i
     # Waits of 0.5, 1, 2, 4, 8 and 16 s end at 31.5 s, and the next one, cut short, at 60 s: all is sent again then, four at a time.
     seen, ended, result = go(Client(40, 8), unreachable_seconds=60)
     assert seen == [
-        (0.25, "build: 0 of 3 dialogues, 43 of about 83 requests"),
+        (0.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (0.25, "build: home: connection refused, trying for 60 s"),
-        (60.25, "build: 0 of 3 dialogues, 43 of about 83 requests"),
+        (60.25, "build: 0 of 3 dialogues (3 begun), 43 of about 83 requests"),
         (60.25, "build: home: connection refused for 60 s, trying for 40 s more"),
-        (120.25, "build: 0 of 3 dialogues, 71 of about 83 requests, 28 a minute, $0.0840, 12 sent again (connection refused), 26 s left"),
+        (
+            120.25,
+            "build: 0 of 3 dialogues (3 begun), 71 of about 83 requests, 28 a minute, $0.0840, "
+            "12 sent again (connection refused), 26 s left",
+        ),
     ]
     assert ended == pytest.approx(140, abs=1) and isinstance(result, Summary) and result.status == {"accepted": 3}
 
@@ -192,10 +197,10 @@ def test_once_reached_an_outage_is_told_with_the_patience_that_is_left_and_ends_
 def test_cost_rate_and_time_left_are_told_and_what_the_ledger_had(go: Go) -> None:
     slow = Client(0, 30)
     seen, _, _ = go(slow, stop_at=130, timeout_seconds=60)
-    assert seen[1] == (60.25, "build: 0 of 3 dialogues, 51 of about 83 requests, 8 a minute, $0.0240, 4 min left")
-    assert seen[2] == (120.25, "build: 0 of 3 dialogues, 59 of about 83 requests, 8 a minute, $0.0480, 3 min left")
+    assert seen[1] == (60.25, "build: 0 of 3 dialogues (3 begun), 51 of about 83 requests, 8 a minute, $0.0240, 4 min left")
+    assert seen[2] == (120.25, "build: 0 of 3 dialogues (3 begun), 59 of about 83 requests, 8 a minute, $0.0480, 3 min left")
     again, _, result = go(slow, timeout_seconds=60, in_flight=64)
-    assert again[0] == (0.25, "build: 0 of 3 dialogues, 63 of about 83 requests (63 from the ledger), $0.0600")
+    assert again[0] == (0.25, "build: 0 of 3 dialogues (3 begun), 63 of about 83 requests (63 from the ledger), $0.0600")
     assert isinstance(result, Summary) and result.status == {"accepted": 3} and result.requests == 83
 
 
@@ -245,7 +250,7 @@ def test_the_command_ends_with_1_and_standard_output_stays_empty(
     said = capsys.readouterr()
     assert said.out == ""
     assert re.search(
-        r"^build: 0 of 3 dialogues, \d+ of about 83 requests\nbuild: home: connection refused, trying ", said.err, re.MULTILINE
+        r"^build: 0 of 3 dialogues \(3 begun\), \d+ of about 83 requests\nbuild: home: connection refused, trying ", said.err, re.MULTILINE
     )
     assert said.err.count("\n") == 4 and "for 1 s, since the start: connection refused\n  Fix: " in said.err
 
@@ -275,24 +280,29 @@ class Terminal(io.StringIO):
 
 def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them() -> None:
     at, stream, run = 0.0, Terminal(), course(0, 9, expected=90)
-    display = Display("build", run, stream, terminal=True, clock=lambda: at)
+    display = Display("build", OfRun(run), stream, terminal=True, clock=lambda: at)
     display.look()
-    assert stream.screen() == ["build: 0 of 9 dialogues, 0 of about 90 requests"]
+    assert stream.screen() == ["build: 0 of 9 dialogues (9 begun), 0 of about 90 requests"]
     run.notices = (Notice("a", "home: connection refused, trying for 60 s"),)
     display.look()
-    assert stream.screen() == ["build: 0 of 9 dialogues, 0 of about 90 requests", "build: home: connection refused, trying for 60 s"]
+    assert stream.screen() == [
+        "build: 0 of 9 dialogues (9 begun), 0 of about 90 requests",
+        "build: home: connection refused, trying for 60 s",
+    ]
     at, run.told = 30.0, Counter(begun=9, expected=90, answered=30)
     display.look()
-    assert stream.screen()[0] == "build: 0 of 9 dialogues, 30 of about 90 requests, 1 a second, 60 s left"
+    assert stream.screen()[0] == "build: 0 of 9 dialogues (9 begun), 30 of about 90 requests, 1 a second, 60 s l…"
     display.handle(logging.makeLogRecord({"msg": "endpoint home:\x1b[2J slower", "levelno": logging.WARNING}))
     at, run.notices = 31.0, ()
     display.look()
     # The line that the warning took the place of is below it.
-    assert stream.screen()[0] == "endpoint home:\\x1b[2J slower" and stream.screen()[1].startswith("build: 0 of 9 dialogues, 30 of")
+    assert stream.screen()[0] == "endpoint home:\\x1b[2J slower" and stream.screen()[1].startswith(
+        "build: 0 of 9 dialogues (9 begun), 30 of"
+    )
     display.finish()
     assert len(stream.screen()) == 2 and stream.getvalue().endswith("\n")
     wide = Terminal()
-    Display("b", Course(notices=(Notice("a", "x" * 200),)), wide, terminal=True, clock=lambda: at).look()
+    Display("b", OfRun(Course(notices=(Notice("a", "x" * 200),))), wide, terminal=True, clock=lambda: at).look()
     assert wide.screen() == ["b: getting ready", "b: " + "x" * 75 + "…"]
     assert shortened("中" * 40, 81) == "中" * 40 and shortened("中" * 40, 80) == "中" * 39 + "…"
     assert shortened("a中中中", 7) == "a中中…" and shortened("", 80) == ""
@@ -300,7 +310,7 @@ def test_on_a_terminal_the_lines_are_kept_current_and_warnings_stand_above_them(
 
 def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
     at, stream, run = 0.0, io.StringIO(), Course()
-    display = Display("build", run, stream, terminal=False, clock=lambda: at)
+    display = Display("build", OfRun(run), stream, terminal=False, clock=lambda: at)
     for tenth in range(1250):
         at = tenth / 10
         run.summary = Summary(5) if at >= 3 else None
@@ -313,7 +323,7 @@ def test_elsewhere_there_is_a_line_at_once_and_then_one_a_minute() -> None:
 
 def test_an_outage_whose_words_are_never_the_same_is_told_once_a_minute() -> None:
     at, stream, reception = 0.0, io.StringIO(), Reception(load_configuration(Path("release/full.yaml")).models["far"])
-    display = Display("build", Course(desks=(reception,)), stream, terminal=False, clock=lambda: at)
+    display = Display("build", OfRun(Course(desks=(reception,))), stream, terminal=False, clock=lambda: at)
     reception.again[0] = 1e9
     for second in range(200):
         at = float(second)
@@ -325,11 +335,10 @@ def test_an_outage_whose_words_are_never_the_same_is_told_once_a_minute() -> Non
 def test_a_batch_that_is_waited_for_a_budget_and_refusals_have_their_words() -> None:
     run = course(4, 4, expected=40, answered=41, replayed=44, rejected=1, refused=7, missing=2)
     run.spent = Spent(1234, 0)
-    display = Display("annotate", run, io.StringIO(), terminal=False, clock=lambda: 0.0)
     told = "4 of 4 dialogues, 41 of 41 requests (41 from the ledger), 1,234 tokens, 1 rejected, 2 missing, 7 answers not taken"
-    assert display.state(0.0) == told
+    assert OfRun(run).state(0.0) == told
     run.batch = (3, 20_000)
-    assert display.state(0.0) == "3 of 20,000 requests of the batches under way are done"
+    assert OfRun(run).state(0.0) == "3 of 20,000 requests of the batches under way are done"
 
 
 def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -338,7 +347,7 @@ def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: py
             raise BrokenPipeError
 
     monkeypatch.setattr("sys.stderr", Closed())
-    with shown("build", course(0, 1)):
+    with shown("build", OfRun(course(0, 1))):
         for _ in range(2):
             logging.getLogger("empathy_eval.x").warning("it is slower")
             time.sleep(0.2)
@@ -365,3 +374,79 @@ def test_a_run_says_what_it_waits_for_after_a_signal(tmp_path: Path, catalogue: 
             build(Recipe(config, catalogue, prompts), tmp_path / "b", run)
         assert said == ["stopped by Ctrl-C: waiting for 3 answers under way; the next Ctrl-C ends at once"]
         assert server.answered.total() == 3
+
+
+def test_a_stage_is_told_with_its_count_its_time_and_what_is_left() -> None:
+    at, stages = 0.0, Stages()
+    work = OfStages(stages)
+    assert work.state(at) == "getting ready"
+    stages.name = "scoring"
+    stages.count(2000, "scores")
+    assert work.state(at) == "scoring, 0 of 2,000 scores"
+    stages.done = 500
+    assert work.state(20.0) == "scoring, 500 of 2,000 scores, 20 s, 60 s left"
+    stages.name = "drawing the report"
+    stages.count(0, "")
+    assert work.state(100.0) == "drawing the report" and work.state(200.0) == "drawing the report, 2 min"
+
+
+def test_stages_are_drawn_on_a_terminal_and_leave_nothing_behind() -> None:
+    at, stream, stages = 0.0, Terminal(), Stages("scoring", "scores", 10, 5, 1)
+    display = Display("score", OfStages(stages), stream, terminal=True, clock=lambda: at)
+    display.look()
+    assert stream.screen() == ["score: scoring, 5 of 10 scores"]
+    at, stages.name = 2.0, ""
+    display.look()
+    assert stream.screen() == []
+    written = stream.getvalue()
+    at = 4.0
+    display.look()
+    assert stream.getvalue() == written, "another shows its own progress"
+    at, stages.name = 6.0, "hashing files"
+    display.look()
+    assert stream.screen() != []
+    display.finish()
+    assert stream.screen() == []
+
+
+def test_in_a_pipe_a_job_of_stages_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    with staged("verify"):
+        stage("looking for faults")
+        assert not [one for one in threading.enumerate() if one.name == "empathy-eval progress"]
+        time.sleep(0.3)
+    assert capsys.readouterr() == ("", "")
+
+
+TOLD = {
+    "release": ["reading the build", "writing rows", "measuring", "drawing the report", "hashing files"],
+    "report": ["scoring", "computing tables", "shortcut audit"],
+    "verify": ["looking for design faults", "looking for duplicates"],
+    "score": ["scoring", "computing tables"],
+    "shortcuts": ["reading texts for the shortcut audit", "shortcut audit"],
+    "review": ["drawing the sample", "writing folders"],
+    "publish": ["looking for design faults", ""],
+    "train": ["reading and learning", "measuring the model"],
+}
+
+
+@pytest.mark.e2e
+@pytest.mark.parametrize("verb", TOLD)
+def test_every_long_verb_tells_its_stages(verb: str, light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out = ["--out", str(tmp_path / "out")]
+    arguments = {
+        "release": [str(light.parent / "build"), *out, "--version", "1.0.0"], "report": [str(light), *out],
+        "verify": [str(light), "--fast"],
+        "score": [str(light), "--metric", "length", "--no-shortcuts", "--no-cache"], "shortcuts": [str(light), "--without", "embedding"],
+        "review": ["export", str(light), *out, "--pairs", "3", "--dialogues", "1"], "publish": [str(light), "--dry-run"],
+        "train": [str(light), *out],
+    }[verb]  # fmt: skip
+    told, counted = list[str | None](), Stages.count
+
+    def noted(stages: Stages, total: int, things: str) -> None:
+        told.append(stages.name)
+        assert stages.done <= stages.total or not stages.total
+        counted(stages, total, things)
+
+    monkeypatch.setattr(Stages, "count", noted)
+    main([verb, *arguments])
+    assert [name for name in dict.fromkeys(told) if name in TOLD[verb]] == TOLD[verb]

@@ -56,7 +56,7 @@ def test_the_csv_carries_every_number_and_word_of_the_json(light: Path, tmp_path
     lines = list(csv.DictReader(io.StringIO(score_csv(measured))))
     cells = {cell for line in lines for cell in line.values()}
     told = " ".join(cells)
-    numbers = {float(cell) for cell in cells if re.fullmatch(r"-?[0-9.]+(e-?[0-9]+)?", cell)}
+    numbers = {float(cell) for cell in cells if re.fullmatch(r"-?[0-9]+(\.[0-9]+)?(e-?[0-9]+)?", cell)}
 
     def leaves(value: object) -> Iterator[object]:
         for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():

@@ -100,6 +100,7 @@ def test_ensembles_of_a_release_are_measured_on_the_ratings_and_the_pairs_of_tes
     name = "huffman:sentlink,length,judge"
     how: dict[str, Any] = {"cache": False, "shortcuts": False, "lower_is_better": True}
     found = ee.score(seeds, ["sentlink", "length"], [judge], ratings=table, ensembles=[name], **how)
+    assert isinstance(found, ee.AgainstPeople)
     (criterion,), (one,) = found.criteria, found.ensembles
     assert (one.ratings, one.texts, criterion.ratings, criterion.texts, criterion.unit) == (36, 12, 36, 12, "dialogue")
     assert "ratings of texts that are not in these splits of the release are left out: 36" in found.told
@@ -118,8 +119,10 @@ def test_ensembles_of_a_release_are_measured_on_the_ratings_and_the_pairs_of_tes
         won.append((np.sign(kind - cold) + 1) / 2)
     reached = {(row.row, row.contrast): row for row in found.on_pairs}
     ours = reached[name, "as released"]
-    assert (ours.pairs, ours.accuracy.value) == (len(rows), pytest.approx(np.mean(won), abs=1e-6)) and ours.accuracy.low is not None
-    plain = ee.score(seeds, ["sentlink"], split="test", **how).equal_closeness["Sentlink"]
+    assert ours.pairs == len(rows) and ours.accuracy.value == pytest.approx(np.mean(won), abs=1e-6) and ours.accuracy.low is not None
+    alone = ee.score(seeds, ["sentlink"], split="test", **how)
+    assert isinstance(alone, ee.Measured)
+    plain = alone.equal_closeness["Sentlink"]
     assert reached["Sentlink", "at equal closeness"].accuracy == plain.accuracy and ("length", "as released") not in reached
     # The judge knows no controls.
     assert (name, "at equal closeness") not in reached

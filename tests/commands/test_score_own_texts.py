@@ -72,6 +72,8 @@ def test_ratings_are_read_in_every_form_to_the_same_table(own: Path, ratings: Pa
     else:
         other.write_text(ratings.read_text().replace(",", "\t" if suffix == ".tsv" else ","))
     found, again = (ee.score(own, ["vader"], ratings=one, cache=False).to_json() for one in (ratings, other))
+    # Of the same ratings in another form another file is named.
+    assert [one.pop("provenance")["files"][1]["name"] for one in (found, again)] == ["ratings.csv", other.name]
     assert found == again and "NaN" not in json.dumps(found)
 
 
@@ -159,8 +161,10 @@ def test_the_ratings_of_a_review_stand_beside_scores_of_the_release(
     table = tmp_path / "reviews.ratings.csv"
     table.write_text("\n".join(lines))
     found = ee.score(light, ["rouge-l"], ratings=table, cache=False)
+    assert isinstance(found, ee.AgainstPeople)
     (criterion,) = found.criteria
     assert (criterion.criterion, criterion.ratings, criterion.texts, criterion.unit) == ("empathy", 48, 16, "dialogue")
-    assert [one.endswith("left out: 1") for one in found.told] == [True] * 3 and criterion.systems.names == ("apathetic", "empathetic")
-    assert criterion.rows[0].metric == "ROUGE-L" and criterion.rows[0].figures["r"].value < 0
+    assert [one.endswith("left out: 1") for one in found.told] == [True] * 3
+    assert criterion.systems and criterion.systems.names == ("apathetic", "empathetic")
+    assert criterion.rows[0].metric == "ROUGE-L" and (criterion.rows[0].figures["r"].value or 0) < 0
     assert "ratings of rejected texts are left out: 1" in said(capsys, light, "--metric", "rouge-l", "--ratings", table)

@@ -19,7 +19,7 @@ def test_text_and_json_say_what_the_call_gives(light: Path, capsys: pytest.Captu
     assert main(["shortcuts", str(light)]) == 0
     said = capsys.readouterr().out
     found = ee.shortcuts(light)
-    assert said == shortcut_table(found) + "\n"
+    assert said == f"{found}\n" and said.endswith(f"\n\n{shortcut_table(found)}\n")
     assert "stance, near, " in said and "3 folds by dialogue" in said and "  shortcut line: " in said and "  hardest: " in said
     assert main(["shortcuts", str(light), "--by", "scenario", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(ee.shortcuts(light, by="scenario").to_json()))

@@ -11,6 +11,7 @@ from pathlib import Path
 import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
+from empathy_eval.commands import show as verb
 from empathy_eval.commands.show import _asked
 
 from tests.doubles.marred import OFF_SCHEMA, WITHDRAWN
@@ -61,9 +62,16 @@ def test_the_calls_give_what_is_printed_as_json_in_a_notebook_too(marred: Path, 
     assert refused == json.loads(json.dumps(asyncio.run(in_a_notebook()))) and refused[0]["text"] == OFF_SCHEMA
 
 
-def test_what_was_refused_is_counted_and_can_be_cut_short(say: Say) -> None:
+def test_what_was_refused_is_counted_and_can_be_cut_short(say: Say, monkeypatch: pytest.MonkeyPatch) -> None:
     status, out, _ = say("build", "--rejected", "--limit", "2")
     assert status == 0 and out.count("\n--- ") + out.startswith("--- ") == 2 and out.endswith("2 shown\n")
+    whole = json.loads(say("build", "--rejected", "--json")[1])
+    monkeypatch.setattr(verb, "MOST", 1)
+    monkeypatch.setattr(verb, "LONGEST", 5)
+    status, out, _ = say("build", "--rejected")
+    assert status == 0 and f"1 shown\n{len(whole) - 1} more are left out; --limit {len(whole)} prints all" in out
+    _, out, _ = say("build", "--rejected", "schema")
+    assert f"    {OFF_SCHEMA[:5]}\n  {len(OFF_SCHEMA) - 5} more characters are left out" in out
     status, _, err = say("build", "--rejected", "nope")
     assert status == 2 and 'nothing was refused for "nope"' in err and "schema (1)" in err
 

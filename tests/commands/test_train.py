@@ -63,6 +63,14 @@ def test_bad_input_exits_with_2_and_writes_nothing(light: Path, tmp_path: Path, 
         assert "Fix:" in capsys.readouterr().err and not out.exists()
 
 
+def test_a_kind_that_there_is_not_is_told_alone_with_the_nearest(light: Path, tmp_path: Path) -> None:
+    for more in ({}, {"teacher": "NAME"}):
+        with pytest.raises(ee.InputError) as caught:
+            ee.train(light, tmp_path / "model", kind="student", **more)  # type: ignore[arg-type]
+        (problem,) = caught.value.problems
+        assert problem.what == '"student" is not known' and problem.fix.endswith('plain, encoder, students; did you mean "students"?')
+
+
 def test_what_a_kind_does_not_take_is_told_at_once(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["--teacher", "NAME", "--encoder", "x", "--shared", "--max-tokens", "64", "--objective", "ranking", "--also", "a.csv", "b.csv"]
     assert main(["train", str(light), "--out", str(tmp_path / "model"), *given]) == 2

@@ -19,10 +19,11 @@ from typing import Any
 import pytest
 import yaml
 from empathy_eval.base.errors import InputError, JobError, job_error
+from empathy_eval.base.schemas import schema
 from empathy_eval.cli import main
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.configuration import Configuration, load_configuration
-from empathy_eval.design.kinds import rewritings
+from empathy_eval.design.kinds import ALL_KINDS, REWARD, SCORE, Kind, rewritings
 from empathy_eval.design.language import english
 from empathy_eval.design.planning import plans
 from empathy_eval.design.prompts import Prompts, load_prompts
@@ -394,6 +395,32 @@ def test_structure_by_instruction_sends_no_schema_and_by_schema_does(bench: Benc
                 [], "variant_answer"
             )
             assert ("response_format" in body) == (structure == "schema")
+
+
+# What the strict modes of providers know, as far as our answers use it.
+STRICT = {"type", "properties", "required", "additionalProperties", "items", "enum"}
+
+
+def keywords(shape: dict[str, Any]) -> set[str]:
+    """The keywords of a schema and of those in it."""
+    inner = [*shape.get("properties", {}).values(), *([shape["items"]] if "items" in shape else [])]
+    return set(shape).union(*map(keywords, inner))
+
+
+@pytest.mark.parametrize("kind", [one for one in ALL_KINDS.values() if one not in (SCORE, REWARD)], ids=lambda kind: kind.name)
+def test_a_schema_that_is_sent_has_no_words_for_those_who_read_its_file(kind: Kind, bench: Bench) -> None:
+    from empathy_eval.completions.budget import make_budget
+    from empathy_eval.completions.models import make_models
+
+    with Ledger(bench.folder / "l") as ledger:
+        config = bench.config(Server(Behaviour(), "http://localhost:9/v1"))
+        model = make_models(Recipe(config, bench.catalogue, bench.prompts), make_budget(config, ledger, None, None))["far"]
+    written = schema(kind.answer)
+    sent = model.body([], kind.answer)["response_format"]["json_schema"]
+    assert sent == {"name": kind.answer, "strict": True, "schema": {name: one for name, one in written.items() if name in STRICT}}
+    assert keywords(sent["schema"]) <= STRICT
+    commented = {"rating", "preference", "crossed", "crossed_check"}
+    assert ("$comment" in written) == (kind.name in commented), "the file keeps its comment"
 
 
 def running_commands() -> bytes:

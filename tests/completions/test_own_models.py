@@ -218,8 +218,8 @@ def test_an_object_that_is_no_model_is_refused(recipe: Recipe, tmp_path: Path) -
     [
         (raising(ZeroDivisionError("oh")), 'model "blind": failed: ZeroDivisionError: oh'),
         (raising(StopIteration()), 'model "blind": failed: RuntimeError'),
-        (lambda: {"text": REPLY}, 'model "blind": gave no completion with a text but'),
-        (lambda: b"{}", 'model "blind": gave no completion with a text but'),
+        (lambda: {"text": REPLY}, 'model "blind": answer returned {'),
+        (lambda: b"{}", "model \"blind\": answer returned b'{}'; return the answer as a text"),
         (raising(job_error("the quota", "is used up", "wait")), "the quota: is used up"),
     ],
 )

@@ -6,9 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from empathy_eval.base.errors import InputError
+from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import canonical_json
-from empathy_eval.design.configuration import CROSSED_ROLES, ROLES, Configuration, load_configuration
+from empathy_eval.base.schemas import violations
+from empathy_eval.design.configuration import CROSSED_ROLES, ROLES, Configuration, ToxicityConfig, load_configuration
+from empathy_eval.design.phases import PhaseRules
 
 from tests.conftest import demo_file
 from tests.doubles.telling import WORDS
@@ -41,6 +45,52 @@ def test_an_unknown_key_or_value_names_the_one_that_is_meant(tmp_path: Path) -> 
 def test_what_a_plan_of_seeds_does_not_take_is_named_with_the_reason(tmp_path: Path) -> None:
     said = refused(demo_file(tmp_path, dialogues=20))
     assert 'config.yaml: dialogues: 20 is not allowed here\n  Fix: leave it out, or write "plan: drawn"' in said
+
+
+DRAWN = {"plan": "drawn", "dialogues": 3, "controls": 1}
+
+
+SHORT = {"seeds": {"plan": "seeds"}, "drawn": DRAWN | {"models": all_three({"kind": "openai", "model": "m"})}}
+
+
+@pytest.mark.parametrize("said", SHORT.values(), ids=SHORT)
+def test_a_name_a_plan_and_what_has_no_default_are_a_whole_configuration(said: dict[str, Any], tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({"name": "mine", **said}))
+    config = load_configuration(path)
+    assert not list(violations(config.published, "published_configuration"))
+    path.write_text(yaml.safe_dump(config.raw))
+    assert load_configuration(path).identity == config.identity, "a default that is said is no other build"
+
+
+def test_the_defaults_are_those_of_the_packaged_configurations(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({"name": "full", **DRAWN, "models": all_three(ENDPOINT)}))
+    mine, packaged = load_configuration(path).raw, load_configuration(data_folder("release") / "full.yaml").raw
+    assert {name for name in packaged if mine[name] != packaged[name]} == {"dialogues", "controls", "models", "report"}
+    assert mine["report"]["bootstrap"] == packaged["report"]["bootstrap"]
+
+
+def test_a_part_that_is_given_takes_the_defaults_of_what_it_leaves_out(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("{name: mine, plan: seeds, checks: {overlap_at_most: 0.2, toxicity: {at_most: 0.3}}, turns: {max: 14}}")
+    config = load_configuration(path)
+    assert (config.checks.overlap_at_most, config.checks.edit_ratio_below) == (0.2, 0.3)
+    assert config.checks.toxicity == ToxicityConfig("alt-profanity-check", 0.3) and config.rules == PhaseRules(12, 14, "anchored")
+
+
+def test_a_drawn_plan_without_models_takes_that_of_the_command_line_or_says_what_to_write(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(yaml.safe_dump({"name": "mine", **DRAWN}))
+    assert {one.model for one in load_configuration(path, model="m").models.values()} == {"m"}
+    assert "name a model with --model" in refused(path)
+
+
+def test_what_has_no_default_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text("plan: drawn")
+    said = refused(path)
+    assert 'mine.yaml: misses "name"' in said and 'misses "dialogues", "controls"' in said
 
 
 def test_a_negative_number_is_quoted(tmp_path: Path) -> None:

@@ -88,7 +88,8 @@ def test_the_page_is_the_one_that_the_schemas_say() -> None:
 def explained(part: Any, place: str = "") -> Iterator[tuple[str, dict[str, Any]]]:
     """All keys of a schema that people write."""
     for name, one in part.get("properties", {}).items() if isinstance(part, dict) else ():
-        if isinstance(one, dict) and not ({"const", "$ref"} & one.keys()):
+        # What a branch pins alone is explained where the key stands.
+        if isinstance(one, dict) and not ({"const", "$ref"} & one.keys()) and one.keys() != {"pinned"}:
             yield f"{place}{name}", one
             yield from explained(one, f"{place}{name}/")
     for branch in ("then", "else", "items"):
@@ -110,7 +111,7 @@ def test_what_is_said_to_be_taken_where_a_key_is_left_out_is_taken(settings: typ
     way = "$defs/model/then" + ("/properties/prices" if settings is Prices else "")
     found = SCRIPT["at"]("configuration", way)["properties"]
     for one in fields(settings):
-        if one.name in found and "default" in found[one.name]:
+        if one.name in found and "default" in found[one.name] and "pinned" not in found[one.name]:
             taken = one.default_factory() if callable(one.default_factory) else one.default
             assert found[one.name]["default"] == taken, one.name
 
@@ -125,7 +126,8 @@ def another(place: tuple[str, ...], raw: dict[str, Any]) -> Any:
     for step in place:
         before = before.get(step) if isinstance(before, dict) else None
     if "enum" in part:
-        return next(value for value in part["enum"] if value not in (before, part.get("default")))
+        taken = part.get("default") if before is None else before
+        return next(value for value in part["enum"] if value != taken)
     told = part.get("default", part.get("minimum"))
     number = next((one for one in (before, told) if isinstance(one, int | float)), 1)
     values = {"integer": number + 1, "number": number / 2 or 0.5, "string": "OTHER_TEXT", "object": {"x": "1"}}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,12 +18,13 @@ from empathy_eval.design.planning import drawn_plan
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
+from empathy_eval.design.taxonomy import Taxonomy, _own, load_taxonomy
 from empathy_eval.generation.build import build
 from empathy_eval.generation.build_folder import accepted
 
 from tests.conftest import demo_file
 
+HUG = {"abbreviation": "Hug", "name": "Offer Hopes", "definition": "a hug in words"}
 GERMAN = ("Erkundung", "Trost", "Tat")
 
 
@@ -95,3 +97,47 @@ def test_what_no_release_could_hold_is_refused_in_words(change: Callable[[dict[s
 
 def test_the_fix_names_the_phases_that_are_needed(tmp_path: Path) -> None:
     assert "first exploring, then comforting, then acting" in refused(changed(tmp_path, lambda value: value["phases"].pop()))
+
+
+def enumerated(said: Any, name: str) -> Iterator[list[str]]:
+    """Every list of a schema that holds a name."""
+    if isinstance(said, dict):
+        if name in (listed := said.get("enum") or ()):
+            yield list(listed)
+        for one in said.values():
+            yield from enumerated(one, name)
+    elif isinstance(said, list):
+        for one in said:
+            yield from enumerated(one, name)
+
+
+def test_every_schema_that_lists_strategies_or_phases_lists_those_of_the_taxonomy(taxonomy: Taxonomy) -> None:
+    strategies, phases = [one.name for one in taxonomy.strategies], list(taxonomy.phases)
+    said = [json.loads(path.read_text()) for path in sorted(data_folder("schemas").glob("*/*.json"))]
+    for wanted in (strategies, phases):
+        found = [listed for one in said for listed in enumerated(one, wanted[0])]
+        assert len(found) > 3 and all(listed == wanted for listed in found)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda value: value["phases"][1]["strategies"].append(HUG), 'strategy "Offer Hopes" is not known to the schemas'),
+        (lambda value: value["phases"][1].update(name="consoling"), 'phase "consoling" is not known to the schemas'),
+    ],
+)
+def test_what_the_projects_own_taxonomy_has_and_no_schema_knows_is_refused_before_anything_is_asked(
+    change: Callable[[dict[str, Any]], object], said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    changed(tmp_path, change)
+    monkeypatch.setattr("empathy_eval.design.taxonomy.data_folder", lambda name: tmp_path)
+    _own.cache_clear()
+    try:
+        told = refused(tmp_path)
+        with pytest.raises(InputError, match=said):
+            load_taxonomy()
+    finally:
+        _own.cache_clear()
+    assert said in told and "use some of " in told
+    if "Offer" in said:
+        assert "Avoid Judgment and Criticism, " in told and 'did you mean "Offer Hope"?' in told

@@ -19,6 +19,23 @@ LAUNCH: dict[str, Any] = {"executable_path": CHROMIUM, "args": ["--no-sandbox"]}
 LOCAL = ("file:", "blob:", "data:", "about:")
 UNLOADED = "Failed to load resource"
 
+# Words that begin on one line and end on another; those of more letters may be longer than their column.
+BROKEN = """() => {
+  const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+  for (let node; (node = walk.nextNode()); ) {
+    if (node.parentElement.closest("script, style, code, pre, svg, option, .vh, [hidden]")) continue;
+    const long = [...node.data.matchAll(/\\S{17,}/gu)];
+    for (const match of node.data.matchAll(/[\\p{L}\\p{N}]+/gu)) {
+      if (long.some((one) => one.index <= match.index && match.index < one.index + one[0].length)) continue;
+      const range = document.createRange();
+      range.setStart(node, match.index);
+      range.setEnd(node, match.index + match[0].length);
+      if (new Set([...range.getClientRects()].filter((one) => one.width).map((one) => Math.round(one.top))).size > 1) found.push(match[0]);
+    }
+  }
+  return found;
+}"""
+
 
 @pytest.fixture(scope="module")
 def playwright() -> Iterator[Playwright]:
@@ -81,6 +98,12 @@ def serious_findings(page: Page, *rules: str) -> list[str]:
         if one["impact"] in ("serious", "critical")
         for node in one["nodes"]
     ]
+
+
+def broken_words(page: Page) -> list[str]:
+    """The words that stand in no more than sixteen signs without a space and are broken in their middle on the page as it stands."""
+    found: list[str] = page.evaluate(BROKEN)
+    return found
 
 
 def saved(page: Page, press: str, folder: Path) -> Path:

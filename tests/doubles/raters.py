@@ -53,7 +53,7 @@ def fill(review: Path, rater: str, form: str, judge: Judge, out: Path) -> list[P
             answers = {"format": 1, "review": key["review"], "rater": rater, "form": "page", "judgements": judgements}
             return [written(out / f"{rater}.json", json.dumps(answers))]
         case "csv":
-            text = (folder / "review.csv").read_bytes().decode("utf-8-sig")
+            text = (folder / f"{rater}.csv").read_bytes().decode("utf-8-sig")
             rows = list(csv.DictReader(io.StringIO(text, newline="")))
             for row in rows:
                 row |= {name: str(value) for name, value in filled(row, said[row["item"]]).items()}
@@ -63,7 +63,7 @@ def fill(review: Path, rater: str, form: str, judge: Judge, out: Path) -> list[P
             writer.writerows(rows)
             return [written(out / f"{rater}.csv", stream.getvalue())]
         case "xlsx":
-            book = load_workbook(folder / "review.xlsx")
+            book = load_workbook(folder / f"{rater}.xlsx")
             page = book["review"]
             for number in range(2, page.max_row + 1):
                 row = {name: page.cell(number, place).value for place, name in enumerate(COLUMNS, 1)}

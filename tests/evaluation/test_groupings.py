@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, WAYS
 from empathy_eval.evaluation.corpus import read_corpus
-from empathy_eval.evaluation.groupings import MANNERS, in_order
+from empathy_eval.evaluation.groupings import AS_RELEASED, MANNERS, in_order
 from empathy_eval.evaluation.report import report
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.score import score
@@ -123,6 +124,43 @@ def test_where_nothing_but_rules_made_a_text_there_is_no_breakdown(light: Path, 
     # The far ones have a manner still, and the near ones stand beside them.
     assert set(rules.groups) == {*GROUPINGS, "manner", "manner, far"} and list(rules.groups["manner"]) == ["advising", "made by rules"]
     assert set(score(with_ways(light, tmp_path / "none", {}, {}, None), ["length"], shortcuts=False).groups) == set(GROUPINGS)
+
+
+def test_scenarios_phases_and_strategies_are_compared_at_equal_closeness_and_make_up_the_number_to_report(light: Path) -> None:
+    measured = score(light, ["rouge-l"], shortcuts=False)
+    headline = measured.equal_closeness["ROUGE-L"].accuracy
+    for name in GROUPINGS:
+        rows = [row for (row,) in measured.groups[name].values()]
+        assert all(list(row.differences) == [STANCE] and not row.only.forced for row in rows)
+        right = sum(row.pairs * row.only.accuracy.value for row in rows if row.only.accuracy) / sum(row.pairs for row in rows)
+        assert headline and right == pytest.approx(headline.value, abs=1e-5)
+    # As released it is 0 in all of them, by construction.
+    assert not any(name.endswith(AS_RELEASED) for name in measured.groups if not name.startswith("manner"))
+
+
+def test_a_metric_without_scores_of_controls_is_compared_as_released_under_a_name_that_says_so(light: Path, tmp_path: Path) -> None:
+    ids = read_corpus(light, "pairs", ()).pair_ids
+    lines = [f"{pair},{name},{value}" for pair in ids for name, value in (("apathetic", 0), ("empathetic", 1))]
+    (tmp_path / "judge.csv").write_text("\n".join(["pair_id,variant,score", *lines]) + "\n")
+    both = score(light, ["rouge-l"], [tmp_path / "judge.csv"], shortcuts=False).groups
+    alone = score(light, (), [tmp_path / "judge.csv"], shortcuts=False).groups
+    for name in GROUPINGS:
+        assert {row.metric for rows in both[name].values() for row in rows} == {"ROUGE-L"} and name not in alone
+        for found in (both, alone):
+            rows = [row for rows in found[name + AS_RELEASED].values() for row in rows]
+            assert {row.metric for row in rows} == {"judge"} and all(list(row.differences) == [RAW] for row in rows)
+    assert sum(row.pairs for rows in alone["phase, as released"].values() for row in rows) == len(ids)
+
+
+def test_without_controls_what_the_checks_force_is_marked(light: Path, tmp_path: Path) -> None:
+    bare = rewritten(light, tmp_path / "bare", lambda table: table)
+    for path in bare.glob("data/controls/*.parquet"):
+        pq.write_table(pq.read_table(path).slice(0, 0), path)
+    made = report(bare, tmp_path / "report")
+    rows = [row for rows in made.measured.groups["strategy, as released"].values() for row in rows if row.metric == "BLEU-4"]
+    assert rows and all(row.only.forced for row in rows) and "strategy" not in made.measured.groups
+    page = (tmp_path / "report" / "index.html").read_text()
+    assert "By strategy, as released" in page and "By strategy, at equal closeness" not in page
 
 
 def test_a_release_of_before_there_were_manners_loads_scores_and_is_reported(light: Path, tmp_path: Path) -> None:

@@ -47,7 +47,8 @@ def test_a_context_is_a_text_or_turns_and_an_item_is_called_by_its_line_if_it_ha
 def test_all_that_is_wrong_with_a_file_is_said_at_once_with_its_line(tmp_path: Path) -> None:
     good = {"item": "a", "context": "Hello", "reply": "Hi"}
     rows = (
-        good, good, "no json", {"context": " ", "reply": "x"}, {"context": "x"}, {"context": [{"role": "user", "text": "x"}], "reply": "y"},
+        good, good, "no json", {"context": " ", "reply": "x"}, {"context": "x"},
+        {"context": [{"role": "system", "content": "x"}], "reply": "y"},
         {**good, "sytem": "A"}, {"context": [], "reply": "y"}, {"context": 7, "reply": "y"},
     )  # fmt: skip
     with pytest.raises(InputError) as caught:
@@ -55,13 +56,72 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_its_line(tmp_path: P
     said = str(caught.value)
     for part in (
         'line 2: "a" is the item of line 1 too', "line 3: is not JSON", 'line 4: context: " "', 'line 5: misses "reply"',
-        '"user" is not known', 'has unknown "sytem"', "line 8: context", "line 9: context: 7 is not of type string or array",
+        'line 6: context[0]: role: "system" is not known\n  Fix: use one of seeker, helper, user, assistant',
+        'has unknown "sytem"', "line 8: context", "line 9: context: 7 is not of type string or array",
     ):  # fmt: skip
         assert part in said, part
+    assert 'did you mean "system"?' in said
     with pytest.raises(InputError, match="holds no text"):
         read_texts(written(tmp_path))
     with pytest.raises(InputError, match="1 of 2 lines have no system, first line 2"):
         read_texts(written(tmp_path, {**good, "system": "A"}, {**good, "item": "b"}))
+
+
+def test_messages_of_a_chat_are_the_same_context_as_turns(tmp_path: Path) -> None:
+    turns = [{"role": "seeker", "text": "I am sad."}, {"role": "helper", "text": "Why?"}, {"role": "seeker", "text": "My cat died."}]
+    names = {"seeker": "user", "helper": "assistant"}
+    messages = [{"role": names[one["role"]], "content": one["text"]} for one in turns]
+    mixed = [turns[0], messages[1], turns[2]]
+    texts = read_texts(written(tmp_path, *({"context": one, "reply": "Oh."} for one in (turns, messages, mixed))))
+    assert texts.contexts == [turns] * 3 and len(set(texts.contexts_of)) == 1
+
+
+@pytest.mark.parametrize(
+    ("turn", "said"),
+    [
+        ({"role": "user"}, "context[0]: {'role': 'user'} does not have enough properties"),
+        ({"role": "user", "content": "a", "text": "b"}, "has too many properties"),
+        ({"content": "a", "text": "b"}, 'context[0]: misses "role"'),
+        ({"role": "user", "content": [{"type": "text", "text": "a"}]}, "context[0]: content: "),
+        ({"role": "user", "content": " "}, 'context[0]: content: " " does not match'),
+        ({"role": "tool", "content": "a"}, 'context[0]: role: "tool" is not known\n  Fix: use one of seeker, helper, user, assistant'),
+    ],
+)
+def test_a_turn_that_is_none_is_refused_with_its_line(turn: dict[str, Any], said: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        read_texts(written(tmp_path, {"context": "Hello", "reply": "Hi"}, {"context": [turn], "reply": "Hi"}))
+    assert "own.jsonl: line 2: context[0]" in str(caught.value) and said in str(caught.value)
+
+
+def test_a_row_of_preferences_is_two_texts_of_the_systems_chosen_and_rejected(tmp_path: Path) -> None:
+    prompt = [{"role": "user", "content": "I am sad."}]
+    row = {"prompt": prompt, "chosen": [{"role": "assistant", "content": "Oh no."}], "rejected": "So what."}
+    texts = read_texts(written(tmp_path, {"pair_id": "001-seed-t01", "scenario": "Loss", **row}, row))
+    assert texts.items == ["001-seed-t01:chosen", "001-seed-t01:rejected", "line 2:chosen", "line 2:rejected"]
+    assert texts.systems == ["chosen", "rejected"] * 2 and texts.replies == ["Oh no.", "So what."] * 2
+    assert texts.contexts == [[{"role": "seeker", "text": "I am sad."}]] * 4
+    (gap,) = own_measured(scored(texts, Found((Length(),), ()))).comparisons
+    assert (gap.system, gap.other, gap.difference and gap.difference.value) == ("chosen", "rejected", 0)
+
+
+def test_all_that_is_wrong_with_rows_of_preferences_is_said_at_once(tmp_path: Path) -> None:
+    row = {"prompt": "Hello", "chosen": "Hi", "rejected": "What"}
+    two = [{"role": "assistant", "content": "a"}] * 2
+    rows = (
+        row | {"pair_id": "p"},
+        row | {"pair_id": "p"},
+        {"prompt": "x"},
+        row | {"chosen": two},
+        row | {"rejected": [{"role": "user", "content": "a"}]},
+    )
+    with pytest.raises(InputError) as caught:
+        read_texts(written(tmp_path, *rows))
+    said = str(caught.value)
+    for part in (
+        'line 2: "p:chosen" is the item of line 1 too', 'line 3: misses "chosen", "rejected"', "line 4: chosen: has 2 entries, at most 1",
+        'line 5: rejected[0]: role: "user" is not known',
+    ):  # fmt: skip
+        assert part in said, part
 
 
 def test_a_metric_that_needs_a_reference_or_whole_sets_of_texts_is_refused_in_words(tmp_path: Path) -> None:
@@ -161,6 +221,12 @@ def test_scores_of_ones_own_texts_come_from_a_file_by_item(tmp_path: Path) -> No
         read_own_scores(path, texts.items)
     for part in ('line 2: score: "high"', 'line 3: "z" is no item', 'line 4: score: "nan"', 'line 6: "b" was scored before'):
         assert part in str(caught.value)
+    path.write_text("itm,score\na,1\n")
+    with pytest.raises(InputError, match='did you mean "item"'):
+        read_own_scores(path, texts.items)
+    (tmp_path / "long.csv").write_text("item,score\nlong-name-2,1\n")
+    with pytest.raises(InputError, match='did you mean "long-name-1"'):
+        read_own_scores(tmp_path / "long.csv", ["long-name-1", "b"])
 
 
 def test_the_echo_is_that_of_the_shortcut_audit(light: Path) -> None:

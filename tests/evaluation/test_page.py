@@ -24,7 +24,7 @@ from empathy_eval.releases.write import Released
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.doubles.browser import serious_findings, watched
+from tests.doubles.browser import broken_words, serious_findings, watched
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
@@ -337,6 +337,8 @@ def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
             assert tab.locator("details:not([open])").count() == 0 and others
             assert serious_findings(tab) == []
             assert tab.evaluate("document.documentElement.scrollWidth") <= width
+            assert broken_words(tab) == []
+            assert not tab.locator("table:not(:has(tbody tr))").count(), "a table without rows"
             assert tab.title() != "ran"
             # No table of the first screen is clipped.
             table = tab.locator(".first .scroll")

@@ -23,10 +23,10 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
-from empathy_eval.design.dataset import CANDIDATES, GROUPINGS
+from empathy_eval.design.dataset import CANDIDATES
 from empathy_eval.evaluation import score as stand
 from empathy_eval.evaluation.corpus import before_contrast, read_corpus
-from empathy_eval.evaluation.groupings import MANNERS
+from empathy_eval.evaluation.groupings import AS_RELEASED, MANNERS
 from empathy_eval.evaluation.long_form import rows as rows_of
 from empathy_eval.evaluation.results import MetricRow
 from empathy_eval.metrics.scoring import Scoring
@@ -58,6 +58,20 @@ class Nan(Letters):
     name = "nan"
     def score(self, text):
         return float("nan")
+
+class Taught(Letters):
+    name = "taught"
+    trained_on = {"empathy-eval-demo": ["train"]}
+
+class OfSeeds(Letters):
+    name = "of seeds"
+    trained_on = {"another": ["train"], "curated seeds": ["train"]}
+
+class Standard(Letters):
+    name = "standard"
+    def score_all(self, segments):
+        scores = [len(text) for text in segments.texts]
+        return [score - sum(scores) / len(scores) for score in scores]
 
 class Context(Letters):
     name, reads = "context", ("context",)
@@ -181,7 +195,8 @@ def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(light: Path, str
 
 
 @pytest.mark.parametrize(
-    ("name", "what"), [("Raises", 'raised ValueError: "no such text"'), ("Few", "gave statistics of shape"), ("Nan", "gave nan")]
+    ("name", "what"),
+    [("Raises", 'raised ValueError: "no such text"'), ("Few", "score_all returned 1 number for 2 texts"), ("Nan", "gave nan")],
 )
 def test_a_metric_that_fails_names_the_pair_and_the_rest_stands(
     name: str, what: str, light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
@@ -191,6 +206,85 @@ def test_a_metric_that_fails_names_the_pair_and_the_rest_stands(
     first = read_corpus(light, "pairs", PAIR_VARIANTS).pair_ids[0]
     assert f"metric {name.lower()}: " in said.err and first.rpartition("-")[0] in said.err and what in said.err
     assert "length, pairs, " in said.out
+
+
+def test_a_metric_that_is_fitted_on_each_set_of_texts_has_a_fault_and_no_row(light: Path, strange: Path) -> None:
+    measured = score(light, ["strange_metrics:Standard", "length"])
+    assert [row.metric for row in measured.inversion] == [row.metric for row in measured.controls] == ["length"]
+    (fault,) = measured.faults
+    assert fault.metric == "standard" and "gave one text two scores" in fault.what and ", apathetic" in fault.where
+
+
+def in_test(light: Path, folder: Path) -> Path:
+    """A copy of a release whose dialogues are of the test split."""
+    copy = Path(shutil.copytree(light, folder))
+    for config in ("dialogues", "pairs", "controls"):
+        train, test = (copy / "data" / config / f"{split}.parquet" for split in ("train", "test"))
+        train.rename(train.with_name("swap"))
+        test.rename(train)
+        train.with_name("swap").rename(test)
+    return copy
+
+
+def test_a_metric_that_was_trained_on_the_release_is_measured_on_its_test_split_which_is_said(light: Path, strange: Path) -> None:
+    release = in_test(light, strange / "release")
+    found = score(release, ["strange_metrics:Taught", "length"])
+    (note,) = found.notes
+    assert note == "taught was trained on train of this release: measured on test alone; --split all measures all"
+    assert found.to_json()["notes"] == [note] and [one["told"] for one in found.records() if one["table"] == "notes"] == [note]
+    (everything,) = score(release, ["strange_metrics:Taught"], split="all").notes
+    assert everything == "warning: taught was trained on train of this release: no figure over train tells how good it is"
+    assert score(release, ["strange_metrics:Taught"], split="test").notes == score(release, ["length"]).notes == ()
+    with pytest.raises(InputError, match="holds no pairs in train"):
+        score(release, ["length"], split="train")
+
+
+def test_where_the_test_split_is_empty_all_is_measured_with_a_warning(
+    light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, metric in (("taught", "Taught"), ("of seeds", "OfSeeds")):
+        assert main(["score", str(light), "--metric", f"strange_metrics:{metric}", "--no-shortcuts"]) == 0
+        assert capsys.readouterr().out.startswith(f"warning: {name} was trained on train of this release: no figure over train")
+
+
+def test_a_first_look_measures_pairs_drawn_by_their_ids_and_says_so(light: Path, strange: Path) -> None:
+    names = ["strange_metrics:Context", "length", "dist-1"]
+    few, more, again = (stand.score(light, names, limit=limit) for limit in (3, 5, 3))
+    assert few == again and few.inversion[0].pairs == 3 and more.inversion[0].pairs == 5
+    assert few.audit is None and few.crossed is None and not few.candidates
+    assert few.notes[0].startswith("a first look: 3 pairs, drawn by their ids, without the shortcut audit")
+    rows = [*few.inversion, *few.controls]
+    assert all("pairs:3,drawn,sha256" in f"{row.signature}|{row.interval_signature}" for row in rows)
+    assert all("pairs:3,drawn,sha256" in one.signature for one in few.comparisons)
+    write_items = [stand.score(light, names[:2], limit=limit, items=strange / f"{limit}.csv") and limit for limit in (3, 5)]
+    drawn = [{line["pair_id"] for line in csv.DictReader((strange / f"{limit}.csv").open())} for limit in write_items]
+    assert len(drawn[0]) == 3 and drawn[0] < drawn[1], "a smaller draw is a part of a larger one"
+    assert not any("drawn" in str(row.interval_signature) for row in score(light, ["length"]).inversion)
+
+
+def test_a_first_look_has_the_context_of_each_pair(light: Path, strange: Path) -> None:
+    lengths = {}
+    for limit in (3, None):
+        score(light, ["strange_metrics:Context"], limit=limit, items=strange / "items.csv")
+        with (strange / "items.csv").open() as stream:
+            lengths[limit] = {one["pair_id"]: tuple(one.values()) for one in csv.DictReader(stream)}
+    assert lengths[3].items() <= lengths[None].items() and len(lengths[3]) == 3
+
+
+def test_a_limit_is_a_whole_number_from_1_and_of_pairs_of_a_release_alone(
+    light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "texts.jsonl").write_text('{"context": "I am sad", "reply": "I hear you"}\n')
+    for source, given, said in (
+        (light, "0", "limit"),
+        (light, "x", "whole number"),
+        (tmp_path / "texts.jsonl", "3", "limit cannot be had"),
+    ):
+        try:
+            status = main(["score", str(source), "--metric", "length", "--limit", given])
+        except SystemExit as ended:
+            status = int(str(ended.code))
+        assert status == 2 and said in capsys.readouterr().err
 
 
 def test_nothing_to_score_with_is_said(light: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -334,7 +428,7 @@ def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
         for name, groups in found["groups"].items():
             judged = [row["coverage"] for rows in groups.values() for row in rows if row["metric"] == "judge"]
             # It has no score of a control.
-            assert sum(one["pairs"] for one in judged) == (10 if name in (*GROUPINGS, "manner, as released") else 0)
+            assert sum(one["pairs"] for one in judged) == (10 if name.endswith(AS_RELEASED) else 0)
     assert main(["score", str(light), "--scores", str(write_scores(strange / "judge.csv", rows))]) == 0
     assert "left out" not in capsys.readouterr().out
 
@@ -368,11 +462,11 @@ def test_strictly_a_group_and_a_contrast_count_their_own_missing_pairs(light: Pa
     (cells,) = measured.controls
     near = cells.differences["stance, near"].accuracy
     assert near and near.value == pytest.approx(len(kept) / len(ids), abs=1e-6) and cells.pairs == len(kept)
-    corpus = read_corpus(light, "pairs", PAIR_VARIANTS)
+    corpus = read_corpus(light, "controls", CELLS)
     for phase, found in measured.groups["phase"].items():
         mine = [pair for pair, one in zip(corpus.pair_ids, corpus.groups["phase"], strict=True) if one == phase]
         for row in found:
-            accuracy = row.differences["empathetic - apathetic"].accuracy
+            accuracy = row.only.accuracy
             assert accuracy and accuracy.value == pytest.approx(len(kept & set(mine)) / len(mine), abs=1e-6)
 
 
@@ -383,7 +477,9 @@ def test_each_file_of_scores_is_a_row_in_the_order_given(light: Path, strange: P
     for number, path in enumerate(paths, 1):
         alone = score(light, (), [path])
         assert alone.inversion == measured.inversion[number : number + 1]
-        assert [row for row in measured.groups["phase"]["comforting"] if row.metric == path.stem] == alone.groups["phase"]["comforting"]
+        assert [row for row in measured.groups["phase, as released"]["comforting"] if row.metric == path.stem] == alone.groups[
+            "phase, as released"
+        ]["comforting"]
     command = ["score", str(light), "--no-shortcuts", "--scores", str(paths[0]), "--scores", str(paths[1])]
     assert main(command) == 0
     said = capsys.readouterr().out

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.base import tabular
-from empathy_eval.base.errors import InputError
+from empathy_eval.base.errors import MOST_KNOWN, InputError
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.evaluation.score_file import Given, read_scores
 from empathy_eval.metrics.scoring import Pairs
@@ -66,6 +66,21 @@ def said(path: Path, text: str | bytes) -> str:
     with pytest.raises(InputError) as caught:
         read(path, text)
     return str(caught.value)
+
+
+def test_a_pair_a_variant_or_a_column_that_is_called_otherwise_names_the_one_that_is_meant(tmp_path: Path) -> None:
+    path = tmp_path / "s.csv"
+    assert f'did you mean "{IDS[1]}"?' in said(path, "pair_id,variant,score\n017-00024-t01,apathetic,1\n")
+    assert 'did you mean "apathetic"?' in said(path, f"pair_id,variant,score\n{IDS[0]},apathtic,1\n")
+    assert 'did you mean "pair_id"?' in said(path, f"pairid,variant,score\n{IDS[0]},apathetic,1\n")
+
+
+def test_of_very_many_pairs_none_is_looked_for(tmp_path: Path) -> None:
+    ids = [f"018-{number:05d}-t01" for number in range(MOST_KNOWN + 1)]
+    (tmp_path / "s.csv").write_text("pair_id,variant,score\n017-00024-t01,apathetic,1\n")
+    with pytest.raises(InputError) as caught:
+        read_scores(tmp_path / "s.csv", ids, ids)
+    assert "is no pair of this release" in str(caught.value) and "did you mean" not in str(caught.value)
 
 
 @given(TABLES)

@@ -73,8 +73,15 @@ def ids(light: Path) -> list[str]:
     return [str(one) for one in column(light, "pairs", "pair_id")]
 
 
+def scored(*given: Any, **asked: Any) -> Measured:
+    """What the call says of a release."""
+    measured = ee.score(*given, **asked)
+    assert isinstance(measured, Measured)
+    return measured
+
+
 def judged(release: Path, *names: str, **more: Any) -> MetricRow:
-    measured: Measured = ee.score(release, judges=names, shortcuts=False, cache=False, **more)
+    measured = scored(release, judges=names, shortcuts=False, cache=False, **more)
     (row,) = measured.inversion
     return row
 
@@ -106,7 +113,7 @@ def test_texts_without_a_value_leave_their_pair_out(light: Path, ids: list[str],
     alone = rows_of(ids[6], {"apathetic": [0.1], "reference": [0.3]})
     unsaid = [{**row, "value": None} for row in rows_of(ids[7], {"apathetic": [0.1], "empathetic": [0.2]})]
     whole = {**rows_of(ids[0], {"x": [1]})[0], "pair_id": None, "turn": None, "variant": None}
-    measured = ee.score(
+    measured = scored(
         annotated(light, tmp_path / "r", [*rows, *alone, *unsaid, whole]), judges=["lab/m/teacher"], shortcuts=False, cache=False
     )
     row = row_of(measured.inversion, "lab/m/teacher:guidance")
@@ -123,7 +130,7 @@ def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(light: Path, t
         *rows_of(three, {name: [value] for name, value in zip(cells, (0.5, 0.5, 0.3, 0.2), strict=True)}),  # near tied, far won
         *rows_of(four, {name: [0.5] for name in cells[:3]}),  # a control without a value
     ]
-    measured = ee.score(annotated(light, tmp_path / "r", rows), judges=["lab/m/teacher"], shortcuts=False, cache=False)
+    measured = scored(annotated(light, tmp_path / "r", rows), judges=["lab/m/teacher"], shortcuts=False, cache=False)
     row = row_of(measured.controls, "lab/m/teacher:guidance")
     right = {name: row.differences[name].accuracy for name in (STANCE, STANCE_NEAR, STANCE_FAR)}
     assert row.pairs == 3 and measured.inversion[0].pairs == 4
@@ -141,7 +148,7 @@ def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_sho
     whole = {pair: {name: [value(pair, name)] for name in (*SAID[0], *(CONTROLS if pair in controls else ()))} for pair in ids}
     release = annotated(light, tmp_path / "r", [row for pair, one in whole.items() for row in rows_of(pair, one)])
     file = write_scores(tmp_path / "judge.csv", [[pair, name, values[0]] for pair, one in whole.items() for name, values in one.items()])
-    measured = ee.score(release, ["length"], [file], judges=["lab/m/teacher"], cache=False)
+    measured = scored(release, ["length"], [file], judges=["lab/m/teacher"], cache=False)
     assert measured.audit and measured.audit.contrasts
     told = score_table(measured)
     assert re.search(r"^lab/m/teacher:guidance .* (above|at|below)$", told, re.MULTILINE)
@@ -157,7 +164,7 @@ def test_the_criteria_of_one_judge_are_corrected_together(light: Path, ids: list
     rows = [row for pair in ids for row in rows_of(pair, {"apathetic": [0.1], "empathetic": [0.9]})]
     release = annotated(light, tmp_path / "r", [*rows, *({**row, "criterion": "safety"} for row in rows)])
     alone = judged(release, "lab/m/teacher:safety").differences[RAW]
-    both = ee.score(release, judges=["lab/m/teacher"], shortcuts=False, cache=False).inversion
+    both = scored(release, judges=["lab/m/teacher"], shortcuts=False, cache=False).inversion
     assert alone.p is not None and [one.differences[RAW].holm for one in both] == [pytest.approx(2 * alone.p, abs=1e-6)] * 2
 
 
@@ -180,7 +187,8 @@ def test_annotations_that_cannot_be_put_on_the_stand_are_refused(light: Path, id
         "has a sample of a text twice": [*rows, rows[0]],
         '"059-00001-t03" is annotated and no pair of this release': [*rows, *rows_of("059-00001-t03", SAID[0])],
         '"kind" is annotated and no text of a pair': [*rows, {**rows[0], "variant": "kind"}],
-        "the value of an annotation is no finite number": [{**rows[0], "value": float("nan")}],
+        "the value of an annotation is not between -1e+12 and 1e+12": [{**rows[0], "value": float("nan")}],
+        "of an annotation is not between": [{**rows[0], "value": 1e308}],
         "does not hold what the data contract says": [{**rows[0], "teacher": None}],
         "by more than one text of its rubric": [*rows, {**rows[0], "rubric_hash": "s1-other"}],
         "are the better ones is not known": [{**row, "rubric_hash": "s1-other"} for row in rows],
@@ -217,7 +225,7 @@ def own_rubric(path: Path) -> Path:
 def test_a_folder_of_annotations_is_scored_as_the_release_that_holds_it(light: Path, tmp_path: Path) -> None:
     folder = tmp_path / "judged"
     ee.annotate(light, folder, rubric=own_rubric(tmp_path / "cold.yaml"), model=Judge(), turns=None)
-    measured = ee.score(light, annotations=[folder], shortcuts=False, cache=False)
+    measured = scored(light, annotations=[folder], shortcuts=False, cache=False)
     (row,) = measured.inversion
     assert row.metric == "lab/own/coldness:cold" and row.higher_is_better is False and not row.left_out
     lines = [json.loads(line) for line in (folder / "outcomes.jsonl").read_text().splitlines()]
@@ -230,12 +238,12 @@ def test_a_folder_of_annotations_is_scored_as_the_release_that_holds_it(light: P
     ]
     accuracy = row.differences[RAW].accuracy
     assert accuracy and accuracy.value == pytest.approx(sum(won) / len(won), abs=1e-6)
-    assert ee.score(light, judges=["lab/own/coldness:cold"], annotations=[folder], shortcuts=False, cache=False) == measured
+    assert scored(light, judges=["lab/own/coldness:cold"], annotations=[folder], shortcuts=False, cache=False) == measured
 
 
 def test_annotations_of_another_release_are_refused(released: tuple[Path, Released], light: Path, tmp_path: Path) -> None:
     ee.annotate(released[0], tmp_path / "judged", rubric=own_rubric(tmp_path / "cold.yaml"), model=Judge(), turns=1)
     with pytest.raises(InputError, match="holds annotations of another release"):
-        ee.score(light, annotations=[tmp_path / "judged"])
+        scored(light, annotations=[tmp_path / "judged"])
     with pytest.raises(InputError, match="holds no finished annotations"):
-        ee.score(light, annotations=[tmp_path])
+        scored(light, annotations=[tmp_path])

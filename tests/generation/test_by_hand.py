@@ -293,10 +293,14 @@ def test_what_is_no_file_of_lines_is_told_before_anything_is_taken(tmp_path: Pat
     (tmp_path / "packed").write_bytes(gzip.compress(line()))
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "empty").touch()
-    files = [str(tmp_path / name) for name in ("good", "packed", "pipe")]
+    files = [str(tmp_path / name) for name in ("good", "packed", "absent")]
     assert main(["ledger", "import", str(tmp_path / "l"), *files]) == 2
     told = capsys.readouterr().err
-    assert "packed: is packed with gzip" in told and "pipe: is not a file" in told
+    assert "packed: is packed with gzip" in told and "absent: there is no such file" in told
+    assert main(["ledger", "import", str(tmp_path / "l"), files[0], str(tmp_path / "pipe")]) == 2
+    assert "pipe: is neither a file nor a folder" in capsys.readouterr().err
+    with pytest.raises(InputError, match="pipe: is not a file"):
+        import_answers(tmp_path / "l", [tmp_path / "good", tmp_path / "pipe"])
     assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "empty")]) == 0
     assert "0 answers stored" in capsys.readouterr().out
     assert main(["ledger", "import", str(tmp_path / "l"), files[0]]) == 0
@@ -308,6 +312,18 @@ def test_what_a_stranger_says_is_printed_as_signs_alone(tmp_path: Path, capsys: 
     assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "f")]) == 0
     told = capsys.readouterr().out
     assert "refused with 500: [2J" in told and "\x1b" not in told
+
+
+def test_what_is_true_of_many_lines_is_said_once_with_their_number(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    taken(tmp_path)
+    (tmp_path / "f").write_bytes(b"\n".join([*(line(f"b{number}") for number in range(12)), b"{", line("c1"), b"{"]))
+    assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "f")]) == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 4 and told.count("is no request that was given out") == told.count("is not JSON") == 1
+    assert 'f: line 1: "b0" is no request' in told and "; and 12 lines more like it\n" in told
+    assert "f: line 13: is not JSON" in told and "; and 1 line more like it\n" in told
+    assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "f"), "--json"]) == 1
+    assert len(json.loads(capsys.readouterr().out)[str(tmp_path / "f")]["problems"]) == 15
 
 
 def test_nothing_is_taken_from_any_file_if_one_cannot_be_read(tmp_path: Path) -> None:

@@ -175,7 +175,7 @@ def test_a_repair_is_told_the_detail_and_counted_once_more(recipe: Recipe, mine:
     ("found", "said"),
     [
         (ZeroDivisionError("oh"), 'check "odd": failed: ZeroDivisionError: oh'),
-        (None, 'check "odd": failed: TypeError'),
+        (None, 'check "odd": returned None; return a list of flaws, an empty one'),
         ("flawed", "check \"odd\": gave 'f', not a Flaw"),
         ([("reason", "detail")], "check \"odd\": gave \"('reason', 'detail')\", not a Flaw"),
         ([Flaw("Too many", "x")], "with a reason in lower case, such as too_many_questions"),

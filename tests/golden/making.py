@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import csv
 import io
 import json
 import shutil
@@ -55,8 +56,8 @@ def _demo(golden: Golden) -> None:
     _said("build", "demo", "--out", build)
     _said("release", build, "--out", release, "--version", "0.1.0", *WITHOUT)
     _release("demo", build, release, golden)
-    _note(golden, "demo/score.json", _said("score", release, *OF_METRICS, "--attacks", "--fairness", "--json"))
-    _note(golden, "demo/score.csv", _said("score", release, *OF_METRICS, "--no-shortcuts", "--csv"))
+    _note(golden, "demo/score.json", _without_machine(_said("score", release, *OF_METRICS, "--attacks", "--fairness", "--json")))
+    _note(golden, "demo/score.csv", _without_seal(_said("score", release, *OF_METRICS, "--no-shortcuts", "--csv")))
 
 
 def _judged(golden: Golden) -> None:
@@ -69,8 +70,8 @@ def _judged(golden: Golden) -> None:
         with Ledger(path, create=False) as ledger:
             asked += list(ledger.query("SELECT kind, key FROM completions"))
     _by_kind("judged/requests", asked, golden)
-    for form in ("json", "csv"):
-        _note(golden, f"judged/score.{form}", _said("score", release, *OF_JUDGED, "--judge", "judge/teacher", f"--{form}"))
+    for form, compared in (("json", _without_machine), ("csv", _without_seal)):
+        _note(golden, f"judged/score.{form}", compared(_said("score", release, *OF_JUDGED, "--judge", "judge/teacher", f"--{form}")))
 
 
 def _requests(golden: Golden) -> None:
@@ -119,6 +120,22 @@ def _compared(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _compared(one) for name, one in value.items() if name not in NOT_COMPARED}
     return [_compared(one) for one in value] if isinstance(value, list) else value
+
+
+def _without_machine(said: str) -> str:
+    """What is said as JSON, in its own form, without what tells of the machine: a seal holds the versions of software."""
+    return json.dumps(_compared(json.loads(said)), indent=2, ensure_ascii=False) + "\n"
+
+
+def _without_seal(said: str) -> str:
+    """What is said as CSV without the columns that tell of the machine."""
+    text = io.StringIO()
+    rows = list(csv.DictReader(io.StringIO(said)))
+    names = [name for name in rows[0] if name not in NOT_COMPARED]
+    writer = csv.DictWriter(text, names, extrasaction="ignore", lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
 
 
 def _by_kind(name: str, asked: Iterable[tuple[str, str]], golden: Golden) -> None:

@@ -93,7 +93,7 @@ def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) 
     from empathy_eval.metrics.registry import find
     from empathy_eval.metrics.scoring import Pairs, statistics_of
 
-    (code,) = blocks("metrics.md", "python")
+    code, _ = blocks("metrics.md", "python")
     assert len(code.strip().splitlines()) <= 15
     (ee / "shared_words.py").write_text(code)
     (toml,) = blocks("metrics.md", "toml")
@@ -197,6 +197,14 @@ def test_ones_own_texts_are_scored_and_put_beside_people_as_written(tmp_path: Pa
     assert "VADER, A - B" in ran(own, tmp_path)
     assert "rating: 12 ratings of 6 texts (3 contexts) by 2 raters" in ran(people, tmp_path)
     assert "huffman:vader,length on rating: fitted on 8 ratings of 4 texts of validation" in ran(ensembles, tmp_path)
+
+
+def test_rows_of_preferences_are_scored_as_written(light: Path, ee: Path) -> None:
+    shutil.copytree(light, ee / "build" / "demo" / "release")
+    split = next(one for one in SPLITS if pq.read_metadata(file_of(light, "preferences", one)).num_rows)
+    exec(blocks("metrics.md", "python")[1].replace('"train"', f'"{split}"'), {})  # noqa: S102 (as a reader would)
+    (command,) = blocks("metrics.md", "bash")
+    assert "VADER, chosen - rejected" in ran(command, ee)
 
 
 def test_empathyscore_is_trained_and_scored_with_as_written(light: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +92,8 @@ def raising(text: str) -> float:
         (raising, "raised KeyError: \"'thirteen'\""),
         (lambda text: float("nan") if text.endswith(" 13") else 1.0, "gave nan, which is no number"),
         (lambda text: float("-inf") if text.endswith(" 13") else 1.0, "gave -inf, which is no number"),
-        (lambda text: "good" if text.endswith(" 13") else 1.0, "raised ValueError"),
+        (lambda text: "good" if text.endswith(" 13") else 1.0, "score returned 'good'; return a number"),
+        (lambda text: None if text.endswith(" 13") else 1.0, "score returned None; return a number"),
     ],
 )
 def test_a_fault_names_the_metric_and_the_pair_and_the_others_stand(score: Callable[[str], Any], what: str) -> None:
@@ -113,8 +115,41 @@ def test_too_few_or_too_many_values_are_a_fault() -> None:
             return [1.0] * (len(segments.texts) + 1)
 
     few, many = (fault_of(statistics_of([metric], pairs(5))["judge"]) for metric in (Few(), Many()))
-    assert str(few).startswith("metric judge: 017-00001-t03, near: gave statistics of shape (0, 2) for 1 texts")
-    assert str(many).startswith("metric judge: 017-00001-t00, near: gave statistics of shape (2, 2) for 1 texts")
+    rule = "return one number for each text, in their order"
+    assert str(few).startswith(f"metric judge: 017-00001-t03, near: score_all returned 0 numbers for 1 text; {rule}")
+    assert str(many).startswith(f"metric judge: 017-00001-t00, near: score_all returned 2 numbers for 1 text; {rule}")
+
+
+@pytest.mark.parametrize(
+    ("given", "what"),
+    [
+        (1.0, "score_all returned 1.0 for 1 text"),
+        ([[1.0, 2.0]], "score_all returned an array of shape (1, 2) for 1 text"),
+        (["good"], "score_all returned ['good']; return numbers"),
+        (None, "score_all returned None for 1 text"),
+    ],
+)
+def test_what_score_all_returned_is_told_in_its_own_words(given: Any, what: str) -> None:
+    class Odd(Judge):
+        def score_all(self, segments: Segments) -> Any:
+            return given
+
+    assert what in fault_of(statistics_of([Odd()], pairs(2))["judge"]).what
+
+
+def test_statistics_of_another_height_are_told_with_what_is_expected() -> None:
+    class Flat(Judge):
+        def statistics(self, segments: Segments) -> Array:
+            return np.ones((1, 2))
+
+    fault = fault_of(statistics_of([Flat()], pairs(2))["judge"])
+    assert fault.what == "statistics returned an array of shape (1, 2) for 2 texts; return one row of numbers for each text"
+
+
+def test_a_fault_has_the_place_of_what_was_raised_and_its_whole_traceback() -> None:
+    fault = fault_of(statistics_of([Judge(raising)], pairs(20))["judge"])
+    assert re.search(r"KeyError: \"'thirteen'\" \(tests/metrics/test_scoring.py:[0-9]+, in raising\)$", fault.what)
+    assert fault.traceback.startswith("Traceback") and "in raising" in fault.traceback
 
 
 def test_rows_of_another_width_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +164,9 @@ def test_rows_of_another_width_are_a_fault(monkeypatch: pytest.MonkeyPatch) -> N
             return statistics[:, 0]
 
     monkeypatch.setattr(scoring, "CHUNK", 2)
-    assert "all pairs: gave rows of 2 numbers after rows of 4" in str(fault_of(statistics_of([Widening()], pairs(3))["judge"]))
+    assert "all pairs: statistics returned rows of 2 numbers after rows of 4; return rows of one width" in str(
+        fault_of(statistics_of([Widening()], pairs(3))["judge"])
+    )
     assert of(statistics_of([Widening()], pairs(2))["judge"])["far"] == [[1.0] * 4] * 2
 
 
@@ -210,7 +247,9 @@ def test_a_fault_of_the_whole_metric_stands_for_the_texts_that_failed_before_it(
     monkeypatch.setattr(scoring, "CHUNK", 1)
     found = statistics_of([Worse(lambda text: -1.0 if text.endswith("0") else float("nan") if text.endswith("1") else 1.0)], pairs(4))
     assert found["judge"].rows == {} and fault_of(found["judge"]).texts == 0
-    assert str(fault_of(found["judge"])).startswith("metric judge: 017-00001-t02, near to 017-00001-t02, far: gave scores of shape (9,)")
+    assert str(fault_of(found["judge"])).startswith(
+        "metric judge: 017-00001-t02, near to 017-00001-t02, far: scores returned an array of shape (9,) for "
+    )
 
 
 def test_texts_that_fail_in_another_process_fail_alone_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -266,7 +305,7 @@ def test_kept_rows_of_another_width_are_a_fault(tmp_path: Path) -> None:
     chunk = next(table.chunks({"reference", "context"}))
     cache.put({keys_of(Judge(), chunk.segments)[0]: np.ones(3)})
     said = str(fault_of(statistics_of([Judge()], table, Scoring(cache))["judge"]))
-    assert "all pairs: gave rows of 2 numbers after rows of 3" in said
+    assert "all pairs: statistics returned rows of 2 numbers after rows of 3" in said
 
 
 def test_kept_scores_cost_nothing_and_only_new_texts_are_asked(tmp_path: Path) -> None:

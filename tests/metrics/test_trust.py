@@ -77,8 +77,11 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterato
 
 def named(folder: Path, **report: Any) -> None:
     """Changes what a manifest says of its metrics, and seals it again."""
-    configuration = json.loads((folder / "manifest.json").read_text())["configuration"]
-    rehash(folder, configuration={**configuration, "report": {**configuration["report"], **report}})
+    manifest = json.loads((folder / "manifest.json").read_text())
+    configuration, pins = manifest["configuration"], {one["metric"]: one["signature"] for one in manifest["metrics"]}
+    wanted = {**configuration["report"], **report}
+    metrics = [{"metric": name, "signature": pins.get(name, "")} for name in wanted["metrics"]]
+    rehash(folder, configuration={**configuration, "report": wanted}, metrics=metrics)
 
 
 def hub_env(url: str) -> dict[str, str]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations
 
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.commands.score_tables import people_table
+from empathy_eval.commands.people_tables import SCREEN, people_table
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.own_scores import Column, Scores
 from empathy_eval.evaluation.own_texts import REPLY, Texts
@@ -275,8 +277,22 @@ def test_the_printed_table_joins_no_column_to_the_next_and_shows_the_differences
     rated = [(f"i{place}", "ann", one) for place, one in enumerate((1, 2, 3, 4))]
     found = put(texts_of(list("aabb"), [3, 5, 4, 4], ["x", "y", "x", "y"]), columns, rated)
     said = people_table(found)
-    assert f"{name} Pearson's r not defined" in said and f"{name}Pearson" not in said
-    assert said.count("first minus second") == len(found.criteria) and "--json" in said
+    assert re.search(rf"^{name} {{2,}}[-0-9.]+ ", said, re.MULTILINE)
+    assert said.count("first minus second") == len(found.criteria) and said.splitlines()[-1].endswith("--json or --csv")
+
+
+def test_a_screen_shows_the_first_form_of_every_criterion_and_says_what_is_left_out() -> None:
+    columns = {f"metric {number}": [float((number + 1) * place % 7) for place in range(6)] for number in range(6)}
+    texts = texts_of(list("aabbcc"), [3, 5, 4, 4, 6, 2], ["x", "y"] * 3)
+    one_by_one = [
+        (f"i{place}", rater, float(place * (number + 2) % 5)) for place in range(6) for number, rater in enumerate(("ann", "bob"))
+    ]
+    found = put(texts, columns, one_by_one)
+    many = replace(found, criteria=tuple(replace(found.criteria[0], criterion=f"criterion {number}") for number in range(3)))
+    for one in (found, many):
+        said = people_table(one)
+        assert len(said.splitlines()) <= SCREEN + 2 and all(said.count(f"\n{name}  ") >= len(one.criteria) for name in columns)
+    assert "other forms" not in people_table(found) and "other forms" in people_table(many).splitlines()[-1]
 
 
 def test_ratings_of_texts_without_a_score_by_every_row_are_left_out_and_counted() -> None:

@@ -17,6 +17,7 @@ import pandas as pd
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.commands.agree import shown
+from empathy_eval.design.provenance import KEYS
 from empathy_eval.raters.agreement import Agreement, Measure, Table, agree, bootstrap
 from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, Criterion
 from empathy_eval.raters.agreement.alpha import alpha, interval_alpha
@@ -335,7 +336,7 @@ def test_a_data_frame_has_every_figure_that_json_has() -> None:
     rows = [(item, rater, int(rng.integers(1, 4)), criterion) for item in range(9) for rater in "abcj" for criterion in ("kind", "clear")]
     found = agree(Table.of((str(item), *rest) for item, *rest in rows), ["j"], resamples=20)
     frame = found.to_pandas()
-    assert tuple(frame.columns) == FIGURE_COLUMNS and not frame.duplicated(["criterion", "figure", "by", "rater", "other"]).any()
+    assert tuple(frame.columns) == (*KEYS, *FIGURE_COLUMNS) and not frame.duplicated(["criterion", "figure", "by", "rater", "other"]).any()
     names = ("value", "low", "high", "items", "why", "signature")
     seen = [tuple(None if pd.isna(one) else one for one in row) for row in frame[list(names)].itertuples(index=False)]
     assert Counter(seen) == Counter(tuple(one[name] for name in names) for one in measures(found.to_json()))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.base.signs import unseen
 from empathy_eval.raters.agreement import Table, read_table
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -23,6 +24,10 @@ def refusal(tmp_path: Path, content: str | bytes) -> str:
     with pytest.raises(InputError) as caught:
         read_table(written(tmp_path, content))
     return str(caught.value)
+
+
+def test_a_column_that_is_called_otherwise_names_the_one_that_is_meant(tmp_path: Path) -> None:
+    assert 'did you mean "rater"?' in refusal(tmp_path, "item,rator,rating\na,b,1\n")
 
 
 def content(table: Table) -> list[tuple[str, str, str, float]]:
@@ -101,7 +106,9 @@ def test_rows_given_in_python_pass_the_same_border() -> None:
     assert "row 4: item 7 is not of type string" in said and 'row 4: rating "2" is not of type number' in said
 
 
-NAMES = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1).map(str.strip).filter(bool)
+# Names of signs that a reader sees.
+SEEN = st.characters(exclude_categories=["Cs"]).filter(lambda sign: not any(unseen(sign)))
+NAMES = st.text(SEEN, min_size=1).map(str.strip).filter(bool)
 
 
 @settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])

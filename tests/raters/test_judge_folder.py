@@ -77,7 +77,15 @@ def test_a_line_that_was_never_written_is_refused_with_its_place(case: str, fold
 HEADERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "another rubric": (lambda value: value["rubric"].update(persona="You are easily pleased."), "does not fit its hash"),
     "another hash": (lambda value: value["configuration"].update(rubric_hash="s1-" + "0" * 64), "does not fit its hash"),
-    "no rubric": (lambda value: value.update(rubric={}), "rubric: cannot be read"),
+    "no rubric": (lambda value: value.update(rubric={}), 'rubric: misses "name"'),
+    "anchors that are no object": (
+        lambda value: value["rubric"]["criteria"][0].update(anchors=["kind"]),
+        r'rubric: criteria\[0\]: anchors: \["kind"\] is not of type object',
+    ),
+    "a scale of words": (
+        lambda value: value["rubric"]["criteria"][0].update(scale={"low": "a", "high": "b", "whole": True}),
+        "rubric: criteria",
+    ),
     "another direction": (lambda value: value["rubric"]["criteria"][0].update(better="low"), "does not fit its hash"),
     "no judge": (lambda value: value["configuration"].update(judge={}), 'misses "kind"'),
     "a judge that clears the screen": (lambda value: value["configuration"]["judge"].update(model="\x1b[2J"), "judge: model: "),

@@ -127,7 +127,7 @@ def test_minutes_are_reckoned_from_the_words_of_the_files(packed: tuple[Path, Pa
     papers = made.papers
     assert papers is not None
     for rater, load in papers.loads.items():
-        rows = [row for _, row in read_rows(tmp_path / "pack" / "raters" / rater / "review.xlsx")]
+        rows = [row for _, row in read_rows(tmp_path / "pack" / "raters" / rater / f"{rater}.xlsx")]
         words = [len(re.findall(r"\w+(?:['’-]\w+)*", " ".join((row["situation"], row["context"], row["text"])))) for row in rows]
         assert load.items == len(rows) == made.loads[rater] and load.words == sum(words)
         assert load.minutes == pytest.approx(load.words / WORDS_A_MINUTE + load.items * SECONDS["variant"] / 60)
@@ -142,7 +142,7 @@ def test_in_a_script_without_spaces_each_character_is_read_and_the_pace_is_said_
     folder.mkdir(parents=True)
     said = {"kind": "variant", "situation": "我很难过。", "context": "我想他。", "text": "我在这里听你说。"}
     row = dict.fromkeys((*COLUMNS, "warning"), "") | said
-    (folder / "review.csv").write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
+    (folder / "R01.csv").write_text(f"{','.join(row)}\n{','.join(row.values())}\n")
     (folder / "guidance.md").write_text("Read.")
     key = {"release": {"name": "r", "version": "1.0.0"}, "settings": Design(pack=True).settings}
     papers = write_papers(tmp_path, tmp_path / "raters", key, "zh")

@@ -62,7 +62,7 @@ def test_all_raters_of_a_dialogue_are_shown_the_same_wrong_tags_and_only_the_key
     for rater in sorted(path.name for path in (sent[1] / "raters").iterdir()):
         items = items_of(key, rater)
         for form in ("csv", "xlsx"):
-            rows = [row for _, row in read_rows(sent[1] / "raters" / rater / f"review.{form}") if row["strategy"]]
+            rows = [row for _, row in read_rows(sent[1] / "raters" / rater / f"{rater}.{form}") if row["strategy"]]
             for row in rows:
                 turn = items[row["item"]]["turns"][row["turn"]]
                 assert row["strategy"] == planted.get((items[row["item"]]["dialogue_id"], row["turn"]), [turn["strategy"]])[0]
@@ -91,7 +91,7 @@ def test_the_summary_says_how_many_each_rater_found(sent: tuple[Path, Path], tmp
     count = len(planted_of(items_of(key_of(sent[1]), "rater-01").values()))
     assert main(["review", "import", *arguments]) == 0
     told = capsys.readouterr().out
-    assert f"0 strategy tags found wrong\n  rater-01 found {count} of {count} planted tags\n" in told
+    assert f"0 strategy tags found wrong\nattention checks (planted tags found), by rater:\n  rater-01   {count} of {count}\n" in told
     assert main(["review", "import", *arguments, "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["planted"] == {"rater-01": {"found": count, "of": count}}
 

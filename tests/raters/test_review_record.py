@@ -164,6 +164,8 @@ ERROR = 0.1
 REMOVED = {"017-seed": 3, "025-seed": 2, "040-seed": 1}
 NUMBERS = tuple(f"{number:03d}" for number in (*range(1, 10), 17, 25, 40))
 PAIRS, DIALOGUES = 87, 12
+# Each turn of the longest dialogue is rated by six, and the whole by three.
+RATERS = 66
 
 
 @pytest.fixture(scope="module")
@@ -183,9 +185,9 @@ Said = dict[tuple[str, str, str], int]
 
 @pytest.fixture(scope="module")
 def trip(builds: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Said]:
-    """The record of ten raters in four forms, and what each of them meant by (item, rater, criterion)."""
+    """The record of many raters in four forms, and what each of them meant by (item, rater, criterion)."""
     folder, said, votes = tmp_path_factory.mktemp("trip"), Said(), defaultdict[str, int](int)
-    made = export_review(builds[1], folder / "review", Design(pairs=PAIRS, dialogues=DIALOGUES, seed=3))
+    made = export_review(builds[1], folder / "review", Design(pairs=PAIRS, dialogues=DIALOGUES, raters=RATERS, seed=3))
     assert (made.sample.count("variant"), made.sample.count("dialogue")) == (PAIRS, DIALOGUES)
 
     def judge(code: str, entry: dict[str, Any]) -> dict[str, Any]:
@@ -248,7 +250,7 @@ def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(
 
     reviews = made.manifest["reviews"]
     assert [(one["dialogue_id"], one["remove"], one["keep"]) for one in reviews["removed"]] == [("017-seed", 3, 0), ("025-seed", 2, 1)]
-    assert (reviews["raters"], reviews["judgements"]) == (10, PAIRS * 2 * 3 + DIALOGUES * 3)
+    assert (reviews["raters"], reviews["judgements"]) == (RATERS, PAIRS * 2 * 3 + DIALOGUES * 3)
     for row in reviews["ratings"]:
         values = [
             value
@@ -257,7 +259,7 @@ def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(
         ]
         assert row["mean"] == pytest.approx(sum(values) / len(values), abs=5e-5)
         assert row["low"] < row["mean"] < row["high"]
-        assert (row["raters"], row["items"], row["ratings"]) == (10, PAIRS, 3 * PAIRS)
+        assert (row["raters"], row["items"], row["ratings"]) == (RATERS, PAIRS, 3 * PAIRS)
         assert row["paper"] == PAPER[row["variant"]][row["criterion"]]
     card, changelog = ((later / name).read_text() for name in ("README.md", "CHANGELOG.md"))
     assert "Removed by review: dialogue `025-seed` (2 of 3 raters; `it 'wanders' off`; `it 'wanders' off`)" in changelog
@@ -265,8 +267,8 @@ def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(
     assert "said so: 2 (`017-seed`" in card
     empathy = next(row for row in reviews["ratings"] if (row["variant"], row["criterion"]) == ("apathetic", "empathy"))
     assert (
-        f"| apathetic | empathy | {empathy['mean']:.2f} [{empathy['low']:.2f}, {empathy['high']:.2f}] | 10 | {PAIRS} | {3 * PAIRS} | 1.08 |"
-        in card
+        f"| apathetic | empathy | {empathy['mean']:.2f} [{empathy['low']:.2f}, {empathy['high']:.2f}] | {RATERS} | {PAIRS} "
+        f"| {3 * PAIRS} | 1.08 |" in card
     )
     assert reviews["signature"] in card
 

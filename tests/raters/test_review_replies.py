@@ -16,6 +16,7 @@ from empathy_eval.raters.people.of_release import ratings_of_release
 from empathy_eval.raters.review.by_group import group_lines
 from empathy_eval.raters.review.export import Exported, export_review
 from empathy_eval.raters.review.human_evaluation import mean_of, review_facts
+from empathy_eval.raters.review.pack import design_of
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.replies import read_replies
 from empathy_eval.raters.review.sample import Design
@@ -28,7 +29,7 @@ from tests.raters.test_review_crossed import sheet_of
 from tests.raters.test_review_sample import unpacked
 
 PAIR = "003-seed-t01"
-DESIGN = Design(pairs=8, dialogues=0, raters=9)
+DESIGN = Design(pairs=8, dialogues=0, raters=27)
 # What each system deserves on all three criteria.
 WORTH = dict(zip(SYSTEMS, (1, 2, 3), strict=True))
 
@@ -128,7 +129,7 @@ def test_nothing_that_raters_get_tells_a_system_or_that_it_is_no_variant(light: 
             path.relative_to(plain / "raters" / rater.name).as_posix() for path in (plain / "raters" / rater.name).rglob("*.*")
         }
         ids = {one["pair_id"] for one in items_of(sent[1].key, rater.name).values()}
-        for name, data in {**files, **unpacked(rater / "review.xlsx")}.items():
+        for name, data in {**files, **unpacked(rater / f"{rater.name}.xlsx")}.items():
             told = [word for word in (*SYSTEMS, settings["replies"], '"system"', "pair_id") if word.encode() in data]
             assert not told, (rater.name, name)
             # The replies of this test hold the id of their pair; nothing else does.
@@ -140,7 +141,7 @@ def test_nothing_that_raters_get_tells_a_system_or_that_it_is_no_variant(light: 
 def test_hostile_replies_are_texts_in_every_file(sent: tuple[Path, Exported]) -> None:
     found = Counter[str]()
     for folder in (sent[0] / "raters").iterdir():
-        rows = {form: [row["text"] for _, row in read_rows(folder / f"review.{form}")] for form in ("csv", "xlsx")}
+        rows = {form: [row["text"] for _, row in read_rows(folder / f"{folder.name}.{form}")] for form in ("csv", "xlsx")}
         shown = [item["text"] for item in sheet_of(sent[0], folder.name)["items"]]
         assert rows["csv"] == rows["xlsx"] == shown
         found.update(end for text in shown for end in HOSTILE if text.endswith(end))
@@ -166,7 +167,8 @@ def test_ratings_of_replies_come_back_in_every_form_and_are_told_by_system(
     assert main([*command, "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["by_group"]
     assert [(one["group"], one["design"], one["ratings"], one["contexts"], one["raters"]) for one in told["groups"]] == [
-        (name, "within", 24, 8, 9) for name in sorted(SYSTEMS)
+        (name, "within", 24, 8, len({one["rater"] for one in made.key["items"].values() if one["system"] == name}))
+        for name in sorted(SYSTEMS)
     ]
     for one in told["groups"]:
         assert all(one[name] == dict.fromkeys(("mean", "low", "high"), WORTH[one["group"]]) for name in CRITERIA)
@@ -214,7 +216,7 @@ def test_a_release_says_nothing_of_replies_and_score_leaves_them_out(light: Path
         ratings_of_release(light, record.with_name("reviews.ratings.csv"))
 
     plain = tmp_path / "plain"
-    made = export_review(light, plain, Design(pairs=4, dialogues=0, raters=6))
+    made = export_review(light, plain, Design(pairs=4, dialogues=0, raters=12))
     files = [path for rater in made.loads for path in fill(plain, rater, "page", by_worth, tmp_path / "plainly")]
     alone = tmp_path / "alone.json"
     for path in (alone, record):
@@ -239,7 +241,7 @@ def test_a_variant_with_a_slip_in_its_name_is_no_system(light: Path, tmp_path: P
 
 def test_nobody_sees_a_reply_to_a_turn_and_one_of_its_cells(light: Path, tmp_path: Path) -> None:
     replies = written(tmp_path / "replies.csv", rows_for(light))
-    design = Design(pairs=len(column(light, "pairs", "pair_id")), dialogues=0, per_item=2, raters=20, cells=5)
+    design = Design(pairs=len(column(light, "pairs", "pair_id")), dialogues=0, per_item=2, raters=90, cells=5)
     made = export_review(light, tmp_path / "review", design, replies_file=replies)
     entries = list(made.key["items"].values())
     assert set(Counter((one["rater"], one["pair_id"]) for one in entries).values()) == {1}
@@ -249,11 +251,25 @@ def test_nobody_sees_a_reply_to_a_turn_and_one_of_its_cells(light: Path, tmp_pat
 
 def test_too_few_raters_for_replies_and_cells_are_told_why(light: Path, tmp_path: Path) -> None:
     replies = written(tmp_path / "replies.csv", rows_for(light))
+    asked = design_of({"pairs": 3, "dialogues": 0, "cells": 3, "raters": 20}, replying=True)
     with pytest.raises(InputError) as caught:
-        export_review(light, tmp_path / "review", Design(pairs=8, dialogues=0, cells=3, raters=20), replies_file=replies)
+        export_review(light, tmp_path / "review", asked, replies_file=replies)
     said = str(caught.value)
-    assert "20 are too few: a dialogue has a turn of 4 texts and one of 3 replies, each by 3, and nobody sees two of these" in said
-    assert "give --raters 21 or more" in said
+    assert '--pairs: "3" is too many: a rater sees one turn of a dialogue at most' in said and "can be given 0 of the" in said
+    assert "give --raters 21 or more, a smaller --per-item, or --texts-per-turn 1" in said
+    with pytest.raises(InputError, match=r"11 are too few: a dialogue has a turn of 3 replies, and is reviewed as a whole.*\n.*12 or"):
+        export_review(light, tmp_path / "review", Design(pairs=3, dialogues=3, raters=11), replies_file=replies)
+
+
+def test_two_raters_rate_the_same_replies_one_of_each_context(light: Path, tmp_path: Path) -> None:
+    replies = written(tmp_path / "replies.csv", rows_for(light))
+    command = ["review", "export", str(light), "--out", str(tmp_path / "review"), "--replies", str(replies), "--raters", "2"]
+    assert main([*command, "--per-item", "2"]) == 2, "three replies to each context take six raters"
+    assert main([*command, "--per-item", "2", "--texts-per-turn", "1"]) == 0
+    key = key_of(tmp_path / "review")
+    rated = [{(one["pair_id"], one["system"]) for one in items_of(key, rater).values()} for rater in ("rater-01", "rater-02")]
+    assert rated[0] == rated[1] and len(rated[0]) == 3 == len({pair.rpartition("-")[0] for pair, _ in rated[0]})
+    assert Counter(system for _, system in rated[0]) == dict.fromkeys(SYSTEMS, 1) and key["settings"]["texts_per_turn"] == 1
 
 
 def test_no_zero_is_told_as_less_than_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,14 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.raters.review.assignment import assign
+from empathy_eval.raters.review.contexts import drawn_for
 from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.pack import design_of
 from empathy_eval.raters.review.sample import Cell, Design, Unit, sample
 from empathy_eval.raters.review.sheets import item_code
 from empathy_eval.raters.review.spreadsheets import read_rows
 from empathy_eval.releases.write import Released
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.doubles.raters import items_of, key_of
@@ -52,7 +55,8 @@ def many(folder: Path, pairs: dict[int, int], flagged: set[str], turns: int = 1)
         for split in ("train", "validation", "test"):
             path = folder / "data" / config / f"{split}.parquet"
             path.parent.mkdir(parents=True, exist_ok=True)
-            pq.write_table(pa.Table.from_pylist(rows if split == "train" else [], schema=shape), path)
+            some = {row["dialogue_id"]: row for row in rows}.values() if config == "dialogues" else rows
+            pq.write_table(pa.Table.from_pylist([*some] if split == "train" else [], schema=shape), path)
     return folder
 
 
@@ -81,42 +85,97 @@ def test_where_there_are_fewer_than_asked_for_all_are_taken_and_said(drawn: Path
 def test_too_few_raters_are_an_error_that_says_how_many_are_needed() -> None:
     with pytest.raises(InputError, match="give --raters 12 or more"):
         assign(units(1, cells=4), Design(raters=10, per_item=3))
-    with pytest.raises(InputError, match=r"2 texts and its dialogue is reviewed.*\n.*give --raters 9 or more.* or --dialogues 0"):
+    with pytest.raises(InputError, match=r"2 texts, and is reviewed as a whole.*\n.*give --raters 9 or more.* or --dialogues 0"):
         assign(units(1, dialogues=1), Design(raters=8, per_item=3))
     assert assign(units(1, dialogues=1), Design(raters=9, per_item=3))
 
 
-@given(st.lists(st.integers(0, 6), max_size=8), st.sets(st.integers(0, 9)), st.integers(1, 3), st.integers(0, 5), st.integers(0, 9))
-def test_nobody_rates_a_reply_of_a_dialogue_they_review_and_no_item_that_could_move_would_make_loads_more_even(
+@given(st.lists(st.integers(0, 4), max_size=8), st.sets(st.integers(0, 9)), st.integers(1, 3), st.integers(0, 5), st.integers(0, 9))
+def test_nobody_sees_two_items_of_a_dialogue_and_no_item_that_could_move_would_make_loads_more_even(
     pairs: list[int], reviewed: set[int], per_item: int, spare: int, seed: int
 ) -> None:
     ones = [
         Unit(f"001-{n:05d}-t{turn:02d}", "variant", units(1)[0].cells) for n, count in enumerate(pairs) for turn in range(1, 2 * count, 2)
     ]
     ones += [Unit(f"001-{n:05d}", "dialogue") for n in sorted(reviewed)]
-    design = Design(raters=3 * per_item + spare, per_item=per_item, seed=seed)
+    most = max((2 * count + (n in reviewed) for n, count in enumerate(pairs)), default=0)
+    design = Design(raters=max(1, most) * per_item + spare, per_item=per_item, seed=seed)
     seen = assign(ones, design)
     votes = Counter((unit.name, cell.name) for items in seen.values() for unit, cell in items)
     assert votes == {(unit.name, cell.name): per_item for unit in ones for cell in unit.cells}
     sees = {rater: {unit.name: unit for unit, _ in items} for rater, items in seen.items()}
-    assert all(len(sees[rater]) == len(items) for rater, items in seen.items()), "two texts of a turn"
-
-    def clash(unit: Unit, rater: str) -> bool:
-        return any(other.dialogue == unit.dialogue and other.kind != unit.kind for other in sees[rater].values())
-
-    assert not [rater for rater, items in sees.items() if any(clash(unit, rater) for unit in items.values())]
+    of = {rater: [unit.dialogue for unit, _ in items] for rater, items in seen.items()}
+    assert all(len(set(dialogues)) == len(dialogues) for dialogues in of.values()), "two items of a dialogue"
     for more, less in ((a, b) for a in sees for b in sees if len(sees[a]) > len(sees[b]) + 1):
-        assert all(name in sees[less] or clash(unit, less) for name, unit in sees[more].items())
+        assert set(of[more]) <= set(of[less])
     assert seen == assign(ones, design), "the same again"
 
 
 def test_loads_of_a_review_of_the_default_size_differ_by_at_most_one() -> None:
     cells = units(1)[0].cells
-    # 500 pairs and 100 dialogues of 250 dialogues: forty of the dialogues are reviewed whole and have pairs.
-    ones = [Unit(f"001-{n % 190:05d}-t{n // 190:02d}", "variant", cells) for n in range(500)]
-    ones += [Unit(f"001-{n:05d}", "dialogue") for n in range(150, 250)]
+    # 500 pairs and 100 dialogues of 560 dialogues: forty of the dialogues are reviewed whole and have a pair.
+    ones = [Unit(f"001-{n:05d}-t01", "variant", cells) for n in range(500)]
+    ones += [Unit(f"001-{n:05d}", "dialogue") for n in range(460, 560)]
     loads = [len(items) for items in assign(ones, Design()).values()]
     assert (min(loads), max(loads)) == (330, 330)
+
+
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_of_any_release_and_design_a_rater_sees_one_item_of_a_dialogue_at_most(data: st.DataObject, tmp_path: Path) -> None:
+    scenarios = data.draw(st.dictionaries(st.integers(1, 3), st.integers(1, 4), min_size=1))
+    folder = many(tmp_path, scenarios, set(), turns=data.draw(st.integers(1, 4)))
+    per_item, spare = data.draw(st.integers(1, 3)), data.draw(st.integers(0, 12))
+    counts = st.integers(0, 12)
+    cells, texts = data.draw(counts), data.draw(st.integers(0, 4))
+    design = Design(
+        pairs=data.draw(counts), dialogues=data.draw(counts), cells=cells, raters=(5 if cells else 3) * per_item + spare,
+        per_item=per_item, seed=data.draw(st.integers(0, 99)), texts_per_turn=texts, pack=data.draw(st.booleans()),
+    )  # fmt: skip
+    drawn = drawn_for(folder, design)
+    seen = assign(drawn.units, design)
+    for items in seen.values():
+        dialogues = [unit.dialogue for unit, _ in items]
+        assert len(set(dialogues)) == len(dialogues)
+    votes = Counter((unit.name, cell.name) for items in seen.values() for unit, cell in items)
+    assert votes == {(unit.name, cell.name): per_item for unit in drawn.units for cell in unit.cells}
+    assert not texts or all(len(unit.cells) <= texts for unit in drawn.units)
+    assert seen == assign(drawn_for(folder, design).units, design), "the same again"
+
+
+def test_a_turn_more_of_a_dialogue_is_drawn_for_as_many_raters_more_as_it_takes(tmp_path: Path) -> None:
+    folder = many(tmp_path, {1: 5}, {"001-00002-t03"}, turns=3)
+    for raters, turns in ((9, 5), (14, 5), (15, 10), (21, 15), (99, 15)):
+        made = sample(folder, Design(raters=raters))
+        assert made.count("variant") == turns
+        assert "001-00002-t03" in {unit.name for unit in made.units}, "flagged ones first"
+    assert "10 pairs are taken, of 15: a rater sees one turn of a dialogue at most" in sample(folder, Design(raters=15)).notes
+
+
+def test_more_turns_than_raters_may_see_are_an_error_with_the_numbers_where_they_were_asked_for(tmp_path: Path) -> None:
+    folder = many(tmp_path, {1: 5}, set(), turns=3)
+    with pytest.raises(InputError) as caught:
+        sample(folder, design_of({"pairs": 12}))
+    said = str(caught.value)
+    assert '--pairs: "12" is too many: a rater sees one turn of a dialogue at most, so at most 5 turns of 5 dialogues' in said
+    assert "10 raters together can be given 5 of the 15 turns" in said
+    assert "give --pairs 5 or less, more --raters, a smaller --per-item, or --texts-per-turn 1, or leave whole dialogues" in said
+    assert sample(folder, design_of({"pairs": 5})).count("variant") == 5
+    assert sample(folder, design_of({"pairs": 12, "raters": 21})).count("variant") == 12
+    assert sample(folder, design_of({"pairs": 99, "raters": 21})).notes[-1] == "99 pairs were asked for, there are 15: all are taken"
+    with pytest.raises(InputError, match=r'--cells: "6" is too many.*can be given 5 of the 15 turns'):
+        sample(folder, design_of({"cells": 6, "raters": 15}))
+
+
+def test_two_raters_rate_the_same_texts_one_of_each_turn(tmp_path: Path) -> None:
+    folder = many(tmp_path, {1: 30, 2: 10}, set(), turns=2)
+    design = design_of({"pairs": 40, "dialogues": 0, "raters": 2, "per_item": 2, "texts_per_turn": 1})
+    drawn = drawn_for(folder, design)
+    seen = {rater: sorted((unit.name, cell.name) for unit, cell in items) for rater, items in assign(drawn.units, design).items()}
+    assert seen["rater-01"] == seen["rater-02"] and len({name.rpartition("-")[0] for name, _ in seen["rater-01"]}) == 40
+    assert Counter(name for _, name in seen["rater-01"]) == {"apathetic": 20, "empathetic": 20}
+    with pytest.raises(InputError, match="give --raters 4 or more, a smaller --per-item, --texts-per-turn 1, or"):
+        assign(drawn_for(folder, replace(design, texts_per_turn=0)).units, replace(design, texts_per_turn=0))
 
 
 @given(st.integers(0, 30), st.integers(0, 10), st.integers(2, 4), st.integers(1, 3), st.integers(0, 4), st.integers(0, 9))
@@ -149,7 +208,7 @@ def test_a_code_is_twelve_hex_digits_that_no_spreadsheet_takes_for_a_number_and_
 @pytest.fixture(scope="module")
 def review(drawn: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("blind") / "review"
-    export_review(drawn, folder, Design(raters=15, cells=6))
+    export_review(drawn, folder, Design(raters=27, cells=6))
     return folder
 
 
@@ -161,7 +220,7 @@ def test_nothing_in_a_raters_files_tells_a_variant_or_an_id(review: Path) -> Non
     telling = (names | ids | {key["release"]["seal"]}) - {""}
     for rater in sorted((review / "raters").iterdir()):
         texts = {path.relative_to(rater).as_posix(): path.read_bytes() for path in rater.rglob("*") if path.is_file()}
-        texts |= unpacked(rater / "review.xlsx")
+        texts |= unpacked(rater / f"{rater.name}.xlsx")
         others = {code for code, entry in key["items"].items() if entry["rater"] != rater.name}
         for name, data in texts.items():
             # Page and guidance teach what empathy is; the data a rater gets must not use the words at all.
@@ -185,17 +244,17 @@ def rated(review: Path, rater: str) -> list[dict[str, Any]]:
 
 def test_the_order_of_items_tells_nothing_about_variants(tmp_path: Path, drawn: Path) -> None:
     folder = tmp_path / "review"
-    export_review(drawn, folder, Design(dialogues=0))
+    export_review(drawn, folder, Design(dialogues=0, raters=30))
     firsts, places = 0.0, defaultdict[str, list[float]](list)
-    for number in range(1, 11):
+    for number in range(1, 31):
         order = [entry["variant"] for entry in rated(folder, f"rater-{number:02d}")]
         firsts += order[0] == "apathetic"
         for place, variant in enumerate(order):
             places[variant].append(place / (len(order) - 1))
-    # The mean place of n uniform draws has the standard deviation sqrt(1 / 12 n): 3 of them leave 0.3 % to chance.
+    # The mean of n draws among first, middle and last has the standard deviation sqrt(1 / 6 n): 3 of them leave 0.3 % to chance.
     for found in places.values():
-        assert abs(sum(found) / len(found) - 0.5) < 3 * (1 / (12 * len(found))) ** 0.5
-    assert 1 <= firsts <= 9
+        assert abs(sum(found) / len(found) - 0.5) < 3 * (1 / (6 * len(found))) ** 0.5
+    assert 6 <= firsts <= 24
 
 
 def test_no_rater_sees_two_texts_of_a_turn_in_the_files_that_are_sent(review: Path) -> None:
@@ -204,13 +263,13 @@ def test_no_rater_sees_two_texts_of_a_turn_in_the_files_that_are_sent(review: Pa
         assert len(set(turns)) == len(turns) > 0
 
 
-def test_replies_come_before_dialogues_and_those_of_one_dialogue_by_turn(review: Path) -> None:
-    kinds = [row["kind"] for _, row in read_rows(review / "raters" / "rater-01" / "review.csv")]
+def test_replies_come_before_dialogues_and_no_two_items_are_of_one_dialogue(review: Path) -> None:
+    kinds = [row["kind"] for _, row in read_rows(review / "raters" / "rater-01" / "rater-01.csv")]
     assert kinds == sorted(kinds, key=lambda kind: kind != "variant")
-    by_dialogue = defaultdict[str, list[str]](list)
-    for entry in rated(review, "rater-01"):
-        by_dialogue[entry["pair_id"].split("-t")[0]].append(entry["pair_id"])
-    assert all(turns == sorted(turns) for turns in by_dialogue.values())
+    for rater in (path.name for path in (review / "raters").iterdir()):
+        entries = items_of(key_of(review), rater).values()
+        dialogues = [entry.get("dialogue_id") or entry["pair_id"].rpartition("-")[0] for entry in entries]
+        assert len(set(dialogues)) == len(dialogues)
 
 
 def test_a_turn_with_all_cells_is_rated_in_each_and_counts_for_both_samples(review: Path) -> None:
@@ -286,7 +345,7 @@ def test_a_damaged_file_of_a_release_is_named(name: str, change: Callable[[bytes
 
 
 def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Path) -> None:
-    export_review(drawn, tmp_path / "again", Design(raters=15, cells=6))
+    export_review(drawn, tmp_path / "again", Design(raters=27, cells=6))
     for path in review.rglob("*"):
         if path.is_file():
             assert path.read_bytes() == (tmp_path / "again" / path.relative_to(review)).read_bytes(), path
@@ -295,7 +354,7 @@ def test_two_exports_have_the_same_bytes(drawn: Path, review: Path, tmp_path: Pa
 def test_a_review_that_is_out_is_never_replaced_by_another(drawn: Path, review: Path) -> None:
     before = (review / "key.json").read_bytes()
     with pytest.raises(InputError, match="holds another review, whose key would be lost"):
-        export_review(drawn, review, Design(raters=15, cells=6, seed=1))
+        export_review(drawn, review, Design(raters=27, cells=6, seed=1))
     assert (review / "key.json").read_bytes() == before
 
 
@@ -305,12 +364,12 @@ def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_p
     export_review(drawn, out, design)
     assert "--reviews ../reviews.json" in (out / "README.md").read_text()
     (out / "reviews.json").write_text("{}")
-    with (out / "raters" / "rater-01" / "review.csv").open("a") as sheet:
+    with (out / "raters" / "rater-01" / "rater-01.csv").open("a") as sheet:
         sheet.write("filled in\r\n")
-    with pytest.raises(InputError, match=r'would not write: "raters/rater-01/review.csv", "reviews.json"\n.*move them away'):
+    with pytest.raises(InputError, match=r'would not write: "raters/rater-01/rater-01.csv", "reviews.json"\n.*move them away'):
         export_review(drawn, out, design)
     assert (out / "reviews.json").read_text() == "{}"
-    assert (out / "raters" / "rater-01" / "review.csv").read_bytes().endswith(b"filled in\r\n")
+    assert (out / "raters" / "rater-01" / "rater-01.csv").read_bytes().endswith(b"filled in\r\n")
     assert [path.name for path in tmp_path.iterdir()] == ["review"]
 
 
@@ -321,6 +380,8 @@ def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_p
         (Design(pairs=-1), '--pairs: "-1" is negative'),
         (Design(raters=10**12), '--raters: "1000000000000" is too many'),
         (Design(pairs=0, dialogues=0), "gives nothing to review"),
+        (Design(texts_per_turn=1, rejected=1), r'--texts-per-turn: "1" cannot be had where each rejected text'),
+        (Design(texts_per_turn=-1), '--texts-per-turn: "-1" is negative'),
     ],
 )
 def test_settings_that_make_no_review_are_refused_and_nothing_is_written(design: Design, said: str, drawn: Path, tmp_path: Path) -> None:

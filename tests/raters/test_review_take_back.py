@@ -15,9 +15,11 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.raters.review.export import export_review
+from empathy_eval.raters.review.record import training_results
 from empathy_eval.raters.review.sample import Design
 from empathy_eval.raters.review.spreadsheets import COLUMNS, TIE, read_rows
 from empathy_eval.raters.review.take_back import Imported, import_reviews
+from empathy_eval.raters.review.telling import told
 from empathy_eval.releases.write import Released
 
 from tests.doubles.raters import FORMS, fill, items_of, key_of, kind_and_cold, written
@@ -430,3 +432,45 @@ def test_the_record_names_the_source_of_every_judgement_and_the_training(sent: t
         "judgements": len(record["judgements"]), "training": training,
     }  # fmt: skip
     assert {one["source"] for one in record["judgements"]} == {source}
+
+
+def test_training_and_attention_checks_are_told_by_rater_in_words_in_json_and_in_a_table(
+    sent: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def returned(rater: str, **training: Any) -> str:
+        (path,) = fill(sent[1], rater, "page", kind_and_cold, tmp_path / "in")
+        value = json.loads(path.read_text())
+        return str(written(path, json.dumps({**value, **({"training": training} if training else {})})))
+
+    files = [
+        returned("rater-01", done=True, test_right=5, test_of=5),
+        returned("rater-02", done=False, test_right=0, test_of=5),
+        returned("rater-03"),
+    ]
+    command = ["review", "import", str(sent[0]), *files, "--key", str(sent[1] / "key.json"), "--reviews", str(tmp_path / "reviews.json")]
+    assert main(command) == 0
+    said = capsys.readouterr().out
+    assert "training, by rater:\n  rater-01   5 of 5 right\n  rater-02   0 of 5 right, not finished\ntables: " in said
+    assert main([*command, "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["training"] == {"rater-01": {"done": True, "right": 5, "of": 5}, "rater-02": {"done": False, "right": 0, "of": 5}}
+    assert (tmp_path / "reviews.checks.csv").read_text().splitlines() == [
+        "rater,training_done,training_right,training_of,attention_found,attention_of", "rater-01,1,5,5,,", "rater-02,0,0,5,,",
+    ]  # fmt: skip
+
+
+def test_the_result_of_a_training_that_is_done_stands_whatever_file_comes_later() -> None:
+    def source(done: bool, right: int) -> dict[str, Any]:
+        return {"rater": "rater-01", "review": "s1-1", "training": {"done": done, "test_right": right, "test_of": 5}}
+
+    for files in ([source(True, 4), source(False, 0)], [source(False, 0), source(True, 4)], [source(True, 1), source(True, 4)]):
+        record = {"reviews": {"s1-1": {}}, "sources": dict(enumerate(files)), "judgements": []}
+        assert training_results(record) == {"rater-01": {"done": True, "right": 4, "of": 5}}
+
+
+def test_without_a_result_of_training_or_checks_there_is_no_heading_and_no_table(
+    take: Take, sent: tuple[Path, Path], tmp_path: Path
+) -> None:
+    done = take(*fill(sent[1], "rater-01", "csv", kind_and_cold, tmp_path / "in"))
+    said = told(done, tmp_path / "reviews.json")
+    assert "training" not in said and "attention" not in said and not (tmp_path / "reviews.checks.csv").exists()

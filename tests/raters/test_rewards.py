@@ -24,6 +24,7 @@ from empathy_eval.completions.requests import Usage
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Message
 from empathy_eval.evaluation.judges import annotations_of
+from empathy_eval.evaluation.results import Measured
 from empathy_eval.raters.judges.answers import reward_of
 from empathy_eval.raters.judges.cases import cases_of
 from empathy_eval.raters.judges.folder import read_annotations
@@ -162,6 +163,7 @@ ODD = {
                        said("/v1/chat/completions", "good"), said("/classify", True), said("/score", "0.5"), said("/predict", None)],
     "reward_not_finite": [said("/score", 10**400),
                           *(said(path, value) for path in READS for value in (float("nan"), float("-inf"), float("inf")))],
+    "reward_out_of_range": [said(path, value) for path in READS for value in (1e308, -1e308, 1.1e12)],
     "reward_of_several_classes": [said(path, 0.7, 0.3) for path in READS] + [{"data": said("/score", 1.0)["data"] * 2}],
     "finish_error": [{"error": "overloaded"}, {"object": "error", "message": "The model does not support this", "code": 400}],
     "finish_length": [{"choices": [{"message": {"content": "reward:-17."}, "finish_reason": "length"}]}],
@@ -171,6 +173,27 @@ ODD = {
 @pytest.mark.parametrize(("reason", "body"), [(reason, body) for reason, bodies in ODD.items() for body in bodies])
 async def test_what_holds_no_number_has_a_reason_and_no_value(reason: str, body: Any) -> None:
     assert await read(json.loads(json.dumps(body))) == reason
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_reward_that_is_out_of_range_costs_its_own_text_alone_and_what_the_judge_is_worth_is_told(form: str, bench: Bench) -> None:
+    case = cases_of(bench.release, 3)[0]
+    bench.server.odd, bench.server.of = said(ADDRESS[form], 1e308), case.texts["apathetic"]
+    out = bench.annotate(form)
+    (failure,) = [one for case in read_annotations(out).cases for one in case.failures]
+    assert failure.reasons == ("reward_out_of_range",) and (case.pair_id, "apathetic") not in said_in(out)
+    assert "reward" in shown(worth_of(read_annotations(out), bench.release))
+    before, asked = bytes_of(out), bench.asked()
+    bench.annotate(form, ways={"offline": True})
+    assert bytes_of(out) == before and bench.asked() == asked, "the answer stays in the ledger, and a replay refuses it again"
+    finished = read_annotations(out)
+    row = next(one for case in finished.cases for one in case.ratings)
+    text = (out / "outcomes.jsonl").read_text().replace(f'"value":{json.dumps(row.value)}', '"value":1e+308', 1)
+    (out / "outcomes.jsonl").write_text(text)
+    header = json.loads((out / "build.json").read_text())
+    (out / "build.json").write_text(json.dumps({**header, "outcomes": digest_file(out / "outcomes.jsonl")}))
+    with pytest.raises(InputError, match=r"value: 1e\+308 is out of range .*\n  Fix: .*"):
+        read_annotations(out)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +209,7 @@ async def test_what_holds_no_number_has_a_reason_and_no_value(reason: str, body:
         (None, said("/v1/chat/completions", "-3.25e1"), -32.5),
         (None, {"choices": [{"message": {"content": " -8.125\n"}, "finish_reason": "stop"}]}, -8.125),
         (None, said("/score", -1234567.5), -1234567.5),
-        (None, said("/classify", 1e300), 1e300),
+        (None, said("/classify", -1e12), -1e12),
         (None, said("/predict", -0.0), 0.0),
     ],
 )
@@ -275,6 +298,7 @@ def test_a_model_of_ones_own_gives_rewards_too(bench: Bench) -> None:
 def test_rewards_are_on_the_stand_and_their_worth_is_told(bench: Bench) -> None:
     out = bench.annotate("classify", turns=None)
     measured = score(bench.release, annotations=[out], judges=[f"{MODEL}/reward"], shortcuts=False)
+    assert isinstance(measured, Measured)
     assert [row.metric for row in measured.inversion] == [f"{MODEL}/reward:reward"]
     for variant, mean in measured.inversion[0].scores.items():
         some = [reward(text) for (_, name), text in bench.texts.items() if name == variant]
@@ -295,7 +319,7 @@ def test_a_release_holds_rewards_and_verify_holds_them_against_the_ledger(bench:
     forge(judged, lambda row: row | {"value": row["value"] + 1})
     assert [", the answer " in one for one in checked(judged, out)] == [True]
     forge(judged, lambda row: row | {"value": math.nan}, lambda row: row | {"criterion": "warmth"})
-    assert {"its reward of nan is no finite number", '"warmth" is no criterion of the rubric'} <= {
+    assert {"its reward of nan is not between -1e+12 and 1e+12", '"warmth" is no criterion of the rubric'} <= {
         one.partition(": ")[2] for one in checked(judged, out)
     }
 

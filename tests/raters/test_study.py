@@ -8,10 +8,12 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.design.provenance import KEYS
 from empathy_eval.evaluation.ranking import benjamini_hochberg, holm
 from empathy_eval.raters.study import chi_square, results
 from empathy_eval.raters.study.chi_square import Counted
@@ -210,7 +212,8 @@ def test_raters_of_one_rating_each_are_worth_as_many_independent_ones(tmp_path: 
 
 def of_any_table(found: Studied) -> Studied:
     """A study without what it says of the files it came from."""
-    return replace(found, settings={**found.settings, "tables": []}, signature=re.sub(r"\|tables:[\w-]+", "", found.signature))
+    told: dict[str, Any] = {"settings": {**found.settings, "tables": []}, "provenance": None}
+    return replace(found, **told, signature=re.sub(r"\|tables:[\w-]+", "", found.signature))
 
 
 def test_the_same_ratings_in_any_order_give_the_same_figures(found: Studied, tmp_path: Path) -> None:
@@ -233,7 +236,7 @@ def test_an_added_group_changes_nothing_between_the_stored_ones_and_is_noted(fou
 
 def test_the_long_form_has_each_figure_once_with_its_settings(found: Studied) -> None:
     records = list(found.records())
-    assert all(tuple(one) == COLUMNS and one["signature"] for one in records)
+    assert all(tuple(one) == found.columns == (*KEYS, *COLUMNS) and one["signature"] for one in records)
     keys = [tuple(one[name] for name in COLUMNS[:6]) for one in records if one["figure"] != "note"]
     assert len(set(keys)) == len(keys)
     tests = [one for one in records if one["figure"].endswith("chi-squared")]

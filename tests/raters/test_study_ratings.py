@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
+from empathy_eval.raters.study.design import in_order
 from empathy_eval.raters.study.ratings import NO_BLOCKS, Reading, Study, read_study
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -129,6 +130,10 @@ def test_of_several_criteria_one_must_be_chosen(tmp_path: Path) -> None:
     assert refusal(tmp_path, text) == ["criterion: the ratings are on 2 criteria"]
     assert refusal(tmp_path, text, Reading("human", (), "warmth")) == ['criterion: "warmth" is no criterion of the ratings']
     assert refusal(tmp_path, GOOD, Reading("human", (), "empathy")) == ['criterion: "empathy" is no criterion of the ratings']
+    with pytest.raises(InputError, match='did you mean "fluency"'):
+        read_study([written(tmp_path / "more.csv", text)], Reading("human", (), "fluencey"))
+    with pytest.raises(InputError, match='did you mean "rating"'):
+        read_study([written(tmp_path / "odd.csv", GOOD.replace("rating", "ratng", 1))], HUMAN)
     path = written(tmp_path / "both.csv", text)
     assert len(read_study([path], Reading("human", (), "fluency")).rater) == 4
 
@@ -302,3 +307,20 @@ def test_whatever_a_file_holds_is_a_study_or_is_refused_in_words(tmp_path: Path,
         read_study([path], HUMAN)
     except InputError as error:
         assert all(one.where and one.what and one.fix for one in error.problems)
+
+
+def test_strata_that_are_numbers_are_in_the_order_of_numbers(tmp_path: Path) -> None:
+    rows = [f"i{stratum},g{group},r{stratum}-{group},{1 + group},{stratum}" for stratum in (10, 9, 2, 100) for group in (0, 1)]
+    study = read_study([written(tmp_path / "r.csv", "\n".join(["item,group,rater,rating,stratum", *rows]))], Reading("g0"))
+    assert study.strata["stratum"][0] == ("2", "9", "10", "100")
+    assert in_order({"10", "9", "joy"}) == ("10", "9", "joy") and in_order({"1.5", "-2", "1e1"}) == ("-2", "1.5", "1e1")
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(tmp_path: Path) -> None:
+    files = []
+    for place, folder in enumerate(("one", "two")):
+        (tmp_path / folder).mkdir()
+        rows = "\n".join(["item,group,rater,rating", *(f"i,g{place},{folder}{value},{value}" for value in (1, 2))])
+        files.append(written(tmp_path / folder / "ratings.csv", rows))
+    assert [one.name for one in read_study(files, Reading("g0")).tables] == ["one/ratings.csv", "two/ratings.csv"]
+    assert [one.name for one in read_study(files[:1], Reading("g0"), files[1:]).tables] == ["one/ratings.csv", "two/ratings.csv"]

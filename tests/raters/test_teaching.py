@@ -25,6 +25,7 @@ from empathy_eval.metrics.empathy_score.scores import EmpathyScore
 from empathy_eval.metrics.protocol import Segments
 from empathy_eval.raters.students.contrasts import Task
 from empathy_eval.raters.students.course import Course
+from empathy_eval.raters.students.labelled import read_labelled
 from empathy_eval.raters.students.lessons import lessons_of
 from empathy_eval.raters.students.losses import combined, ranking, regression
 from empathy_eval.raters.students.teaching import Record
@@ -370,6 +371,22 @@ def test_further_labels_are_targets_of_content_and_their_sources_are_told(task: 
     assert "- Ours (CC0)" in (tmp_path / "model" / "README.md").read_text()
 
 
+def test_messages_of_a_chat_are_a_context_of_labelled_data(tmp_path: Path) -> None:
+    messages = [{"role": "user", "content": "so, now"}, {"role": "assistant", "content": "and?"}]
+    cell = json.dumps(messages).replace('"', '""')
+    path = also(
+        tmp_path / "more.csv", f'"{cell}",warm,1,Ours,CC0', '"User: so, now\nassistant: and?",warm,1,Ours,CC0', "[sighs],warm,1,Ours,CC0"
+    )
+    one, other, text = (row.context for row in read_labelled([path]))
+    assert one == other == [{"role": "seeker", "text": "so, now"}, {"role": "helper", "text": "and?"}]
+    assert text == [{"role": "seeker", "text": "[sighs]"}]
+    odd = json.dumps([{"role": "system", "content": "x"}]).replace('"', '""')
+    with pytest.raises(
+        InputError, match=r'line 2: context\[0\]: role: "system" is not known\n  Fix: use one of seeker, helper, user, assistant'
+    ):
+        read_labelled([also(tmp_path / "odd.csv", f'"{odd}",warm,1,Ours,CC0')])
+
+
 def test_all_that_is_wrong_with_labels_is_told_at_once(task: Task, tmp_path: Path) -> None:
     one = also(tmp_path / "one.csv", ",warm,1.5,Ours,CC0", ",warm,much,Ours,CC0", ",,0.5,,CC0", "too,few")
     other = tmp_path / "other.csv"
@@ -452,6 +469,8 @@ def test_a_folder_that_does_not_hold_students_is_refused(model: Path, tmp_path: 
     assert "does not name" in copy("gone", lambda one: (one / ENCODER).unlink())
     assert "weights of another shape" in copy("large", lambda one: (one / ENCODER).write_text(json.dumps({**shape, "vocab_size": 10**9})))
     assert "is not the shape of an encoder" in copy("none", lambda one: (one / ENCODER).write_text("[]"))
+    deep = json.dumps({**shape, "num_hidden_layers": 1_000_000})
+    assert "is not the shape of an encoder" in copy("deep", lambda one: (one / ENCODER).write_text(deep))
     assert "cannot be read" in copy("words", lambda one: (one / TOKENIZER).write_text("{}"))
     config["settings"]["max_tokens"] = 600
     assert "takes 600 tokens" in copy("most", lambda one: (one / CONFIG).write_text(json.dumps(config)))
@@ -472,6 +491,7 @@ def test_an_encoder_that_is_none_or_asks_for_code_is_refused(task: Task, encoder
     for change, said in (
         ({"auto_map": {"AutoModel": "code.Model"}}, "asks for code of its own"),
         ({"hidden_size": None}, "does not say what an encoder has"),
+        ({"num_hidden_layers": 1_000_000}, "at most 1,000 of these"),
     ):
         (folder / "config.json").write_text(json.dumps({**config, **change}))
         with pytest.raises(InputError, match=said):

@@ -115,7 +115,7 @@ def test_every_file_of_a_review_that_holds_a_text_holds_the_canary(kind: str, li
     replies = written(tmp_path / "replies.csv", rows_for(light)) if kind == "replies" else None
     export_review(light, tmp_path / "review", DESIGNS.get(kind, Design(pairs=4, dialogues=1, raters=18)), replies_file=replies)
     found = with_texts(tmp_path / "review", beginnings(light))
-    forms = {"review.html", "review.csv", "review.xlsx", "label-studio/replies/tasks.json"}
+    forms = {"review.html", "rater-01.csv", "rater-01.xlsx", "label-studio/replies/tasks.json"}
     assert {f"raters/rater-01/{form}" for form in forms} <= found
     assert any(name.endswith("dialogues/tasks.json") for name in found) == (kind in ("within", "replies"))
 

@@ -11,12 +11,13 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.configuration import load_configuration
-from empathy_eval.design.dataset import split_of
+from empathy_eval.design.contrasts import RAW
+from empathy_eval.design.dataset import read_tables, split_of
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.diff import diff
+from empathy_eval.releases.diff import ACCURACY, diff
 from empathy_eval.releases.verify import verify
 from empathy_eval.releases.write import release
 
@@ -55,6 +56,24 @@ def test_the_difference_of_a_release_to_itself_is_nothing(releases: tuple[Path, 
     found = diff(releases[0], releases[0])
     assert not (found.added or found.removed or found.changed or found.moved or found.columns or found.made_by)
     assert all(figure.before == figure.after and figure.same_settings for figure in found.figures)
+
+
+def test_figures_are_compared_at_equal_closeness_first_and_what_the_checks_force_is_marked(light: Path) -> None:
+    found = diff(light, light)
+    right = [one.metric for one in found.figures if one.figure == ACCURACY]
+    released = [one for one in found.figures if one.figure == RAW]
+    assert [one.metric for one in found.figures] == [*right, *(one.metric for one in released)] and "BLEU-4" in right
+    # A length has no better direction, and so no accuracy.
+    assert "length" not in right and "length" in [one.metric for one in released]
+    assert {one.metric for one in released if one.forced} >= {"BLEU-4"} and not any(
+        one.forced for one in released if one.metric == "length"
+    )
+    tables = read_tables(light)["controls"]
+    (row,) = [one for one in tables if one["metric"] == "BLEU-4"]
+    (figure,) = [one for one in found.figures if (one.metric, one.figure) == ("BLEU-4", ACCURACY)]
+    assert figure.before == figure.after == row["differences"]["stance"]["accuracy"] and figure.same_settings
+    said = str(found)
+    assert said.index(ACCURACY) < said.index(RAW) and "(forced by the checks)" in said.partition(RAW)[2]
 
 
 def test_added_and_changed_dialogues_and_settings_are_named(

@@ -15,7 +15,7 @@ import pytest
 from empathy_eval.base.files import data_folder
 from empathy_eval.releases.explore import SCRIPTS
 
-from tests.doubles.browser import serious_findings, watched
+from tests.doubles.browser import broken_words, serious_findings, watched
 from tests.doubles.explored import METRICS, a_pair, margin_of, number_of, rows_of, score, write_explored, write_explorer
 from tests.doubles.ranges import Ranges, ranges
 
@@ -504,6 +504,8 @@ def test_everybody_can_use_the_page_on_a_phone_and_on_a_screen(browser: Browser,
         def fine(where: str) -> None:
             assert serious_findings(tab) == [], where
             assert tab.evaluate("document.documentElement.scrollWidth") <= width, where
+            assert broken_words(tab) == [], where
+            assert not tab.locator("table:not(:has(tbody tr)), section > h2:only-child").count(), f"{where}: a heading above nothing"
 
         tab.locator("#fold").evaluate("one => { one.open = true }")
         fine("list")

@@ -106,6 +106,16 @@ def test_a_port_that_cannot_be_had_is_told(light: Path, capsys: pytest.CaptureFi
     assert "65536 is no port" in capsys.readouterr().err
 
 
+BROKEN = [
+    "GET /{page} HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\nno size\r\nbody\r\n",
+    "GET /{page} HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello world\r\n0\r\n\r\n",
+    "POST / HTTP/1.1\r\nHost: {host}\r\nTransfer-Encoding: chunked\r\n\r\n-1\r\n\r\n",
+    "GET /{page} HTTP/1.1\r\nHost: {host}\r\nContent-Length: many\r\n\r\n",
+    "GET /{page} HTTP/9\r\n\r\n",
+    "\x16\x03\x01 is no HTTP\r\n\r\n",
+]
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_the_verb_serves_this_machine_alone_until_it_is_stopped_and_ends_well(name: str, light: Path) -> None:
     command = [sys.executable, "-m", "empathy_eval", "explore", str(light), "--serve"]
@@ -118,6 +128,10 @@ def test_the_verb_serves_this_machine_alone_until_it_is_stopped_and_ends_well(na
             # One that stays open, as a browser's does, holds nobody up.
             held.sendall(f"GET /{PAGE} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n\r\n".encode())
             assert held.recv(12) == b"HTTP/1.1 200"
+            for request in BROKEN:
+                with socket.create_connection(("127.0.0.1", port), 20) as broken:
+                    broken.sendall(request.format(page=PAGE, host=f"127.0.0.1:{port}").encode("latin-1"))
+                    assert broken.recv(12)[-4:] == b" 400", request
             begin = time.monotonic()
             process.send_signal(getattr(signal, name))
             assert process.wait(20) == 0 and time.monotonic() - begin < 10

@@ -24,13 +24,13 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.requests import Completion, Flaw, Request
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.dataset import OPTIONAL, file_of, split_of
-from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.outcomes import Scene, Turn
 from empathy_eval.releases.show import Beside, rejected, show
-from empathy_eval.releases.showing import again
+from empathy_eval.releases.showing import under
 from empathy_eval.releases.showing.again import recipe_again
 from empathy_eval.releases.showing.names import unknown
 from empathy_eval.releases.showing.shown import Refused, Shown
@@ -46,7 +46,7 @@ def read_once() -> Iterator[None]:
     """What every look reads anew is read once."""
     with pytest.MonkeyPatch.context() as patch:
         for name in ("load_catalogue", "load_prompts"):
-            patch.setattr(again, name, cache(getattr(again, name)))
+            patch.setattr(under, name, cache(getattr(under, name)))
         yield
 
 
@@ -247,6 +247,59 @@ def test_where_the_key_does_not_fit_any_more_it_says_what_is_another_and_shows_w
         assert [one.key for one in after.asked if one.kind == "near_empathetic"] == [
             one.key for one in before.asked if one.kind == "near_empathetic"
         ]
+
+
+@pytest.mark.parametrize("name", [name_of(ODD), name_of(REPAIRED), name_of(REFUSED), REJECTED])
+def test_a_folder_is_shown_by_what_it_carries(name: str, build: Path, release: Path, beside: Beside) -> None:
+    for folder in (build, release):
+        assert show(folder, name, Beside(beside.ledger)) == show(folder, name, beside)
+
+
+@pytest.fixture(scope="module")
+def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a build of scenarios and templates of one's own, its release, and these."""
+    folder = tmp_path_factory.mktemp("changed")
+    world, templates = copy_world(folder / "scenarios"), folder / "templates"
+    path = next(world.glob("003-*.yaml"))
+    path.write_text(path.read_text().replace("definition: >-\n", "definition: >-\n  As we see it:\n", 1))
+    shutil.copytree(data_folder("prompt_templates"), templates)
+    user = templates / "far_empathetic.md.j2"
+    user.write_text(user.read_text().replace("{% block user %}", "{% block user %}Well. ", 1))
+    config = load_configuration(demo_file(folder, report={"metrics": ["bleu"], "bootstrap": 10}))
+    build_with_checks(Recipe(config, load_catalogue(world), load_prompts(templates)), folder / "build")
+    write(folder / "build", folder / "release", "0.1.0")
+    return folder
+
+
+def test_scenarios_and_templates_of_ones_own_are_those_that_the_build_carries(changed: Path) -> None:
+    every = Beside(None, None, changed / "scenarios", changed / "templates")
+    by_itself, named = (show(changed / "build", "003-seed-t01", one) for one in (Beside(), every))
+    assert by_itself == named and len(by_itself.asked) == 4 and all(one.body and one.verdict == "taken" for one in by_itself.asked)
+    assert "As we see it:" in json.dumps(show(changed / "build", "003-seed").asked[0].body)
+
+
+def test_templates_that_a_release_carries_are_not_run_and_its_scenarios_are_read(changed: Path) -> None:
+    ledger = changed / "build" / "ledger.sqlite"
+    shown = show(changed / "release", "003-seed-t01", Beside(ledger))
+    (note,) = [one for one in shown.notes if "is not as it was" in one]
+    assert "templates: far_empathetic;" in note and "scenario" not in note.partition(";")[0]
+    assert "Well. " not in json.dumps([one.body for one in shown.asked])
+    whole = show(changed / "release", "003-seed-t01", Beside(ledger, templates=changed / "templates"))
+    assert not [one for one in whole.notes if "is not as it was" in one] and all(one.body for one in whole.asked)
+
+
+def test_seed_dialogues_of_ones_own_are_not_carried_and_that_is_told(changed: Path, tmp_path: Path) -> None:
+    header = json.loads((changed / "build" / "build.json").read_text())
+    again = recipe_again({**header, "seeds": "0" * 64}, None, None, None, changed / "build")
+    assert again.recipe and [one.seed for one in again.recipe.catalogue.scenarios] == [None] * 3
+    assert "the seed dialogues of the scenarios" in again.changed
+
+
+def test_what_a_folder_carries_and_nobody_can_read_is_told_and_the_packaged_is_used(changed: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(changed / "build", tmp_path / "build"))
+    (folder / "design" / "taxonomy.yaml").write_text("phases: [")
+    shown = show(folder, "003-seed-t01")
+    assert any("taxonomy.yaml" in one and "the packaged scenarios are used" in one for one in shown.notes) and shown.texts
 
 
 def test_hashes_of_files_as_builds_of_before_have_them_are_no_change(light: Path, tmp_path: Path) -> None:

@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 from typing import Any
 
+from empathy_eval.base.signs import unseen
+from empathy_eval.base.tracebacks import place_of, whole
+
+# Of more names none is looked for: it would take longer than the work.
+MOST_KNOWN = 2000
 NOT_INSTALLED = "needs packages that are not installed"
+LAID_OUT = dict.fromkeys(map(ord, "\t\n"))
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault of an input: its place, what is wrong with the bad value quoted, and how to mend it."""
+    """One fault of an input: its place, what is wrong with the bad value quoted, and how to mend it.
+
+    ``traceback`` is that of the code of others which raised it, if any did.
+    """
 
     where: str
     what: str
     fix: str
+    traceback: str = field(default="", repr=False, compare=False, kw_only=True)
 
     def __str__(self) -> str:
         return plain(f"{self.where}: {self.what}\n  Fix: {self.fix}")
 
 
-def plain(text: str) -> str:
-    """A text with what a stranger's value could do to a terminal (control signs, changes of direction, half signs) written out."""
-    return "".join(sign if sign.isprintable() or sign in "\n\t\xa0" else ascii(sign)[1:-1] for sign in text)
+def plain(text: str, escape: Callable[[str], str] = ascii) -> str:
+    """A text whose signs that nobody sees, or that move a terminal's cursor, are written out: ``escape`` makes a quoted text of one.
+
+    What scripts and emoji are written with stays, and so do tabs and ends of lines.
+    """
+    if text.isascii() and text.translate(LAID_OUT).isprintable():
+        return text
+    odd = {place for place, _ in unseen(text)}
+    return "".join(
+        escape(sign)[1:-1] if place in odd or sign == "\r" or "\ud800" <= sign <= "\udfff" else sign for place, sign in enumerate(text)
+    )
 
 
 def nearest(name: object, known: Iterable[object]) -> str:
@@ -34,8 +52,14 @@ def nearest(name: object, known: Iterable[object]) -> str:
     from difflib import get_close_matches  # most runs ask for nothing that there is not
 
     by_sign = {str(one).casefold(): str(one) for one in known}
-    found = get_close_matches(str(name).casefold()[:100], by_sign, n=1)
+    found = get_close_matches(str(name).casefold()[:100], by_sign, n=1) if len(by_sign) <= MOST_KNOWN else ()
     return f'; did you mean "{by_sign[found[0]]}"?' if found else ""
+
+
+def nearest_column(names: Iterable[str], missing: Iterable[str]) -> str:
+    """As :func:`nearest`, of a missing column and the first of the columns of a table that may be meant for it."""
+    lacking = list(missing)
+    return next((said for name in names if name not in lacking and (said := nearest(name, lacking))), "")
 
 
 class EmpathyEvalError(Exception):
@@ -61,14 +85,32 @@ class JobError(EmpathyEvalError):
     """The input is right, and the job could not finish. What was paid for is kept."""
 
 
-def input_error(where: object, what: str, fix: str) -> InputError:
-    """An :class:`InputError` of a single problem."""
-    return InputError([Problem(str(where), what, fix)])
+def input_error(where: object, what: str, fix: str, raised: BaseException | None = None) -> InputError:
+    """An :class:`InputError` of a single problem; ``raised`` is what code of others raised, whose place is told too."""
+    return InputError([_problem(where, what, fix, raised)])
 
 
-def job_error(where: object, what: str, fix: str) -> JobError:
-    """A :class:`JobError` of a single problem."""
-    return JobError([Problem(str(where), what, fix)])
+def job_error(where: object, what: str, fix: str, raised: BaseException | None = None) -> JobError:
+    """A :class:`JobError` of a single problem; ``raised`` as for :func:`input_error`."""
+    return JobError([_problem(where, what, fix, raised)])
+
+
+def _problem(where: object, what: str, fix: str, raised: BaseException | None) -> Problem:
+    if raised is None:
+        return Problem(str(where), what, fix)
+    return Problem(str(where), what + place_of(raised), fix, traceback=whole(raised))
+
+
+class Tracebacks:
+    """What is printed beside errors of code of others: their whole tracebacks where the command line asks for them, else how to ask."""
+
+    shown = False
+
+    @classmethod
+    def of(cls, tracebacks: Iterable[str]) -> list[str]:
+        """The texts to print; none without a traceback."""
+        some = [one.rstrip() for one in tracebacks if one]
+        return some if cls.shown or not some else ["add --traceback for the whole traceback"]
 
 
 def missing_package(purpose: str, extra: str = "", otherwise: str = "") -> InputError:

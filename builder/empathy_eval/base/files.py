@@ -13,6 +13,7 @@ from itertools import chain, count
 from pathlib import Path
 
 from empathy_eval.base.errors import InputError, Problem, input_error, job_error
+from empathy_eval.base.paths import not_a_path
 
 UNWRITABLE = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EIO}
 # Places in which no file of that name can be, whatever room there is.
@@ -80,9 +81,17 @@ def _kind(entry: os.DirEntry[str]) -> str:
 
 @contextlib.contextmanager
 def room_for(path: Path) -> Iterator[None]:
-    """Turns a failed write (a full disk, a missing permission) under ``path`` into a :class:`JobError`."""
+    """Turns a failed write (a full disk, a missing permission) under ``path`` into a :class:`JobError`.
+
+    Raises:
+        InputError: for what is no path.
+    """
     try:
         yield
+    except ValueError as error:
+        if (wrong := not_a_path(path, error)) is None:
+            raise
+        raise wrong from error
     except OSError as error:
         nowhere = error.errno in NO_PLACE or _takes_no_files(error, path)
         if not nowhere and error.errno not in UNWRITABLE:
@@ -211,10 +220,10 @@ def whole_folder(path: Path, made_by: str) -> Iterator[Path]:
         InputError: if ``path`` is a file, or a folder of something else, or another process is writing it.
         JobError: if the disk is full, or no folder of that name can be there.
     """
-    real = Path(os.path.realpath(path))
-    if not real.name:
-        raise input_error(path, "has no name of its own", "name another folder with --out")
     with room_for(path):
+        real = Path(os.path.realpath(path))
+        if not real.name:
+            raise input_error(path, "has no name of its own", "name another folder with --out")
         _make_folder(real.parent)
         with _alone(path, real):
             _recover(real)

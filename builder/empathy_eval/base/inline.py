@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import json
 from typing import Any
+
+from empathy_eval.base.json_text import json_text
 
 
 def embedded_json(value: Any) -> str:
     """JSON that nothing in a page can read as markup: ``<``, ``>``, ``&`` and all that is not ASCII are escaped."""
-    text = json.dumps(value)
+    text = json_text(value, indent=None, ascii_only=True)
     for sign in "<>&":
         text = text.replace(sign, f"\\u{ord(sign):04x}")
     return text

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
-from functools import cache
+from collections.abc import Iterable, Iterator
+from copy import deepcopy
+from functools import cache, reduce
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,15 +14,22 @@ from typing import TYPE_CHECKING, Any
 import jsonschema_rs
 import yaml
 
-from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest, nearest_column
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.parsing import Refused, json_value, text_of, yaml_value
+from empathy_eval.base.signs import UNSEEN, unseen
 
 if TYPE_CHECKING:
     from jsonschema import Draft202012Validator, ValidationError
 
 # Breaches of a schema that are told of one value, and that are taken out of it together: a value of strangers may hold a million.
 MOST_TOLD, MOST_ODD = 1000, 100
+# What raters send back, and the record of it.
+OF_RATERS = {"review_answers", "label_studio_export", "reviews"}
+# How Python writes out what cannot be printed.
+ESCAPED, LEAVE_OUT = re.compile(r"\\[xuU]"), "leave it out"
+# A part of a schema, and the whole that its references are of.
+Part = tuple[dict[str, Any], dict[str, Any]]
 
 
 @cache
@@ -54,11 +62,45 @@ def violations(value: Any, name: str, *, by_hand: bool = False) -> Iterator[tupl
     Of what is written ``by_hand`` the fix names the known name that is closest to an unknown one. What models are told goes without:
     it is part of requests.
     """
-    if _plainly_valid(value, name):
-        return
-    errors = sorted(islice(validator(name).iter_errors(value), MOST_TOLD), key=lambda error: [str(part) for part in error.absolute_path])
-    # What misses several is said of each of them, and branches of a schema may say the same: once is enough.
-    yield from dict.fromkeys((_place(error), _what(error), _fix(error) + (_meant(error) if by_hand else "")) for error in errors)
+    if not _plainly_valid(value, name):
+        errors = sorted(islice(validator(name).iter_errors(value), MOST_TOLD), key=lambda one: [str(part) for part in one.absolute_path])
+        # What misses several is said of each of them, and branches of a schema may say the same: once is enough.
+        said = ((_place(one.absolute_path), _what(one), _fix(one) + (_meant(one) if by_hand else "")) for one in errors)
+        yield from dict.fromkeys(said)
+    if looked_through(name) and not _plainly_seen(value):
+        yield from islice(((_place(path), hidden(text), LEAVE_OUT) for path, text in _texts(value, ()) if hidden(text)), MOST_TOLD)
+
+
+@cache
+def looked_through(name: str) -> bool:
+    """Whether texts that a schema of that name lets in are searched for signs that nobody sees.
+
+    Answers of models are stored before they are judged, and what is built of them holds them; what raters write stays as they wrote it.
+    """
+    (path,) = data_folder("schemas").glob(f"*/{name}.schema.json")
+    return path.parent.name not in ("answers", "build") and name not in OF_RATERS
+
+
+def hidden(text: object) -> str:
+    """What is wrong with a text that holds a sign that nobody sees; empty for any other value."""
+    found = next(unseen(text), None) if isinstance(text, str) else None
+    return f"{_quoted(text)} holds {found[1]}, which nobody sees, at character {found[0] + 1}" if found else ""
+
+
+def _plainly_seen(value: Any) -> bool:
+    """Whether a value holds no sign that is unseen beyond doubt: Python writes such signs out, but for a few, and so one look is enough."""
+    shown = repr(value)
+    return not ESCAPED.search(shown) and (shown.isascii() or not UNSEEN.search(shown))
+
+
+def _texts(value: Any, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """(path, text) of all texts in a value, names among them."""
+    if isinstance(value, str):
+        yield path, value
+    for name, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        if isinstance(name, str):
+            yield path, name
+        yield from _texts(one, (*path, name))
 
 
 def _plainly_valid(value: Any, name: str) -> bool:
@@ -88,7 +130,7 @@ def sound(value: dict[str, Any], name: str) -> tuple[dict[str, Any], list[tuple[
                 inside = inside[step] if inside is not None else None
             if inside is not None:
                 inside[last] = None
-            odd.append((_place(error), _what(error)))
+            odd.append((_place(error.absolute_path), _what(error)))
     return value, odd
 
 
@@ -127,6 +169,45 @@ def _whole(value: Any, said: dict[str, Any], named: dict[str, Any]) -> Any:
         return value
     known = {**said.get("then", {}).get("properties", {}), **said.get("properties", {})}
     return {key: _whole(one, known[key], named) if isinstance(known.get(key), dict) else one for key, one in value.items()}
+
+
+def pinned(value: Any, name: str) -> Any:
+    """A valid value with the default of each key that it lacks and that the schema of that name pins.
+
+    A pinned key is part of what a configuration is, so that it is published with its value whether it was written or not. The other
+    defaults are known to the code that reads the value.
+    """
+    return _pinned(value, (schema(name), schema(name)))
+
+
+def _pinned(value: Any, part: Part) -> Any:
+    if not isinstance(value, dict):
+        return value
+    keys = keys_at(value, part)
+    lacking = {key: said["default"] for key, (said, _) in keys.items() if said.get("pinned") and key not in value}
+    return {key: _pinned(one, keys.get(key, ({}, {}))) for key, one in {**deepcopy(lacking), **value}.items()}
+
+
+def keys_at(value: dict[str, Any], part: Part) -> dict[str, Part]:
+    """What a part of a schema says of each key that an object of such values may have: branches that it does not take are left out."""
+    keys = dict[str, Part]()
+    said, root = resolved(*part)
+    while said:
+        for key, one in said.get("properties", {}).items():
+            keys[key] = {**(keys[key][0] if key in keys else {}), **one}, root
+        branch = "then" if "if" in said and jsonschema_rs.is_valid(said["if"], value) else "else"
+        said, root = resolved(said.get(branch, {}), root)
+    return keys
+
+
+def resolved(said: dict[str, Any], root: dict[str, Any]) -> Part:
+    """What a part of a schema refers to, if it refers to something; what it says beside that counts first."""
+    while "$ref" in said:
+        file, _, way = said["$ref"].partition("#/")
+        root = _referred(file) if file else root
+        found: dict[str, Any] = reduce(lambda part, step: part[step], way.split("/") if way else (), root)
+        said = {**found, **{key: one for key, one in said.items() if key != "$ref"}}
+    return said, root
 
 
 def read_yaml(path: Path, name: str) -> Any:
@@ -171,10 +252,10 @@ def read_json(path: Path, name: str | None, fix: str) -> dict[str, Any]:
     return value
 
 
-def _place(error: ValidationError) -> str:
+def _place(steps: Iterable[str | int]) -> str:
     """``turn 9: strategy`` rather than ``seed.turns[9].strategy``: a place as a reader counts it."""
     parts: list[str] = []
-    path = list(error.absolute_path)
+    path = list(steps)
     while path:
         part = path.pop(0)
         if part == "turns" and path and isinstance(path[0], int):
@@ -234,6 +315,10 @@ def _meant(error: ValidationError) -> str:
             return nearest(next(key for key in _instance(error) if key not in _known(error)), _known(error))
         case "enum":
             return nearest(error.instance, rule)
+        case "required" if isinstance(error.schema, dict) and error.schema.get("additionalProperties", True) is not False:
+            # Where an unknown key is let through, nothing else names it.
+            known, there = _known(error), _instance(error)
+            return nearest_column([key for key in there if key not in known], [key for key in rule if key not in there])
         case _:
             return ""
 

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, plain
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.table_text import lined
 from empathy_eval.commands.options import whole
 from empathy_eval.commands.pages import page_place, write_page
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.agreement.against_median import AgainstMedian
@@ -40,6 +43,7 @@ PAIRS_SHOWN = 45
 NO_INTERVAL = "(no interval): no resamples, or the figure is not defined in too many of them; --json says which"
 
 
+@takes_paths
 def agree(
     table: str | Path | Sequence[str | Path], judges: Sequence[str] = (), *, resamples: int = 1000, seed: int = 0, level: str = "interval",
     release: str | Path | None = None, page: str | Path | None = None, crowd: Sequence[str] = (), crowd_as: str = "mean",
@@ -126,11 +130,12 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    found = agree(
-        options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release,
-        page=options.page, crowd=options.crowd, crowd_as=options.crowd_as, rubrics=options.rubric,
-    )  # fmt: skip
-    text = json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False) if options.json else plain(shown(found))
+    with staged("agree"):
+        found = agree(
+            options.table, options.judge, resamples=options.resamples, seed=options.seed, level=options.level, release=options.release,
+            page=options.page, crowd=options.crowd, crowd_as=options.crowd_as, rubrics=options.rubric,
+        )  # fmt: skip
+    text = json_text(found.to_json()) if options.json else str(found)
     print(text)
     if options.page and not options.json:
         print(f"\npage: {plain(str(options.page))}\nfigures of the page: {plain(str(options.page.with_suffix('.json')))}")
@@ -163,9 +168,7 @@ def _tags(audit: TagAudit) -> Iterator[str]:
         yield f"    {one.signature}"
     header = ("strategy", "by", "judged", "right", "called instead")
     cells = [(one.strategy, one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
-    widths = [max(map(len, column)) for column in zip(header, *cells, strict=True)]
-    for row in (header, *cells):
-        yield "  " + "  ".join(text.ljust(width) for text, width in zip(row, widths, strict=True)).rstrip()
+    yield from (f"  {line}" for line in lined([header, *cells], len(header)))
 
 
 def _instead(called: Mapping[str, int]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, check_count, whole
 from empathy_eval.commands.preview import estimate_table, print_requests, requests_json
 from empathy_eval.commands.under_attack import TURNS, Under, WithTable, add_attacks
@@ -37,6 +38,7 @@ The rubrics: {rubrics}; or a file of your own. The same command again resumes; w
 """
 
 
+@takes_paths
 def annotate(
     release: str | Path, out: str | Path, *, rubric: str | Path, model: str | Path | Mapping[str, Any] | Any, base_url: str | None = None,
     turns: int | None = 2000, variants: Sequence[str] | None = None, samples: int = 1,
@@ -142,10 +144,12 @@ def add(verbs: Any) -> None:
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="the record of `review import`, to hold the judge against people")
     add_ways(verb).add_argument(
         "--preview", action="store_true",
-        help="send and write nothing: show the first requests, and estimate what is left to ask; what the ledger has already is not asked "
-        "again, and its averages are used",
+        help="send and write nothing: estimate what is left to ask, and show the first requests with -n; what the ledger has already is "
+        "not asked again, and its averages are used",
     )  # fmt: skip
-    verb.add_argument("-n", type=whole, default=1, metavar="N", help="with --preview: turns whose requests are shown (default: 1)")
+    verb.add_argument(
+        "-n", "--requests", type=whole, default=0, metavar="N", help="with --preview: show the requests of N turns (default: none)"
+    )
     add_attacks(verb)
     verb.set_defaults(run=run)
 
@@ -200,22 +204,22 @@ def _previewed(job: Annotations, options: argparse.Namespace, under: Under | Non
     claim_folder(options.out, job.config)
     there = options.out / LEDGER
     ledger = options.ledger or (there if there.is_file() else None)
-    check_count("-n", options.n)
-    made = preview(job, ledger, options.n)
+    check_count("--requests", options.requests)
+    made = preview(job, ledger, options.requests)
     more = under and preview(under.job, ledger, 0)
     if options.json:
         of_attacks = {"attacks": {"answered": more.answered, "estimates": [asdict(one) for one in more.estimates]}} if more else {}
         estimates = [asdict(one) for one in made.estimates]
         told = {"requests": requests_json(made.requests), "answered": made.answered, "estimates": estimates, **of_attacks}
-        print(json.dumps(told, indent=2))
+        print(json_text(told, ascii_only=True))
         return 0
-    print_requests(made.requests)
     if made.answered:
         print(f"--- {made.answered:,} requests are answered in {options.ledger or there}, and not sent again; what is left:")
     print(estimate_table(made.estimates))
     if under and more:
         print(f"\n--- attacked texts of {under.job.planned():,} turns beside; {more.answered:,} of their requests are answered:")
         print(estimate_table(more.estimates))
+    print_requests(made.requests)
     return 0
 
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import add_recipe, as_recipe, recipe_of
 from empathy_eval.commands.ways import Ways, add_ways, do, done
 
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from empathy_eval.generation.summary import Handed, Summary
 
 
+@takes_paths
 def build(
     recipe: Recipe | str | Path, out: str | Path, *, models: Mapping[str, Any] | None = None, checks: Sequence[Any] = (),
     ledger: str | Path | None = None, offline: bool = False, requests_to: str | Path | None = None, batch: bool = False,

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE
 
 if TYPE_CHECKING:
     from empathy_eval.releases.diff import Diff
 
 
+@takes_paths
 def diff(before: str | Path, after: str | Path) -> Diff:
     """What lies between two releases, each a folder or a Hub name such as ``org/name@v1.0.0``.
 
@@ -43,5 +45,5 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     found = diff(options.before, options.after)
-    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else found)
+    print(json_text(found.to_json()) if options.json else found)
     return 2 if found.moved or found.unexplained else 0

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, whole
 
 EXAMPLES = """\
@@ -23,6 +24,7 @@ no file that it was not given. A release carries such a page itself: explore/ind
 NEITHER = "give --out PAGE for a page, or --serve to look at once"
 
 
+@takes_paths
 def explore(
     release: str | Path, out: str | Path | None = None, *, serve: bool = False, port: int = 0,
     address: Callable[[str], None] | None = None,

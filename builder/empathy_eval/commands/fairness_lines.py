@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from empathy_eval.base.table_text import lined
+
 if TYPE_CHECKING:
     from empathy_eval.evaluation.fairness_rows import FairnessRow, FairnessTable, Gap
 
@@ -23,18 +25,17 @@ def fairness_lines(table: FairnessTable) -> Iterator[str]:
 
 
 def _block(metric: str, here: str, rows: Sequence[FairnessRow]) -> Iterator[str]:
-    wide = max([len(metric), *(len(row.name) + 2 for row in rows)]) + 1
-    figures = "".join(f"{name:>9}{'gap':>8}  {'95 % interval':<17}{'p (Holm)':>9}" for name in ("accuracy", "effect"))
-    yield f"{metric:<{wide}}{'pairs':>6}{figures}  contrast"
-    for row in rows:
-        found = "".join(_gap(gap) for gap in (row.accuracy, row.effect))
-        why = f"; {row.why}" if row.why else ""
-        yield f"  {row.name:<{wide - 2}}{row.pairs:>6}{found}  {row.contrast}{why}".rstrip()
+    figures = [title for name in ("accuracy", "effect") for title in (name, "gap", "95 % interval", "p (Holm)")]
+    cells = [
+        (f"  {row.name}", str(row.pairs), *_gap(row.accuracy), *_gap(row.effect), f"{row.contrast}{f'; {row.why}' if row.why else ''}")
+        for row in rows
+    ]
+    yield from lined([(metric, "pairs", *figures, "contrast"), *cells], right=(1, 2, 3, 5, 6, 7, 9))
 
 
-def _gap(gap: Gap | None) -> str:
+def _gap(gap: Gap | None) -> tuple[str, ...]:
     if gap is None:
-        return f"{'-':>9}{'-':>8}  {'':<17}{'':>9}"
+        return "-", "-", "", ""
     one = gap.difference
     ends = "" if one.low is None or one.high is None else f"[{one.low:+.3f}, {one.high:+.3f}]"
-    return f"{gap.here.value:>9.3f}{one.value:>+8.3f}  {ends:<17}{'' if one.holm is None else f'{one.holm:.4f}':>9}"
+    return f"{gap.here.value:.3f}", f"{one.value:+.3f}", ends, "" if one.holm is None else f"{one.holm:.4f}"

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import json
+import re
 import sys
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import JobError, Problem
+from empathy_eval.base.errors import JobError, Problem, plain
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.table_text import lined
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import Taken
     from empathy_eval.completions.merge import Merged
     from empathy_eval.completions.usage import Spending
 
-# Lines that did not fit and are shown one by one.
+# Things that did not fit and are shown.
 SHOWN = 10
+# What is another in every line: what JSON quotes in a message, and numbers of places.
+OF_A_LINE = re.compile(r'"(?:[^"\\]|\\.)*"|[0-9]+')
 
 
+@takes_paths
 def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Spending]:
     """What a ledger holds, by model, kind, finish reason and delivery; with the prices of a configuration also what it has cost.
 
@@ -34,6 +40,7 @@ def ledger_show(ledger: str | Path, config: str | Path | None = None) -> list[Sp
     return rows
 
 
+@takes_paths
 def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged]:
     """Adds the answers of other ledgers to one, all or none; it is made if it is not there.
 
@@ -45,6 +52,7 @@ def ledger_merge(into: str | Path, sources: Sequence[str | Path]) -> list[Merged
     return merge(Path(into), [Path(source) for source in sources])
 
 
+@takes_paths
 def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, Taken]:
     """Takes in files of answers to requests that a build with ``requests_to`` wrote; by file, what became of its lines.
 
@@ -101,7 +109,7 @@ def add(verbs: Any) -> None:
 
 def _show(options: argparse.Namespace) -> int:
     rows, problems = _spending(options.ledger, options.config)
-    print(json.dumps([asdict(row) for row in rows], indent=2) if options.json else spending_table(rows))
+    print(json_text([asdict(row) for row in rows], ascii_only=True) if options.json else spending_table(rows))
     for problem in problems:
         print(problem, file=sys.stderr)
     return 1 if problems else 0
@@ -110,7 +118,7 @@ def _show(options: argparse.Namespace) -> int:
 def _merge(options: argparse.Namespace) -> int:
     merged = ledger_merge(options.into, options.sources)
     if options.json:
-        print(json.dumps([asdict(one) for one in merged], indent=2))
+        print(json_text([asdict(one) for one in merged], ascii_only=True))
         return 0
     for one in merged:
         print(f"{one.ledger}: {one.answers:,} answers, {one.added:,} new, {one.same:,} there already, {one.conflicts:,} in conflict")
@@ -127,32 +135,40 @@ def _import(options: argparse.Namespace) -> int:
 
     report = ledger_import(options.ledger, options.files)
     if options.json:
-        print(json.dumps({path: as_json(taken) for path, taken in report.items()}, indent=2))
+        print(json_text({path: as_json(taken) for path, taken in report.items()}, ascii_only=True))
     for path, taken in {} if options.json else report.items():
         print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} there already, {taken.unanswered.total():,} without an answer")
         for reason, count in sorted(taken.unanswered.items()):
             print(f"  {signs(reason)} ({count:,})")
-        for problem in taken.problems[:SHOWN]:
-            print(problem, file=sys.stderr)
-        if len(taken.problems) > SHOWN:
-            print(f"and {len(taken.problems) - SHOWN:,} more that did not fit; --json tells them all", file=sys.stderr)
+        for line in _unfit(path, taken.problems):
+            print(line, file=sys.stderr)
     return 1 if any(taken.problems for taken in report.values()) else 0
+
+
+def _unfit(path: str, problems: Sequence[Problem]) -> Iterator[str]:
+    """What did not fit, each thing once with the number of lines that it is true of."""
+    alike: dict[tuple[str, str], list[Problem]] = {}
+    for one in problems:
+        alike.setdefault((OF_A_LINE.sub("", one.what), one.fix), []).append(one)
+    for some in list(alike.values())[:SHOWN]:
+        first, more = some[0], len(some) - 1
+        yield str(replace(first, what=f"{first.what}; and {more:,} {'lines' if more > 1 else 'line'} more like it") if more else first)
+    if left := sum(map(len, list(alike.values())[SHOWN:])):
+        yield f"{plain(path)}: and {left:,} more lines that did not fit; --json tells them all"
 
 
 def spending_table(rows: Sequence[Spending]) -> str:
     """The rows as lines of text, with their sum."""
-    lines = [
-        f"{'model':<28}{'kind':<16}{'finish':<16}{'delivery':<10}{'answers':>10}{'input':>13}{'cached':>13}{'output':>13}{'spent':>12}"
-    ]
+    cells: list[tuple[str, ...]] = [("model", "kind", "finish", "delivery", "answers", "input", "cached", "output", "spent")]
     for row in rows:
         spent = "no prices" if row.dollars is None else f"${row.dollars:,.4f}"
-        tokens = f"{row.usage.input_tokens:>13,}{row.usage.cached_tokens:>13,}{row.usage.output_tokens:>13,}"
-        names = f"{_cell(row.model, 28)}{_cell(row.kind, 16)}{_cell(row.finish, 16)}{_cell(row.delivery, 10)}"
-        lines.append(f"{names}{row.answers:>10,}{tokens}{spent:>12}")
+        tokens = (f"{count:,}" for count in (row.usage.input_tokens, row.usage.cached_tokens, row.usage.output_tokens))
+        names = (_cell(row.model, 28), _cell(row.kind, 16), _cell(row.finish, 16), _cell(row.delivery, 10))
+        cells.append((*names, f"{row.answers:,}", *tokens, spent))
     known = [row.dollars for row in rows if row.dollars is not None]
     total = f"${sum(known):,.4f}" if known else ""
-    lines.append(f"{'in all':<70}{sum(row.answers for row in rows):>10,}{'':>39}{total:>12}")
-    return "\n".join(lines)
+    cells.append(("in all", "", "", "", f"{sum(row.answers for row in rows):,}", "", "", "", total))
+    return "\n".join(lined(cells, 4))
 
 
 def signs(text: str) -> str:
@@ -161,4 +177,4 @@ def signs(text: str) -> str:
 
 
 def _cell(text: str, width: int) -> str:
-    return f"{signs(text[: width - 2]):<{width}}"
+    return signs(text[: width - 2])

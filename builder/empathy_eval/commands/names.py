@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from typing import Any
 
 from empathy_eval.base.errors import input_error, nearest, plain
+from empathy_eval.base.json_text import json_text
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     found = names(options.kind)
     if options.json:
-        print(json.dumps([asdict(one) for one in found], indent=2, ensure_ascii=False))
+        print(json_text([asdict(one) for one in found]))
         return 0
     wide = max((len(one.name) for one in found), default=0) + 2
     for kind in [options.kind] if options.kind else KINDS:

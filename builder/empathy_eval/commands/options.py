@@ -1,4 +1,4 @@
-"""What verbs share: the recipe, the engine, kept scores, metrics that are trusted, the progress bar."""
+"""What verbs share: the recipe, the engine, kept scores, metrics that are trusted."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.errors import Tracebacks, input_error, plain
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
@@ -133,6 +133,8 @@ def told_of(faults: Sequence[MetricFault]) -> int:
     """Tells of metrics that failed, on standard error; returns the exit status."""
     for fault in faults:
         print(fault, file=sys.stderr)
+    for words in Tracebacks.of(fault.traceback for fault in faults):
+        print(words, file=sys.stderr)
     return 1 if faults else 0
 
 
@@ -160,12 +162,3 @@ def scoring_with(
 
     with joined(ray_address) as ray:
         yield Scoring(kept, spread_over(ray), told)
-
-
-@contextmanager
-def scoring_bar() -> Iterator[Callable[[int], None]]:
-    """A bar of scored texts."""
-    from tqdm import tqdm
-
-    with tqdm(unit="text", desc="score", disable=None) as bar:
-        yield lambda texts: (bar.update(texts), None)[1]

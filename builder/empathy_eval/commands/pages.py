@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.files import room_for, whole_file
+from empathy_eval.base.json_text import json_text
 
 FIX = "name a file OUT.html; its figures are written beside it, as OUT.json"
 
@@ -45,7 +45,7 @@ def write_page(html: str, figures: Any, path: Path) -> None:
     Raises:
         JobError: if they cannot be written.
     """
-    texts = html, json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    texts = html, json_text(figures) + "\n"
     with whole_file(path) as one, whole_file(path.with_suffix(".json")) as other:
         for text, partial in zip(texts, (one, other), strict=True):
             partial.write_text(text, encoding="utf-8", newline="\n")

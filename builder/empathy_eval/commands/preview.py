@@ -1,15 +1,17 @@
-"""``preview``: the first requests and an estimate."""
+"""``preview``: an estimate and the first requests."""
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import plain
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.table_text import lined
 from empathy_eval.commands.options import add_recipe, as_recipe, check_count, recipe_of, whole
 
 if TYPE_CHECKING:
@@ -18,20 +20,23 @@ if TYPE_CHECKING:
     from empathy_eval.generation.preview import Estimate, Preview
 
 
+@takes_paths
 def preview(recipe: Recipe | str | Path, *, ledger: str | Path | None = None, n: int = 1) -> Preview:
     """The exact requests of the first ``n`` items of a build, and an estimate of all of it; nothing is sent.
 
     The recipe may be the path of a configuration or the name of a packaged one. With a ledger the estimate uses its averages, and
-    ``again`` says what of its answers would not be used.
+    ``again`` says what of its answers would not be used. Checks of one's own are tried on seed dialogues.
 
     Raises:
-        InputError: for a recipe that is not valid, or a ledger that cannot be opened.
+        InputError: for a recipe that is not valid, a check of one's own that fails, or a ledger that cannot be opened.
     """
     from empathy_eval.generation.asked_before import asked_again
     from empathy_eval.generation.preview import preview
+    from empathy_eval.generation.stand_ins import try_checks
 
-    check_count("-n", n)
+    check_count("--requests", n)
     read, path = as_recipe(recipe), Path(ledger) if ledger else None
+    try_checks(read)
     made = preview(read, path, n)
     return replace(made, again=asked_again(read, path, [path.parent]) if path else None)
 
@@ -40,12 +45,12 @@ def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "preview",
-        help="show the first requests of a build and estimate all of it",
-        description="Shows the exact requests of the first items, and estimates requests, tokens, cost and hours of the whole build. Sends "
-        "nothing. With a ledger that has answers already, the estimate uses their averages.",
+        help="estimate a build, and show its first requests",
+        description="Estimates requests, tokens, cost and hours of a whole build, tries checks of your own, and shows the exact requests "
+        "of the first items if you ask for them. Sends nothing. With a ledger that has answers already, the estimate uses their averages.",
     )
     add_recipe(verb)
-    verb.add_argument("-n", type=whole, default=1, metavar="N", help="items whose requests are shown (default: 1; 0: only the estimate)")
+    verb.add_argument("-n", "--requests", type=whole, default=0, metavar="N", help="show the requests of the first N items (default: none)")
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="a ledger to learn from, and to say what of it would be asked again")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
     verb.set_defaults(run=run)
@@ -53,18 +58,20 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    made = preview(recipe_of(options), ledger=options.ledger, n=options.n)
+    made = preview(recipe_of(options), ledger=options.ledger, n=options.requests)
     if options.json:
         requests, estimates = requests_json(made.requests), [asdict(one) for one in made.estimates]
         again = asdict(made.again) if made.again else None
-        print(json.dumps({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates, "again": again}, indent=2))
+        print(json_text({"requests": requests, "stand_ins": made.stand_ins, "estimates": estimates, "again": again}, ascii_only=True))
         return 0
-    print_requests(made.requests)
-    if made.stand_ins:
-        print(f"--- not in the ledger yet, so a seed dialogue (or mere words) stands in for it: {', '.join(made.stand_ins)}")
     print(estimate_table(made.estimates))
     if made.again:
         print(plain(str(made.again)))
+    print_requests(made.requests)
+    if made.stand_ins:
+        print(f"--- not in the ledger yet, so a seed dialogue (or mere words) stands in for it: {', '.join(made.stand_ins)}")
+    if not made.requests:
+        print("the requests themselves: add --requests 1")
     return 0
 
 
@@ -77,20 +84,20 @@ def print_requests(requests: Sequence[Request]) -> None:
     """Prints requests with what they are about."""
     for request in requests:
         print(f"--- {request.about} · key {request.key} · endpoint {request.endpoint}")
-        print(json.dumps(request.body, indent=2, ensure_ascii=False))
+        print(json_text(request.body))
 
 
 def estimate_table(estimates: tuple[Estimate, ...]) -> str:
     """The estimates as lines of text. Hours of kinds that share an endpoint add up; dollars need prices."""
-    lines = [f"{'kind':<16}{'model':<24}{'requests':>10}{'input tokens':>15}{'output tokens':>15}{'cost':>12}{'hours':>8}  from"]
+    rows = [("kind", "model", "requests", "input tokens", "output tokens", "cost", "hours", "from")]
     for one in estimates:
         dollars = "no prices" if one.dollars is None else f"${one.dollars:,.2f}"
-        tokens = f"{one.usage.input_tokens:>15,}{one.usage.output_tokens:>15,}"
+        tokens = f"{one.usage.input_tokens:,}", f"{one.usage.output_tokens:,}"
         source = "the ledger's averages" if one.observed else "assumed sizes"
-        lines.append(f"{one.kind:<16}{one.model[:22]:<24}{one.requests:>10,}{tokens}{dollars:>12}{one.hours:>8.1f}  {source}")
+        rows.append((one.kind, one.model[:22], f"{one.requests:,}", *tokens, dollars, f"{one.hours:.1f}", source))
     known = [one.dollars for one in estimates if one.dollars is not None]
     total = f"${sum(known):,.2f}" if len(known) == len(estimates) else "no prices"
-    tokens = f"{sum(one.usage.input_tokens for one in estimates):>15,}{sum(one.usage.output_tokens for one in estimates):>15,}"
+    tokens = f"{sum(one.usage.input_tokens for one in estimates):,}", f"{sum(one.usage.output_tokens for one in estimates):,}"
     hours = sum(one.hours for one in estimates)
-    lines.append(f"{'in all':<40}{sum(one.requests for one in estimates):>10,}{tokens}{total:>12}{hours:>8.1f}")
-    return "\n".join(lines)
+    rows.append(("in all", "", f"{sum(one.requests for one in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
+    return "\n".join(lined(rows, right=range(2, 7)))

@@ -1,4 +1,4 @@
-"""What is shown of a run while it runs: on a terminal a line that is kept current, elsewhere a line a minute."""
+"""Progress of long work on standard error: on a terminal a line that is kept current; of a run, elsewhere a line a minute."""
 
 from __future__ import annotations
 
@@ -11,14 +11,15 @@ import sys
 import threading
 import unicodedata
 from collections import deque
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TextIO
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Protocol, TextIO
 
 from empathy_eval.base.clock import now, span
 from empathy_eval.base.errors import plain
+from empathy_eval.base.stages import Stages, followed
 
 if TYPE_CHECKING:
-    from empathy_eval.generation.course import Course
+    from empathy_eval.generation.course import Course, Notice
 
 # Seconds between two looks, between two pictures on a terminal, and between two lines of the same elsewhere.
 LOOK, PICTURE, LINE = 0.25, 1.0, 60.0
@@ -27,19 +28,32 @@ WINDOW, UNKNOWN = 60.0, 1.0
 READY = "getting ready"
 
 
+class Work(Protocol):
+    """Work that is shown. What is ``lasting`` is told where there is no terminal too, and its last line stays on a terminal."""
+
+    lasting: bool
+
+    def state(self, at: float) -> str:
+        """How far it is at a time of the clock, on one line; empty while there is nothing to show."""
+        ...
+
+    def notable(self, at: float) -> Sequence[Notice]:
+        """What is to be told beside it."""
+        ...
+
+
 class Display(logging.Handler):
-    """Shows the course of a run on a stream; :meth:`look` is called again and again, and writes when there is something to tell.
+    """Shows work on a stream; :meth:`look` is called again and again, and writes when there is something to tell.
 
     As a handler of warnings it writes them between its lines.
     """
 
-    def __init__(self, verb: str, course: Course, stream: TextIO, *, terminal: bool, clock: Callable[[], float] = now) -> None:
+    def __init__(self, verb: str, work: Work, stream: TextIO, *, terminal: bool, clock: Callable[[], float] = now) -> None:
         super().__init__(logging.WARNING)
-        self._verb, self._course, self._stream, self._terminal, self._clock = verb, course, stream, terminal, clock
+        self._verb, self._work, self._stream, self._terminal, self._clock = verb, work, stream, terminal, clock
         self._began = clock()
         # When each thing was told last, by what it is.
         self._told = dict[str, float]()
-        self._seen = deque[tuple[float, int, int]]()
         self._rows = 0
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -55,11 +69,11 @@ class Display(logging.Handler):
             self._look(self._clock())
 
     def _look(self, at: float) -> None:
-        notices = [(one.key, one.words) for one in self._course.notable(at)]
+        notices = [(one.key, one.words) for one in self._work.notable(at)]
         if self._terminal:
             self._picture(at, notices)
             return
-        state = self.state(at)
+        state = self._work.state(at)
         if state != READY or at - self._began >= UNKNOWN:
             notices = [(READY if state == READY else "state", state), *notices]
         for key, words in notices:
@@ -77,8 +91,9 @@ class Display(logging.Handler):
         width = 80
         with contextlib.suppress(OSError, ValueError):
             width = os.get_terminal_size(self._stream.fileno()).columns
-        rows = [plain(f"{self._verb}: {words}") for words in (self.state(at), *(words for _, words in notices))]
-        self._draw([shortened(row, width) for row in rows])
+        rows = [plain(f"{self._verb}: {words}") for words in (self._work.state(at), *(words for _, words in notices)) if words]
+        if rows or self._rows:  # another may be writing below
+            self._draw([shortened(row, width) for row in rows])
 
     def _draw(self, rows: list[str]) -> None:
         if not self._terminal:
@@ -86,16 +101,29 @@ class Display(logging.Handler):
             return
         # To the first of the rows before, each cleared as it is written; what is below is cleared too.
         up = f"\x1b[{self._rows - 1}A" if self._rows > 1 else ""
-        self._stream.write(f"\r{up}" + "\n".join(f"\x1b[K{row}" for row in rows) + "\x1b[J")
+        self._stream.write(f"\r{up}" + "\n".join(f"\x1b[K{row}" for row in rows or [""]) + "\x1b[J")
         self._stream.flush()
         self._rows = len(rows)
 
     def finish(self) -> None:
-        """Leaves how it stood at the end."""
+        """Leaves how lasting work stood at the end, and nothing of other work."""
         if self._terminal and self._rows:
-            self._draw([plain(f"{self._verb}: {self.state(self._clock())}")])
-            self._stream.write("\n")
+            self._draw([plain(f"{self._verb}: {self._work.state(self._clock())}")] if self._work.lasting else [])
+            self._stream.write("\n" * self._work.lasting)
             self._stream.flush()
+
+
+class OfRun:
+    """The course of a run that asks models, for a display."""
+
+    lasting = True
+
+    def __init__(self, course: Course) -> None:
+        self._course, self._seen = course, deque[tuple[float, int, int]]()
+
+    def notable(self, at: float) -> list[Notice]:
+        """Stops that wait, and endpoints that nothing comes back from."""
+        return self._course.notable(at)
 
     def state(self, at: float) -> str:
         """How far the run is: items and requests against their totals, rate, cost, what was not taken, and how long it will take."""
@@ -109,6 +137,8 @@ class Display(logging.Handler):
         ended, answered, replayed = sum(summary.status.values()), counts["answered"], min(counts["replayed"], counts["answered"])
         about = "about " if ended < summary.total else ""
         told = [f"{ended:,} of {summary.total:,} {summary.things}"]
+        # They end in the order of the plan, so that most of a short run is over before the first one ends.
+        told[0] += f" ({counts['begun']:,} begun)" if counts["begun"] > ended else ""
         if expected:
             told.append(f"{answered:,} of {about}{expected:,} requests" + f" ({replayed:,} from the ledger)" * bool(replayed))
         rate = self._rate(at, answered, replayed)
@@ -141,6 +171,34 @@ class Display(logging.Handler):
         return [f"{cost.tokens:,} of {budget.tokens:,} tokens" if budget and budget.tokens is not None else f"{cost.tokens:,} tokens"]
 
 
+class OfStages:
+    """The stages of a job, for a display."""
+
+    lasting = False
+
+    def __init__(self, stages: Stages) -> None:
+        self._stages, self._number, self._began = stages, -1, 0.0
+
+    def notable(self, at: float) -> list[Notice]:
+        """Nothing: a stage is told by its state."""
+        return []
+
+    def state(self, at: float) -> str:
+        """The name of the stage, its count, how long it has taken, and how long it will take if it goes on like that."""
+        stages = self._stages
+        if stages.name is None:
+            return READY
+        if self._number != stages.number:
+            self._number, self._began = stages.number, at
+        done, total, passed = stages.done, stages.total, at - self._began
+        told = [stages.name] if stages.name else []
+        if told and (total or done):
+            told.append(f"{done:,} of {total:,} {stages.things}" if total else f"{done:,} {stages.things}")
+        told += [span(passed)] if told and passed >= UNKNOWN else []
+        told += [f"{span(passed * (total - done) / done)} left"] if told and total > done > 0 and passed >= UNKNOWN else []
+        return ", ".join(told)
+
+
 def shortened(row: str, width: int) -> str:
     """A row that leaves the last of so many cells of a terminal free; a wide letter has two."""
     ends = list(itertools.accumulate(1 + (unicodedata.east_asian_width(sign) in "WF") for sign in row))
@@ -148,10 +206,13 @@ def shortened(row: str, width: int) -> str:
 
 
 @contextlib.contextmanager
-def shown(verb: str, course: Course) -> Iterator[None]:
-    """Shows the course of a run on standard error, in a thread of its own: work that keeps the event loop busy does not hold it up."""
+def shown(verb: str, work: Work) -> Iterator[None]:
+    """Shows work on standard error, in a thread of its own: work that keeps this one busy does not hold it up."""
     terminal = sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
-    display, over = Display(verb, course, sys.stderr, terminal=terminal), threading.Event()
+    if not (terminal or work.lasting):
+        yield
+        return
+    display, over = Display(verb, work, sys.stderr, terminal=terminal), threading.Event()
     log = logging.getLogger("empathy_eval")
 
     def look() -> None:
@@ -170,3 +231,10 @@ def shown(verb: str, course: Course) -> Iterator[None]:
         thread.join()
         with contextlib.suppress(OSError, ValueError):
             display.finish()
+
+
+@contextlib.contextmanager
+def staged(verb: str) -> Iterator[None]:
+    """Shows the stages of the job that is done within, on a terminal alone."""
+    with followed() as stages, shown(verb, OfStages(stages)):
+        yield

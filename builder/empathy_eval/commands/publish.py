@@ -9,12 +9,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import add_signer, add_trust
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.releases.publish import Published
 
 
+@takes_paths
 def publish(
     release: str | Path, repo: str | None = None, *, trusted: Sequence[str] = (), signer: str | Path | None = None, dry_run: bool = False
 ) -> Published:
@@ -53,7 +56,8 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    published = publish(options.release, options.repo, trusted=options.trust_metrics, signer=options.signer, dry_run=options.dry_run)
+    with staged("publish"):
+        published = publish(options.release, options.repo, trusted=options.trust_metrics, signer=options.signer, dry_run=options.dry_run)
     for one in published.left:
         print(one, file=sys.stderr)
     for path, size in published.files:

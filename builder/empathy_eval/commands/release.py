@@ -3,22 +3,26 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import scoring_bar, scoring_with, told_of
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.options import A_RELEASE, scoring_with, told_of
+from empathy_eval.commands.progress import staged
 from empathy_eval.commands.tables import inversion_table
 
 if TYPE_CHECKING:
     from empathy_eval.releases.write import Released
 
 
+@takes_paths
 def release(
     build: str | Path, out: str | Path, version: str, *, date: str | None = None, reviews: str | Path | None = None,
     without: Sequence[str] = (), annotations: Sequence[str | Path] = (), trusted: Sequence[str] = (), partial: bool = False,
-    sign: str | Path | None = None, progress: Callable[[int], None] | None = None,
+    sign: str | Path | None = None, previous: str | Path | None = None, replace: bool = False,
+    progress: Callable[[int], None] | None = None,
 ) -> Released:  # fmt: skip
     """Writes a finished build as a folder that is a Hub dataset repository as it stands, whole or not at all.
 
@@ -26,19 +30,32 @@ def release(
     configuration that the report leaves out, or "embedding"; ``annotations`` are folders of :func:`empathy_eval.annotate`, which become
     the configs "annotations", "comparisons" and "strategies", ``trusted`` the judges that they name as ``module:name`` and that may be
     run; ``partial`` releases although items are missing; ``sign`` is a secret key of minisign without a password, by which the manifest
-    is signed; ``progress`` is told of scored texts.
+    is signed; ``previous`` is the release before this one, a folder or a Hub name, which manifest and changelog name with its seal;
+    ``replace`` overwrites a release of another version in ``out``; ``progress`` is told of scored texts.
 
     Raises:
-        InputError: if the build is not finished or was changed, or something that is given is not valid.
+        InputError: if the build is not finished or was changed, something that is given is not valid, or ``out`` holds a release of
+            another version.
         JobError: if the folder cannot be written.
     """
+    from empathy_eval.releases.fetch import release_folder
     from empathy_eval.releases.write import release
 
+    before = release_folder(previous) if previous is not None else None
     with scoring_with(cache=False, progress=progress) as scoring:
         return release(
             Path(build), Path(out), version, date=date, partial=partial, reviews=Path(reviews) if reviews else None, without=without,
             annotations=[Path(one) for one in annotations], trusted=trusted, scoring=scoring, key=Path(sign) if sign else None,
+            previous=before, replace=replace,
         )  # fmt: skip
+
+
+def withdrawn_lines(manifest: dict[str, Any]) -> list[str]:
+    """What withdrawals took out of a release, in words; nothing where there are none."""
+    if not (counts := manifest.get("withdrawn_counts")):
+        return []
+    some = (f"{counts[name]:,} {name if counts[name] != 1 else name[:-1]}" for name in ("dialogues", "pairs"))
+    return [f"\nwithdrawn: {' and '.join(some)} of the build are left out, by {len(manifest['withdrawn']):,} withdrawals"]
 
 
 def add(verbs: Any) -> None:
@@ -47,11 +64,16 @@ def add(verbs: Any) -> None:
         "release",
         help="publish a build as a folder for datasets.load_dataset",
         description="Writes the splits, the report, the card and the manifest of a finished build into a folder that is a Hub dataset "
-        "repository as it stands. The folder is written whole or not at all.",
+        "repository as it stands. The folder is written whole or not at all, and never over a release of another version.",
     )
     verb.add_argument("build", type=Path, metavar="DIR", help="the build folder")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the release folder")
     verb.add_argument("--version", required=True, metavar="X.Y.Z", help="the version of the release")
+    verb.add_argument(
+        "--previous", metavar="RELEASE",
+        help=f"the release before this one, {A_RELEASE}: manifest and changelog name it with its seal, and those before it",
+    )  # fmt: skip
+    verb.add_argument("--replace", action="store_true", help="overwrite a release of another version in --out")
     verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; no clock is read")
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: what raters removed is left out and named")
     verb.add_argument(
@@ -80,16 +102,19 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    with scoring_bar() as progress:
+    with staged("release"):
         released = release(
             options.build, options.out, options.version, date=options.date, reviews=options.reviews, without=options.without,
-            annotations=options.annotations, trusted=options.trust_judge, partial=options.partial, sign=options.sign, progress=progress,
+            annotations=options.annotations, trusted=options.trust_judge, partial=options.partial, sign=options.sign,
+            previous=options.previous, replace=options.replace,
         )  # fmt: skip
     faults = released.report.measured.faults
     if options.json:
-        print(json.dumps(released.manifest, indent=2, ensure_ascii=False))
+        print(json_text(released.manifest))
         return told_of(faults)
     print(inversion_table(released.report))
+    for line in withdrawn_lines(released.manifest):
+        print(line)
     print(f"\nrelease: {options.out}\nreport:  {options.out / 'report' / 'index.html'}")
     print(f'load it: datasets.load_dataset("{options.out}", "pairs")')
     return told_of(faults)

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, add_trust, cache_of, scoring_bar, scoring_with, told_of
-from empathy_eval.commands.tables import inversion_table
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, add_trust, cache_of, scoring_with, told_of
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.report import Report
 
 
+@takes_paths
 def report(
     release: str | Path, out: str | Path, *, trusted: Sequence[str] = (), cache: str | Path | bool = True, engine: str = "local",
     ray_address: str | None = None, progress: Callable[[int], None] | None = None,
@@ -55,14 +57,14 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    with scoring_bar() as progress:
+    with staged("report"):
         made = report(
             options.release, options.out, trusted=options.trust_metrics, cache=cache_of(options), engine=options.engine,
-            ray_address=options.ray_address, progress=progress,
+            ray_address=options.ray_address,
         )  # fmt: skip
     for one in made.left:
         print(one, file=sys.stderr)
-    print(json.dumps(made.to_json(), indent=2, ensure_ascii=False) if options.json else inversion_table(made))
+    print(json_text(made.to_json()) if options.json else made)
     if not options.json:
         print(f"\nreport: {options.out / 'index.html'}")
     return told_of(made.measured.faults)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE, whole
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.review.export import Exported
@@ -17,8 +19,9 @@ if TYPE_CHECKING:
 
 EXAMPLES = """\
 examples:
-  empathy-eval review export build/demo/release --out build/review --pairs 200 --raters 9
+  empathy-eval review export build/demo/release --out build/review --pairs 20 --raters 9
   empathy-eval review export build/demo/release --out build/pack --pack
+  empathy-eval review export build/demo/release --out build/two --replies replies.csv --raters 2 --per-item 2 --texts-per-turn 1
   empathy-eval review export build/demo/release --out build/study --replies replies.csv --design between --raters 30
 
 A pack is ready to be sent once you have filled in what CHECKLIST.md in it names. It has 60 pairs of 60 dialogues; of 30 of their turns all
@@ -27,6 +30,7 @@ done with the ratings, stopping, help, consent) and papers/payment.md (the pay, 
 """
 
 
+@takes_paths
 def review_export(
     release: str | Path,
     out: str | Path,
@@ -38,11 +42,12 @@ def review_export(
     """Writes a folder for each rater and the key into ``out``.
 
     ``design`` may hold ``pairs``, ``dialogues``, ``cells``, ``rejected``, ``planted``, ``crossed``, ``raters``, ``per_item``, ``seed``,
-    ``pack``, ``design`` and ``per_rater``, as on the command line. ``replies`` is a file of what systems replied to its contexts.
-    ``progress`` is told of each rater whose folder is written.
+    ``pack``, ``design``, ``per_rater`` and ``texts_per_turn``, as on the command line. ``replies`` is a file of what systems replied to
+    its contexts. ``progress`` is told of each rater whose folder is written.
 
     Raises:
-        InputError: if the release is none, replies are faulty, or the design cannot be had of it.
+        InputError: if the release is none, replies are faulty, or the design cannot be had of it: a count that is given explicitly is an
+            error if the raters cannot be given so many turns, one of a dialogue each.
     """
     from empathy_eval.raters.review.export import export_review
     from empathy_eval.raters.review.pack import design_of
@@ -52,6 +57,7 @@ def review_export(
     return export_review(release_folder(release), Path(out), design_of(design, replying=file is not None), progress, file)
 
 
+@takes_paths
 def review_import(
     release: str | Path, files: Sequence[str | Path], *, key: str | Path, reviews: str | Path, replace: bool = False
 ) -> Imported:
@@ -79,8 +85,8 @@ def _add_export(verbs: Any) -> None:
         "export",
         help="a folder for each rater, and the key",
         description="Draws a seeded sample of dialogues and pairs, by scenario and flagged items first, and writes a folder for each rater "
-        "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which stays with you. A rater sees at most one variant of a pair, "
-        "behind a code. The same command writes the same bytes.",
+        "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which stays with you. A rater sees one item of a dialogue at most "
+        "(the context of a later turn shows the reference of an earlier one), behind a code. The same command writes the same bytes.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -114,8 +120,9 @@ def _add_counts(verb: argparse.ArgumentParser) -> None:
     counts = {
         "pairs": (
             "500, with --pack 60",
-            "pairs of which both variants are rated; with --replies the contexts drawn, of which the replies are rated and not the "
-            "variants; in a between design the contexts too, of which blocks take no more than they hold",
+            "pairs of which both variants are rated, by default fewer where a release has too few dialogues; with --replies the contexts "
+            "drawn, of which the replies are rated and not the variants; in a between design the contexts too, of which blocks take no "
+            "more than they hold",
         ),
         "dialogues": (
             "100, with --pack 0",
@@ -128,6 +135,10 @@ def _add_counts(verb: argparse.ArgumentParser) -> None:
         "crossed": (0, "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)"),
         "raters": ("10, with --pack 12", "raters, named rater-01 and so on"),
         "per-item": (3, "raters for every dialogue and every single text, unless the design is between"),
+        "texts-per-turn": (
+            "0, all",
+            "texts of a turn that are rated, drawn by lot: with 1, two raters can rate the same replies (--raters 2 --per-item 2)",
+        ),
         "per-rater": (10, "texts for each rater of a between design"),
         "seed": (0, "another seed draws another sample"),
     }
@@ -153,23 +164,18 @@ def _add_import(verbs: Any) -> None:
 
 
 def _export(options: argparse.Namespace) -> int:
-    from tqdm import tqdm
-
     from empathy_eval.raters.review.export import KEY
-    from empathy_eval.raters.review.pack import design_of
 
-    names = ("pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack", "design", "per_rater")
+    names = (
+        "pairs", "dialogues", "raters", "per_item", "cells", "rejected", "planted", "crossed", "seed", "pack", "design", "per_rater",
+        "texts_per_turn",
+    )  # fmt: skip
     design = {name: value for name in names if (value := getattr(options, name)) is not None}
-    with tqdm(total=design_of(design, replying=options.replies is not None).raters, unit="rater", desc="export", disable=None) as bar:
-
-        def done(rater: str) -> None:
-            bar.set_postfix_str(rater, refresh=False)
-            bar.update()
-
-        made = review_export(options.release, options.out, replies=options.replies, progress=done, **design)
+    with staged("review export"):
+        made = review_export(options.release, options.out, replies=options.replies, **design)
     if options.json:
         papers = {"minutes": made.papers.minutes, "to_fill_in": made.papers.open} if made.papers else {}
-        print(json.dumps({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, indent=2))
+        print(json_text({"review": made.key["review"], "loads": made.loads, "notes": made.sample.notes, **papers}, ascii_only=True))
         return 0
     for note in made.sample.notes:
         print(note)
@@ -210,5 +216,5 @@ def _import(options: argparse.Namespace) -> int:
     from empathy_eval.raters.review.telling import facts_of, told
 
     done = review_import(options.release, options.files, key=options.key, reviews=options.reviews, replace=options.replace)
-    print(json.dumps(facts_of(done), indent=2) if options.json else told(done, options.reviews))
+    print(json_text(facts_of(done), ascii_only=True) if options.json else told(done, options.reviews))
     return 0

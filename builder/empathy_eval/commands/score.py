@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from warnings import warn
 
-from empathy_eval.base.errors import input_error, nearest, plain
-from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, scoring_bar, scoring_with, told_of, warned_of
-from empathy_eval.commands.score_tables import own_table, people_table, score_csv, score_table
+from empathy_eval.base.errors import input_error, nearest
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.options import (
+    A_RELEASE,
+    add_cache,
+    add_engine,
+    cache_of,
+    check_count,
+    scoring_with,
+    told_of,
+    warned_of,
+    whole,
+)
+from empathy_eval.commands.progress import staged
+from empathy_eval.commands.score_tables import score_csv
+
+if TYPE_CHECKING:
+    from empathy_eval.evaluation.own_means import OwnMeasured
+    from empathy_eval.evaluation.results import Measured
+    from empathy_eval.raters.people.results import AgainstPeople
+
+    Scored = Measured | OwnMeasured | AgainstPeople
 
 EXAMPLES = """\
 examples:
   empathy-eval score build/demo/release --metric rouge-l --metric vader
+  empathy-eval score build/demo/release --metric rouge-l --limit 100
   empathy-eval score build/demo/release --metric my_module:MyMetric --json
   empathy-eval score build/demo/release --scores judge.csv --scores reward.csv --split test
   empathy-eval score build/demo/release --annotations build/judged --judge my-model/teacher:guidance
@@ -36,9 +56,9 @@ replies.jsonl has a line {"context": …, "reply": …} a text, and may have ite
 """
 RATINGS = "put all beside what people rated: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
 # What belongs to a release alone.
-STAND = ("split", "strict", "judges", "annotations", "attacks", "fairness")
+STAND = ("split", "strict", "judges", "annotations", "attacks", "fairness", "limit")
 # What belongs to ratings alone, and what ratings do not go with.
-BESIDE_PEOPLE, NOT_BESIDE_PEOPLE = ("ratings", "ensembles"), ("strict", "attacks", "fairness")
+BESIDE_PEOPLE, NOT_BESIDE_PEOPLE = ("ratings", "ensembles"), ("strict", "attacks", "fairness", "limit")
 SOURCE = f"the release, {A_RELEASE}; or texts of your own, a .jsonl file"
 METRIC = "a metric by name, or module:name, either with settings behind it, as in bertscore:layer=5; repeatable"
 FILE = (
@@ -58,19 +78,25 @@ FAIRNESS = (
     "say whether scorers tell kind from cold in each group of scenarios as well as in all others, and whether metrics do where names of a "
     "list are others"
 )
+SPLIT = "measure this split alone (default: test where a metric was trained on the release, which is said, else all)"
+LIMIT = "for a first look measure N pairs alone, drawn by their ids; without the shortcut audit and crossed items"
 RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in another language than English"
 ANNOTATIONS = "take judges from this folder of annotate, and not from the release; without --judge all of them; repeatable"
 
 
+@takes_paths
 def score(
     release: str | Path, metrics: Sequence[Any] = (), scores: Sequence[str | Path] = (), *, split: str | None = None,
     lower_is_better: bool = False, strict: bool = False, cache: str | Path | bool = True, engine: str = "local",
     ray_address: str | None = None, items: str | Path | None = None, shortcuts: bool = True,
     progress: Callable[[int], None] | None = None, judges: Sequence[str] = (), annotations: Sequence[str | Path] = (),
     ratings: str | Path | None = None, ensembles: Sequence[str] = (), attacks: Sequence[Any] | None = None, fairness: bool = False,
-    rules: str | Path | None = None, leaked: Callable[[str], object] = warn,
-) -> Any:  # fmt: skip
+    rules: str | Path | None = None, limit: int | None = None, leaked: Callable[[str], object] = warn,
+) -> Scored:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
+
+    A ``split`` is ``train``, ``validation``, ``test`` or ``all``; without one it is ``test`` where a metric was trained on the release, and
+    ``all`` elsewhere. With a ``limit`` so many pairs are measured, drawn by their ids, for a first look.
 
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
     ``bertscore:layer=5``, or an object; a file of scores is CSV, TSV or JSONL with ``pair_id``, ``variant``, ``score``, or a column a
@@ -95,16 +121,20 @@ def score(
     asked = {
         "split": split, "strict": strict, "judges": judges, "annotations": annotations, "lower_is_better": lower_is_better,
         "items": Path(items) if items else None, "shortcuts": shortcuts, "ratings": Path(ratings) if ratings else None,
-        "ensembles": ensembles, **_trials(attacks, fairness, rules),
+        "ensembles": ensembles, "limit": limit, **_trials(attacks, fairness, rules),
     }  # fmt: skip
     if not (metrics or scores or judges or annotations or (ratings and shortcuts)):
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
+    if limit is not None:
+        check_count("score: limit", limit, 1)
     _refuse_unfit(_of_own(release), asked)
     with scoring_with(cache, engine, ray_address, progress) as scoring:
         return _told(_found(release, metrics, [Path(one) for one in scores], scoring, asked), release, scores, asked, leaked)
 
 
-def _told(found: Any, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]) -> Any:
+def _told(
+    found: Scored, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]
+) -> Scored:
     """What was found, after outputs that hold the canary are told of: what is scored was read by now, so that nothing of it is faulty."""
     from empathy_eval.raters.judges.heard_in_scores import heard_in_scores
     from empathy_eval.releases.fetch import release_folder
@@ -131,9 +161,11 @@ def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | 
     }
 
 
-def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Any:
+def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Scored:
     """What is asked for, of a release or of texts of one's own."""
+    from empathy_eval.design.provenance import file_of
     from empathy_eval.evaluation.score import score
+    from empathy_eval.generation.build_folder import BUILD
     from empathy_eval.raters.judges.as_scores import annotations_in
     from empathy_eval.raters.judges.attack_table import Judges
     from empathy_eval.raters.people.standing import score_rated, score_texts
@@ -142,12 +174,17 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
     if _of_own(release):
         return score_texts(Path(release), metrics, files, scoring, **{name: one for name, one in asked.items() if name not in STAND})
     folder, folders = release_folder(release), [Path(one) for one in asked["annotations"]]
-    asked = {**asked, "annotations": annotations_in(folders, folder) if folders else None}
+    asked, read_too = (
+        {**asked, "annotations": annotations_in(folders, folder) if folders else None},
+        [file_of(one, BUILD) for one in folders],
+    )
     if asked["ratings"]:
-        return score_rated(folder, metrics, files, scoring, **{name: one for name, one in asked.items() if name not in NOT_BESIDE_PEOPLE})
+        rated = {name: one for name, one in asked.items() if name not in NOT_BESIDE_PEOPLE}
+        return score_rated(folder, metrics, files, scoring, **rated).beside(read_too)
     # Judges are looked at before anything is scored: that may take hours.
     under = Judges.of(folders, folder, asked["attacks"]) if asked["attacks"] else None
-    measured = score(folder, metrics, files, scoring=scoring, **{name: one for name, one in asked.items() if name not in BESIDE_PEOPLE})
+    put = {name: one for name, one in asked.items() if name not in BESIDE_PEOPLE}
+    measured = score(folder, metrics, files, scoring=scoring, **put).beside(read_too)
     if not (under and measured.attacks):
         return measured
     return replace(measured, attacks=under.beside(measured.attacks, {row.metric for row in measured.inversion}))
@@ -156,7 +193,9 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
 def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
     """Refuses what belongs to the stand of a release where something else is asked for, and splits that there are not."""
     from empathy_eval.design.dataset import SPLITS
+    from empathy_eval.evaluation.score import ALL
 
+    known = (*SPLITS, ALL)
     unfit = [name for name in STAND if asked[name] and (own or (asked["ratings"] and name in NOT_BESIDE_PEOPLE))]
     if unfit:
         what = f"{' and '.join(unfit)} cannot be had {'of texts of your own' if own else 'beside people'}"
@@ -166,10 +205,9 @@ def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
     if asked["ensembles"] and asked["split"]:
         fix = "leave the split out: ensembles are fitted on validation, and all is measured on test"
         raise input_error("score: split", f'"{asked["split"]}" cannot be had beside ensembles', fix)
-    if asked["split"] not in (None, *SPLITS):
-        raise input_error(
-            "score: split", f'there is no "{asked["split"]}"', f"name one of {', '.join(SPLITS)}{nearest(asked['split'], SPLITS)}"
-        )
+    if asked["split"] not in (None, *known):
+        fix = f"name one of {', '.join(known)}{nearest(asked['split'], known)}"
+        raise input_error("score: split", f'there is no "{asked["split"]}"', fix)
 
 
 def add(verbs: Any) -> None:
@@ -179,8 +217,8 @@ def add(verbs: Any) -> None:
         help="see whether a metric, a judge or a reward model is fooled",
         description="Scores the variants of a release and says whom the metric prefers: differences with intervals and p-values, how often "
         "the empathetic variant of a pair is ranked higher, the area under the curve; the effects of stance and closeness apart; at equal "
-        "length; by scenario, phase, strategy and manner of apathy (in JSON and CSV); and where a release has crossed items, how often the "
-        "reply that fits the context is preferred.",
+        "length; by scenario, phase, strategy and manner of apathy at equal closeness (in JSON and CSV); and where a release has crossed "
+        "items, how often the reply that fits the context is preferred.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -196,7 +234,8 @@ def add(verbs: Any) -> None:
     verb.add_argument("--ensemble", action="append", default=[], metavar="KIND:NAMES", help=ENSEMBLE)
     verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
     verb.add_argument("--strict", action="store_true", help="in accuracy a pair that a file or a judge leaves out counts as wrong")
-    verb.add_argument("--split", choices=("train", "validation", "test"), help="measure this split alone (default: all)")
+    verb.add_argument("--split", choices=("train", "validation", "test", "all"), help=SPLIT)
+    verb.add_argument("--limit", type=whole, metavar="N", help=LIMIT)
     verb.add_argument("--items", type=Path, metavar="FILE", help="write every score and verdict there too, as .parquet or .csv")
     verb.add_argument("--no-shortcuts", action="store_true", help="leave the shortcut audit out, which takes minutes for a full release")
     add_cache(verb)
@@ -210,19 +249,18 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     heard: list[str] = []
-    with scoring_bar() as progress:
+    with staged("score"):
         measured = score(
             options.release, options.metric, options.scores, split=options.split, lower_is_better=options.lower_is_better,
             strict=options.strict, items=options.items, shortcuts=not options.no_shortcuts, cache=cache_of(options),
-            engine=options.engine, ray_address=options.ray_address, progress=progress, judges=options.judge,
+            engine=options.engine, ray_address=options.ray_address, judges=options.judge,
             annotations=options.annotations, ratings=options.ratings, ensembles=options.ensemble, attacks=options.attacks,
-            rules=options.rules, fairness=options.fairness, leaked=heard.append,
+            rules=options.rules, fairness=options.fairness, limit=options.limit, leaked=heard.append,
         )  # fmt: skip
     if options.json:
-        print(json.dumps({**measured.to_json(), "canary": heard}, indent=2, ensure_ascii=False))
+        print(json_text({**measured.to_json(), "canary": heard}))
     else:
-        table: Callable[[Any], str] = people_table if options.ratings else own_table if _of_own(options.release) else score_table
-        print(score_csv(measured) if options.csv else plain(table(measured)))
+        print(score_csv(measured) if options.csv else measured)
     warned_of(heard)
     return told_of(measured.faults)
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.files import write_whole
-from empathy_eval.commands.options import A_RELEASE, scoring_bar, scoring_with
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.table_text import lined
+from empathy_eval.commands.options import A_RELEASE, scoring_with
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.resampling import Estimate
@@ -25,6 +28,7 @@ docs/shortcuts.md says what each shortcut is, and what the shortcut line does no
 """
 
 
+@takes_paths
 def shortcuts(
     release: str | Path, *, by: str = "dialogue", without: Sequence[str] = (), out: str | Path | None = None,
     progress: Callable[[int], None] | None = None,
@@ -89,9 +93,9 @@ def add(verbs: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    with scoring_bar() as progress:
-        found = shortcuts(options.release, by=options.by, without=options.without, out=options.out, progress=progress)
-    print(json.dumps(found.to_json(), indent=2, ensure_ascii=False) if options.json else shortcut_table(found))
+    with staged("shortcuts"):
+        found = shortcuts(options.release, by=options.by, without=options.without, out=options.out)
+    print(json_text(found.to_json()) if options.json else found)
     return 0
 
 
@@ -106,9 +110,8 @@ def shortcut_table(audit: Audit) -> str:
 def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
     over = f"{one.pairs} pairs of {one.dialogues} dialogues"
     yield f"{one.contrast}, {over}{f', {one.folds} folds by {by}' if one.folds > 1 else ''}"
-    yield f"  {'shortcut':<26}{'accuracy':>8}  95 % interval"
-    for row in one.shortcuts:
-        yield f"  {row.name:<26}{_accuracy(row.accuracy) if row.accuracy else f'not defined: {row.why}'}"
+    rows = [(f"  {row.name}", *_accuracy(row.accuracy, row.why)) for row in one.shortcuts]
+    yield from lined([("  shortcut", "accuracy", "95 % interval"), *rows], right=(1,))
     if one.line and one.line.accuracy:
         yield f"  shortcut line: {one.line.accuracy.value:.3f} ({one.line.name})"
     for stance, words in ((one.kind, one.telltale_kind), (one.cold, one.telltale_cold)):
@@ -121,11 +124,22 @@ def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
 
 def _first(audit: Audit) -> Iterator[str]:
     yield "words alone where the first candidate that passed stands in the place of the chosen one"
-    for one in audit.first:
-        row = one.shortcut
-        accuracy = _accuracy(row.accuracy) if row.accuracy else f"not defined: {row.why}"
-        yield f"  {one.contrast:<26}{accuracy}  another text in {one.others} of {row.pairs} pairs"
+    yield from lined(
+        [
+            (
+                f"  {one.contrast}",
+                *_accuracy(one.shortcut.accuracy, one.shortcut.why),
+                f"another text in {one.others} of {one.shortcut.pairs} pairs",
+            )
+            for one in audit.first
+        ],
+        right=(1,),
+        head=False,
+    )
 
 
-def _accuracy(one: Estimate) -> str:
-    return f"{one.value:>8.3f}" + ("" if one.low is None or one.high is None else f"  [{one.low:.3f}, {one.high:.3f}]")
+def _accuracy(one: Estimate | None, why: str | None) -> tuple[str, str]:
+    """An accuracy and its interval, or why there is none."""
+    if one is None:
+        return "", f"not defined: {why}"
+    return f"{one.value:.3f}", "" if one.low is None or one.high is None else f"[{one.low:.3f}, {one.high:.3f}]"

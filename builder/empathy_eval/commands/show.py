@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stopping import beside_loops
 from empathy_eval.commands.options import check_count, whole
 
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from empathy_eval.releases.showing.shown import Asked, Figure, Refused, Shown, Text
 
 WIDTH = 120
+# What --rejected prints where nothing else is asked for, and of one text in characters.
+MOST, LONGEST = 100, 4000
 EXAMPLES = """\
 examples:
   empathy-eval show build/demo 017-seed                   a dialogue: how it was asked for, what was refused on the way
@@ -29,6 +32,7 @@ examples:
 """
 
 
+@takes_paths
 def show(
     where: str | Path, name: str, *, ledger: str | Path | None = None, reviews: str | Path | None = None,
     scenarios: str | Path | None = None, templates: str | Path | None = None, rules: str | Path | None = None,
@@ -36,9 +40,9 @@ def show(
     """Why a text is so: all that a release (a folder, or ``org/name@v1.0.0``), a build or annotations hold of it.
 
     ``name`` is a dialogue, a pair or a turn, a variant (``017-seed-t05/empathetic``), a crossed item (``017-seed-x1``), or the beginning of
-    a request's key. A build's own ledger is read where there is one; ``reviews`` is a record of ``review import``. ``scenarios``,
-    ``templates`` and ``rules`` are folders that requests are rendered and texts checked from, in the place of the project's. Nothing is
-    asked, and no code is run that the folder names.
+    a request's key. A build's own ledger is read where there is one; ``reviews`` is a record of ``review import``. Requests are
+    rendered and texts checked from what the folder carries (``design``), or from the folders ``scenarios``, ``templates`` and ``rules``;
+    templates of a release are not run. Nothing is asked, and no code is run that the folder names.
 
     Raises:
         InputError: if there is no such folder, or nothing in it of that name.
@@ -49,6 +53,7 @@ def show(
     return beside_loops(lambda: show(_folder(where), name, _beside(ledger, reviews, scenarios, templates, rules)))
 
 
+@takes_paths
 def show_rejected(
     where: str | Path, reason: str | None = None, *, ledger: str | Path | None = None, scenarios: str | Path | None = None,
     templates: str | Path | None = None, rules: str | Path | None = None,
@@ -99,11 +104,13 @@ def add(verbs: Any) -> None:
     verb.add_argument(
         "--rejected", nargs="?", const="", metavar="REASON", help="list what was refused, for this reason or for any, and what was left out"
     )
-    verb.add_argument("--limit", type=whole, metavar="N", help="with --rejected: at most so many")
+    verb.add_argument(
+        "--limit", type=whole, metavar="N", help=f"with --rejected: at most so many (default: {MOST}, and a count of the rest)"
+    )
     verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: show what raters said too")
-    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="the folder of scenarios of your own that it was built with")
-    verb.add_argument("--templates", type=Path, metavar="DIR", help="the folder of prompt templates of your own that it was built with")
-    verb.add_argument("--rules", type=Path, metavar="DIR", help="the folder of rules of another language that it was built with")
+    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own (default: those that WHERE carries)")
+    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own (default: those of a build)")
+    verb.add_argument("--rules", type=Path, metavar="DIR", help="a folder of rules of your own (default: those that WHERE carries)")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
     verb.set_defaults(run=run)
 
@@ -119,21 +126,23 @@ def run(options: argparse.Namespace) -> int:
         return 0
     if options.limit is not None:
         check_count("--limit", options.limit, 1)
-    found = itertools.islice(_rejected(options.where, options.rejected or None, *folders.values()), options.limit)
+    found = _rejected(options.where, options.rejected or None, *folders.values())
     if options.json:
-        print(_json([one.to_json() for one in found]))
+        print(_json([one.to_json() for one in itertools.islice(found, options.limit)]))
         return 0
     count = 0
-    for one in found:
+    for one in itertools.islice(found, options.limit or MOST):
         count += 1
         print(plain("\n".join(_refused(one))))
     print(f"{count:,} shown" if count else "nothing was refused, and nothing is left out")
+    if left := 0 if options.limit else sum(1 for _ in found):
+        print(f"{left:,} more are left out; --limit {count + left} prints all, --json too, and --rejected REASON those of one reason")
     return 0
 
 
 def _json(value: Any) -> str:
     # A text may hold what is no sign; as an escape it is JSON again.
-    return json.dumps(value, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode()
+    return json_text(value).encode(errors="backslashreplace").decode()
 
 
 def _lines(shown: Shown) -> Iterator[str]:
@@ -207,7 +216,7 @@ def _body(body: Mapping[str, Any]) -> Iterator[str]:
     messages = body.get("messages")
     said = isinstance(messages, list) and all(isinstance(one, dict) and isinstance(one.get("content"), str) for one in messages)
     rest = {name: value for name, value in body.items() if name != "messages" or not said}
-    yield from _wrapped(json.dumps(rest, ensure_ascii=False), "    ")
+    yield from _wrapped(json_text(rest, indent=None), "    ")
     for one in messages if said and isinstance(messages, list) else ():
         yield f"    [{one.get('role')}]"
         yield from _wrapped(one["content"], "    ")
@@ -223,4 +232,7 @@ def _refused(one: Refused) -> Iterator[str]:
     yield f"--- {one.dialogue_id}{place}{'' if one.turn is None else f' turn {one.turn}'}: {', '.join(one.reasons)}"
     yield from (f"  key {one.request_key}",) if one.request_key else ()
     yield from _wrapped(one.detail, "  ") if one.detail else ()
-    yield from _wrapped(one.text, "    ") if one.text is not None else ()
+    if one.text is not None:
+        yield from _wrapped(one.text[:LONGEST], "    ")
+    if (more := len(one.text or "") - LONGEST) > 0:
+        yield f"  {more:,} more characters are left out; --json prints them all"

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import whole
 from empathy_eval.commands.pages import page_place, write_page
 from empathy_eval.commands.score_tables import score_csv
 from empathy_eval.commands.study_options import Taken
 from empathy_eval.commands.study_page import command_of
 from empathy_eval.commands.study_plan import add_plan, not_of_ratings, run_plan
-from empathy_eval.commands.study_tables import study_table
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.studied import Studied
@@ -47,6 +47,7 @@ ADD = (
 )
 
 
+@takes_paths
 def study(
     table: str | Path | Sequence[str | Path], baseline: str, *, labels: str | Sequence[str] = (), criterion: str | None = None,
     by: str | Sequence[str] | None = None, add: str | Path | Sequence[str | Path] = (), permutations: int = 2000, seed: int = 0,
@@ -138,9 +139,9 @@ def run(options: argparse.Namespace) -> int:
         effect=options.effect, alpha=options.alpha, power=options.power, raters=options.raters, page=options.page, **chance,
     )  # fmt: skip
     if options.json:
-        print(json.dumps(found.to_json(), indent=2, ensure_ascii=False, allow_nan=False))
+        print(json_text(found.to_json()))
     else:
-        print(score_csv(found) if options.csv else plain(study_table(found)))
+        print(score_csv(found) if options.csv else found)
         if options.page and not options.csv:
             print(f"page: {plain(str(options.page))}, and its figures: {plain(str(options.page.with_suffix('.json')))}")
     return 0

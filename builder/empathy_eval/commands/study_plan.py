@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.table_text import lined
 from empathy_eval.commands.options import whole
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def run_plan(options: argparse.Namespace) -> int:
         raise InputError(problems)
     given = {name: value for name in OF_PLANS if (value := getattr(options, name)) is not None}
     found = study_plan(options.effect, alpha=options.alpha, power=options.power, **given)
-    print(json.dumps(found.to_json(), indent=2, allow_nan=False) if options.json else "\n".join(plan_lines(found)))
+    print(json_text(found.to_json(), ascii_only=True) if options.json else found)
     return 0
 
 
@@ -85,8 +86,12 @@ def _option(name: str) -> str:
     return "RATINGS" if name == "ratings" else f"--{name.replace('_', '-')}"
 
 
-def plan_lines(plan: Plan) -> Iterator[str]:
+def plan_table(plan: Plan) -> str:
     """A plan for a terminal."""
+    return "\n".join(_lines(plan))
+
+
+def _lines(plan: Plan) -> Iterator[str]:
     yield f"{plan.groups} groups by {plan.categories} categories; an effect of w = {plan.effect:g} is to be seen with a probability"
     yield f"of {plan.power:g} at the level {plan.alpha:g} (chi-squared with {plan.df} degrees of freedom)"
     yield ""
@@ -98,8 +103,7 @@ def plan_lines(plan: Plan) -> Iterator[str]:
         ("raters a group", f"{plan.raters_a_group:,}", f"{plan.raters:,} in all, who give {plan.ratings:,} ratings"),
         ("items", f"{plan.items:,}", "each rated once in every group"),
     ]
-    names, numbers = (max(len(row[place]) for row in rows) for place in (0, 1))
-    yield from (f"{name:<{names}}  {number:>{numbers}}  {told}".rstrip() for name, number, told in rows)
+    yield from lined(rows, right=(1,))
     if plan.low is not None and plan.high is not None:
         yield f"a gain of 0 % over a share of {plan.share:g} would have the interval [{plan.low:+.1f}, {plan.high:+.1f}] %"
     if plan.note:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from empathy_eval.base.table_text import lined
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.studied import Studied
@@ -11,20 +13,19 @@ if TYPE_CHECKING:
 
 HEAD = ("test", "statistic", "df", "V", "p")
 NAMES = {"kruskal-wallis": "Kruskal-Wallis"}
-Lined = Callable[[Sequence[Sequence[str]], int], list[str]]
 
 
-def raters_blocks(studied: Studied, lined: Lined) -> list[list[str]]:
+def raters_blocks(studied: Studied) -> list[list[str]]:
     """How alike the groups are in their raters, and how these did on checks of attention; nothing without a table of raters."""
     blocks = list[list[str]]()
     if studied.balance is not None:
-        blocks += _balance(studied.balance, studied.settings["permutations"], lined)
+        blocks += _balance(studied.balance, studied.settings["permutations"])
     if studied.attention is not None:
-        blocks.append(_attention(studied.attention, studied.settings["permutations"], lined))
+        blocks.append(_attention(studied.attention, studied.settings["permutations"]))
     return blocks
 
 
-def _balance(balance: Balance, draws: int, lined: Lined) -> Iterator[list[str]]:
+def _balance(balance: Balance, draws: int) -> Iterator[list[str]]:
     rows = [(one.column, *_test(one.test, one.holm, draws)) for one in balance.columns if one.test is not None]
     whys = [f"  {one.column}: {why}" for one in balance.columns if (why := one.why or (one.test and one.test.why))]
     tests = lined([("raters of the groups by", *HEAD, "p drawn", "Holm"), *rows], 2) if rows else []
@@ -36,10 +37,10 @@ def _balance(balance: Balance, draws: int, lined: Lined) -> Iterator[list[str]]:
     yield [*tests, *whys, *drawn, *(f"note: {note}" for note in balance.notes)]
     for one in balance.columns:
         if one.cells or any(median is not None for _, median, _ in one.quartiles):
-            yield _column(one, balance.groups, lined)
+            yield _column(one, balance.groups)
 
 
-def _column(one: Balanced, groups: Sequence[tuple[str, int]], lined: Lined) -> list[str]:
+def _column(one: Balanced, groups: Sequence[tuple[str, int]]) -> list[str]:
     if one.cells:
         head = (f"raters by {one.column}", *one.values)
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(groups, one.cells, strict=True)]
@@ -49,7 +50,7 @@ def _column(one: Balanced, groups: Sequence[tuple[str, int]], lined: Lined) -> l
     return lined([head, *rows], 1)
 
 
-def _attention(attention: Attention, draws: int, lined: Lined) -> list[str]:
+def _attention(attention: Attention, draws: int) -> list[str]:
     lines = [f"checks of attention: {attention.why}"] if attention.why else []
     if attention.cells:
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(attention.groups, attention.cells, strict=True)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from empathy_eval.base.table_text import lined
 from empathy_eval.commands.study_raters import p_of, raters_blocks
 
 if TYPE_CHECKING:
@@ -33,18 +34,8 @@ def study_table(studied: Studied) -> str:
             blocks += [_gains(studied, one) for one in parts]
         else:
             blocks.append([f"pairs and gains of each {column} are in --json and --csv"])
-    blocks += [_spreads(studied), list(_power(studied)), *raters_blocks(studied, _lined), list(_notes(studied))]
+    blocks += [_spreads(studied), list(_power(studied)), *raters_blocks(studied), list(_notes(studied))]
     return "\n\n".join("\n".join(one) for one in blocks if one)
-
-
-def _lined(rows: Sequence[Sequence[str]], left: int = 1) -> list[str]:
-    """Rows with their cells under each other, the first ``left`` columns flush left."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    cells = (
-        [one.ljust(wide) if place < left else one.rjust(wide) for place, (one, wide) in enumerate(zip(row, widths, strict=True))]
-        for row in rows
-    )
-    return ["  ".join(row).rstrip() for row in cells]
 
 
 def _groups(studied: Studied) -> list[str]:
@@ -54,14 +45,14 @@ def _groups(studied: Studied) -> list[str]:
         told = f"{one.name} (baseline)" if place == 0 else f"{one.name} (added)" if one.added else one.name
         given = [f"{count:,} {'' if share is None else f'{100 * share:5.1f} %'}" for count, share in zip(counts, shares, strict=True)]
         rows.append((told, f"{one.raters:,}", f"{one.ratings:,}", f"{one.items:,}", *given))
-    return _lined([head, *rows])
+    return lined([head, *rows])
 
 
 def _tests(studied: Studied, part: Part, title: str) -> list[str]:
     draws = studied.settings["permutations"]
     named = [("all categories", part.omnibus), *((label, test) for label, test in zip(studied.labels, part.by_category, strict=True))]
     return [
-        *_lined([(f"{title}: groups by", *TEST), *((name, *_test(test, draws)) for name, test in named)]),
+        *lined([(f"{title}: groups by", *TEST), *((name, *_test(test, draws)) for name, test in named)]),
         *_told((name, test.why) for name, test in named),
     ]
 
@@ -69,14 +60,14 @@ def _tests(studied: Studied, part: Part, title: str) -> list[str]:
 def _pairs(part: Part, draws: int) -> list[str]:
     named = [(f"{one.group} - {one.other}", one) for one in part.pairwise]
     rows = [(name, *_test(one.test, draws)[:3], *_corrected(one.test, one, draws)) for name, one in named]
-    return [*_lined([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
+    return [*lined([("pairs of groups", *TEST[:3], *CORRECTED), *rows]), *_told((name, one.test.why) for name, one in named)]
 
 
 def _gains(studied: Studied, part: Part) -> list[str]:
     title = f"gain over {studied.groups[0].name}" + (f", {part.name}" if part.name is not None else "")
     head = (title, "percent", "95 % interval", "Yates", *CORRECTED)
     rows = [(f"{one.category}, {one.group}", *_gain(one, studied.settings["permutations"])) for one in part.gains]
-    return [*_lined([head, *rows]), *_told((f"{one.category}, {one.group}", one.why) for one in part.gains)]
+    return [*lined([head, *rows]), *_told((f"{one.category}, {one.group}", one.why) for one in part.gains)]
 
 
 def _gain(one: Gain, draws: int) -> tuple[str, ...]:
@@ -89,7 +80,7 @@ def _parts(column: str, parts: Sequence[Part], draws: int) -> list[str]:
     cells = ((*_test(one.omnibus, draws)[:3], *_corrected(one.omnibus, one, draws)) for one in parts)
     rows = [(one.name or "", f"{one.omnibus.n:,}", *some) for one, some in zip(parts, cells, strict=True)]
     return [
-        *_lined([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
+        *lined([(f"by {column}", "ratings", *TEST[:3], *CORRECTED), *rows]),
         *_told((one.name or "", one.omnibus.why) for one in parts),
     ]
 
@@ -124,7 +115,7 @@ def _spreads(studied: Studied) -> list[str]:
     for one in studied.spreads:
         values = ((one.icc, 3), (one.design_effect, 2), (one.ratings_a_rater, 1))
         rows.append((f"{one.group}, {one.category}", *("" if value is None else f"{value:.{places}f}" for value, places in values)))
-    return [*_lined([head, *rows]), *_told((f"{one.group}, {one.category}", one.why) for one in studied.spreads)]
+    return [*lined([head, *rows]), *_told((f"{one.group}, {one.category}", one.why) for one in studied.spreads)]
 
 
 def _power(studied: Studied) -> Iterator[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from empathy_eval.base.table_text import lined
 from empathy_eval.design.contrasts import RAW, STANCE
 
 if TYPE_CHECKING:
@@ -19,13 +20,13 @@ def inversion_table(report: Report) -> str:
     (contrast, found), line = ranked(measured), line_of(measured)
     alone = {row.metric: row.differences[STANCE] for row in measured.controls}
     of = "at equal closeness" if contrast == STANCE else "as released"
-    width = max(12, *(len(row.metric) for row in measured.inversion)) + 2
-    lines = [f"{'metric':<{width}}{'accuracy ' + of:<30}{'line':<10}{'difference at equal closeness':<31}difference as released"]
+    rows = [("metric", f"accuracy {of}", "line", "difference at equal closeness", "difference as released")]
     for row in measured.inversion:
         accuracy = found[row.metric].accuracy if row.metric in found else None
         beside = line.beside.get(row.metric, "") if line else ""
-        both = f"{_interval(alone.get(row.metric)):<31}{_interval(row.differences[RAW])}{', forced' * row.differences[RAW].forced}"
-        lines.append(f"{row.metric:<{width}}{_share(accuracy):<30}{beside:<10}{both}".rstrip())
+        released = f"{_interval(row.differences[RAW])}{', forced' * row.differences[RAW].forced}"
+        rows.append((row.metric, _share(accuracy), beside, _interval(alone.get(row.metric)), released))
+    lines = lined(rows, len(rows[0]))
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     if line:
         lines.append(

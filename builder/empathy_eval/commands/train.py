@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.stages import advance
+from empathy_eval.base.table_text import lined
 from empathy_eval.commands.options import A_RELEASE, whole
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.raters.students.train import Model
@@ -35,6 +40,7 @@ CONTRASTS = (
 )
 
 
+@takes_paths
 def train(
     release: str | Path, out: str | Path, *, kind: str = "plain", contrasts: str | Sequence[str] = ("reference>apathetic",),
     split: str | Sequence[str] = ("train",), teacher: str | None = None, encoder: str | Path | None = None,
@@ -68,10 +74,15 @@ def train(
     told: dict[str, Any] = {"teacher": teacher, "encoder": encoder and str(encoder), "also": tuple(map(Path, also)) or None}
     if problems := stray(kind, {name: one for name, one in {**told, **asked}.items() if one is not None}):
         raise InputError(problems)
-    task = task_of(release_folder(release), pairs, splits, progress or (lambda pairs: None))
+    task = task_of(release_folder(release), pairs, splits, partial(_done, progress or (lambda pairs: None)))
     course = replace(task.course, **{name: one for name, one in asked.items() if one is not None})
     task = replace(task, course=course, **{name: one for name, one in told.items() if one is not None})
     return train(task, kind, Path(out))
+
+
+def _done(progress: Callable[[int], None], pairs: int) -> None:
+    advance(pairs)
+    progress(pairs)
 
 
 def add(verbs: Any) -> None:
@@ -111,21 +122,22 @@ def _add_of_kinds(group: Any) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
-    from tqdm import tqdm
-
-    with tqdm(unit="pair", desc="train", disable=None) as bar:
+    with staged("train"):
         model = train(
             options.release, options.out, kind=options.kind, contrasts=options.contrasts or ("reference>apathetic",),
             split=options.split or ("train",), teacher=options.teacher, encoder=options.encoder, also=options.also,
             objective=options.objective, shared=options.shared, max_tokens=options.max_tokens,
-            progress=lambda pairs: (bar.update(pairs), None)[1],
         )  # fmt: skip
-    print(json.dumps(model.to_json(), indent=2, ensure_ascii=False) if options.json else "\n".join(model_table(model)))
+    print(json_text(model.to_json()) if options.json else model)
     return 0
 
 
-def model_table(model: Model) -> Iterator[str]:
-    """What was trained and how often it is right, as lines for a terminal."""
+def model_table(model: Model) -> str:
+    """What was trained and how often it is right, for a terminal."""
+    return "\n".join(_lines(model))
+
+
+def _lines(model: Model) -> Iterator[str]:
     config, trained = model.config, model.metrics["trained_on"]
     release, single = config["release"], config["settings"].get("singles")
     by = ", ".join(config["contrasts"]) or f"by {config['settings'].get('teacher') or 'labelled data'}"
@@ -142,7 +154,6 @@ def model_table(model: Model) -> Iterator[str]:
 
 
 def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{head:<40}{'accuracy':>9}  95 % interval"
-    for name, one in rows.items():
-        bounds = "" if one["low"] is None else f"  [{one['low']:.3f}, {one['high']:.3f}]"
-        yield f"  {name:<38}{one['accuracy']:>9.3f}{bounds}"
+    bounds = {name: "" if one["low"] is None else f"[{one['low']:.3f}, {one['high']:.3f}]" for name, one in rows.items()}
+    cells = [(f"  {name}", f"{one['accuracy']:.3f}", bounds[name]) for name, one in rows.items()]
+    yield from lined([(head, "accuracy", "95 % interval"), *cells], right=(1,))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.attack_lines import attack_lines
 from empathy_eval.commands.options import whole
 from empathy_eval.commands.ways import Closing, Ways, do
@@ -118,7 +118,7 @@ class Under:
         from empathy_eval.raters.judges.folder import ATTACKS
 
         table = attack_table(self.out, self.release, self.told)
-        write_whole(self.out / ATTACKS / FIGURES, json.dumps(table.to_json(), indent=2, ensure_ascii=False) + "\n")
+        write_whole(self.out / ATTACKS / FIGURES, json_text(table.to_json()) + "\n")
         return table
 
 

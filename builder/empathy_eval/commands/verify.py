@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_bar, scoring_with
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.paths import takes_paths
+from empathy_eval.commands.options import A_RELEASE, add_signer, add_trust, scoring_with
+from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.base.errors import Problem
 
 
+@takes_paths
 def verify(
     release: str | Path, *, fast: bool = False, trusted: Sequence[str] = (), ledgers: Sequence[str | Path] = (),
     signer: str | Path | None = None, progress: Callable[[int], None] | None = None,
@@ -76,17 +79,17 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     from empathy_eval.metrics.trust import NotRecomputed, Told
 
-    with scoring_bar() as progress:
-        problems = verify(
-            options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer,
-            progress=progress,
-        )  # fmt: skip
+    with staged("verify"):
+        problems = verify(options.release, fast=options.fast, trusted=options.trust_metrics, ledgers=options.ledger, signer=options.signer)
     kinds = ["told" if isinstance(one, Told) else "not_recomputed" if isinstance(one, NotRecomputed) else "fault" for one in problems]
     faulty, left = "fault" in kinds, "not_recomputed" in kinds
     if options.json:
-        told = [{"kind": kind, **asdict(one)} for kind, one in zip(kinds, problems, strict=True)]
+        told = [
+            {"kind": kind, **{name: value for name, value in asdict(one).items() if name != "traceback"}}
+            for kind, one in zip(kinds, problems, strict=True)
+        ]
         # The name of a file may hold what is no sign; as an escape it is JSON again.
-        print(json.dumps(told, indent=2, ensure_ascii=False).encode(errors="backslashreplace").decode())
+        print(json_text(told).encode(errors="backslashreplace").decode())
     else:
         claim = f"{options.release}: is what it claims" + (", but for what was not recomputed" if left else "")
         print("\n".join([*map(str, problems), *([] if faulty else [claim])]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import gc
-import json
 import logging
 import re
 from collections.abc import Callable, Mapping
@@ -13,8 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.json_text import json_text
 from empathy_eval.commands.options import add_engine, check_engine, warned_of, whole
-from empathy_eval.commands.progress import shown
+from empathy_eval.commands.progress import OfRun, shown
 
 if TYPE_CHECKING:
     from empathy_eval.design.recipe import Recipe
@@ -190,7 +190,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
     def watch(done: int, total: int) -> None:
         course.batch = (done, total)
 
-    with shown(verb, course):
+    with shown(verb, OfRun(course)):
         import empathy_eval.generation.build  # noqa: F401  # what such work loads
 
         # What is loaded by now lives as long as this process: the garbage collector need not look at it again and again.
@@ -207,7 +207,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
     if options.json:
         told = more.to_json() if more else {}
         beside = {name: {**one.to_json(), **told.get(name, {})} for name, one in handed.beside.items()}
-        print(json.dumps({**handed.to_json(), **told, **beside, **({"canary": heard} if heard else {})}, indent=2))
+        print(json_text({**handed.to_json(), **told, **beside, **({"canary": heard} if heard else {})}, ascii_only=True))
     else:
         for reason, count in sorted(handed.reasons.items()):
             print(f"came back from batches without an answer: {reason} ({count:,})")

@@ -191,6 +191,10 @@ class Ledger:
         """The tokens of all answers, by model and delivery."""
         return [(model, delivery, Usage(*tokens)) for model, delivery, *tokens in self.query(SPENT)]
 
+    def answered(self) -> Iterator[tuple[str, int]]:
+        """How many answers of models there are about each dialogue."""
+        yield from self.query("SELECT dialogue_id, count(*) FROM sound_completions WHERE delivery != 'computed' GROUP BY dialogue_id")
+
     def query(self, sql: str, parameters: Iterable[object] = ()) -> Iterator[tuple[Any, ...]]:
         """Rows of a reading query. What strangers wrote is looked at in the views ``sound_…``, where counts are sound.
 

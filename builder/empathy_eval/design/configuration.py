@@ -11,7 +11,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.base.hashing import canonical_json, digest
-from empathy_eval.base.schemas import check, read_yaml, schema, whole_numbers
+from empathy_eval.base.schemas import check, pinned, read_yaml, schema, whole_numbers
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.endpoints import DELIVERY, LINE, ModelConfig, model_of, url_faults
 from empathy_eval.design.errata import latest_of
@@ -125,7 +125,7 @@ def load_configuration(path: Path, *, model: str | None = None, base_url: str | 
     Raises:
         InputError: for a file that is missing, not YAML or not valid, with all its problems at once.
     """
-    raw = read_yaml(path, "configuration")
+    raw = pinned(read_yaml(path, "configuration"), "configuration")
     for role in raw["models"] if model or base_url else ():
         raw["models"][role] = _overridden(raw["models"][role], model, base_url)
     return checked(raw, path)
@@ -138,7 +138,8 @@ def checked(raw: dict[str, Any], where: object, words: WordList | None = None) -
         InputError: if they are not valid or contradict each other, with all problems at once, or the word list is not valid.
     """
     check(raw, "configuration", where)
-    raw = whole_numbers(raw, "configuration")
+    # A pinned key that is left out is the same build as one that says its default.
+    raw = pinned(whole_numbers(raw, "configuration"), "configuration")
     # English is what a configuration without a language is of, and one without crossed items has none: said or not, it is the same build.
     # So is one candidate.
     one = raw.get("candidates", 1) == 1
@@ -187,9 +188,8 @@ def _contradictions(configuration: Configuration, path: object) -> list[Problem]
     """What no schema can say: bounds that cross, models that do not fit the plan."""
     found = []
     if configuration.rules.min_turns > configuration.rules.max_turns:
-        found.append(
-            Problem(f"{path}: turns", f"min {configuration.rules.min_turns} is above max {configuration.rules.max_turns}", "swap them")
-        )
+        what = f"min {configuration.rules.min_turns} is above max {configuration.rules.max_turns}"
+        found.append(Problem(f"{path}: turns", what, "write both, the smaller one as min"))
     found += stray_settings(configuration.raw["report"], f"{path}: report")
     found += _of_crossed(configuration, path)
     banks = [role for role, one in configuration.models.items() if one.kind == "seed-bank"]

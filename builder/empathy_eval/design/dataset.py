@@ -196,6 +196,8 @@ def cells(release_dir: Path, config: str, name: str, splits: Sequence[str] = SPL
 
 
 MANIFEST, TABLES = "manifest.json", "tables.json"
+# What a manifest calls the form of all that a release holds. Releases of before do not say theirs.
+FORMAT = 2
 # Of the manifest, which names every other file and cannot name this one.
 SIGNATURE = f"{MANIFEST}.minisig"
 

@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from empathy_eval.base.errors import Problem
+from empathy_eval.base.errors import Problem, nearest
 
 # The id of a corrected dialogue is that of the one it stands for, with a number: ``017-00042-r1``, then ``-r2``.
 REVISION = re.compile(r"-r([1-9][0-9]{0,3})$")
+# How many ids an error names.
+NEAREST = 5
+
+
+@dataclass(frozen=True)
+class Planned:
+    """The dialogues of a plan: ``ids`` gives all of their ids, ``roles`` the roles of the turns of one.
+
+    ``roles`` is None for a dialogue that is not planned, and empty where its turns are not known.
+    """
+
+    ids: Callable[[], Iterable[str]]
+    roles: Callable[[str], Sequence[str] | None]
 
 
 def first_of(dialogue_id: str) -> str:
@@ -67,3 +81,67 @@ def errata_faults(where: str, configuration: Mapping[str, Any]) -> Iterator[Prob
         if before(one) not in seen:
             what = f'"{one}" stands for {before(one)}, which is not withdrawn'
             yield Problem(f"{where}: corrected", what, "withdraw it too: what was published is never changed in place")
+
+
+def errata_named(configuration: Mapping[str, Any]) -> set[str]:
+    """The dialogues that withdrawals and corrections are about, each under the id of its last correction."""
+    corrected = configuration.get("corrected", ())
+    latest = latest_of(corrected)
+    named = [*corrected, *(_dialogue_of(one) for one in configuration.get("withdrawn", ()))]
+    return {latest.get(first_of(one), first_of(one)) for one in named}
+
+
+def unknown_errata(where: str, configuration: Mapping[str, Any], plan: Planned) -> Iterator[Problem]:
+    """Withdrawals and corrections of what a plan does not have; each with what is there.
+
+    Of a dialogue that was corrected since, nothing says any more which turns it had: any pair of it is taken.
+    """
+    latest = latest_of(configuration.get("corrected", ()))
+    for number, one in enumerate(configuration.get("withdrawn", ())):
+        place, name = f"{where}: withdrawn[{number}]", _dialogue_of(one)
+        current = latest.get(first_of(name), first_of(name))
+        roles = plan.roles(current)
+        if roles is None or revision_of(name) > revision_of(current):
+            yield Problem(place, f'"{name}" is not planned', f"name one that is: {near_ids(name, plan.ids())}")
+        elif "pair_id" in one and name == current and roles:
+            yield from _no_pair(place, one["pair_id"], name, roles)
+    for name in latest.values():
+        if plan.roles(name) is None:
+            what = f'"{name}" stands for a dialogue that is not planned'
+            yield Problem(f"{where}: corrected", what, f"name one that is: {near_ids(name, plan.ids())}")
+
+
+def _dialogue_of(one: Mapping[str, Any]) -> str:
+    """The dialogue that a withdrawal is about."""
+    return str(one["dialogue_id"] if "dialogue_id" in one else one["pair_id"].rpartition("-t")[0])
+
+
+def _no_pair(place: str, name: str, dialogue_id: str, roles: Sequence[str]) -> Iterator[Problem]:
+    """What is wrong with the id of a pair of a dialogue whose turns have these roles."""
+    pairs = [f"{dialogue_id}-t{turn:02d}" for turn, role in enumerate(roles) if role == "helper"]
+    if name not in pairs:
+        turn = int(name.rpartition("-t")[2])
+        speaks = turn < len(roles) and name == f"{dialogue_id}-t{turn:02d}"
+        why = "the seeker speaks there" if speaks else f"{dialogue_id} has {len(roles)} turns"
+        yield Problem(place, f'"{name}" is no pair: {why}', f"name one of its pairs: {', '.join(pairs)}{nearest(name, pairs)}")
+
+
+def near_ids(name: str, there: Iterable[str]) -> str:
+    """Which ids there are, in words: those of the same scenario that are nearest to ``name``, else the first ones; empty without any."""
+    names = sorted(there)
+    same = [one for one in names if one[:3] == name[:3]]
+    index = _index(name)
+    near = sorted(sorted(same, key=lambda one: abs(_index(one) - index))[:NEAREST])
+    if not names:
+        return ""
+    return f"of this scenario there are {_some(near, len(same))}" if same else f"there are {_some(names[:NEAREST], len(names))}"
+
+
+def _index(name: str) -> int:
+    # Names of a stranger's release are no more than text.
+    digits = re.match(r"[0-9]{1,12}(?=-|$)", name[4:])
+    return int(digits[0]) if digits else -1
+
+
+def _some(shown: Sequence[str], of: int) -> str:
+    return ", ".join(shown) + (f" and {of - len(shown):,} more" if of > len(shown) else "")

@@ -10,12 +10,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CELLS, NEAR
-from empathy_eval.design.errata import first_of
+from empathy_eval.design.errata import Planned, errata_named, first_of, unknown_errata
 from empathy_eval.design.personas import Persona
 from empathy_eval.design.phases import PhaseRules, Role, crossable
 from empathy_eval.design.quotas import controls_at, crossed_at, places, quotas
@@ -58,11 +58,16 @@ def _seed_plan(config: Configuration, catalogue: Catalogue, number: int, seed: S
 
 def some_plans(config: Configuration, catalogue: Catalogue) -> Iterator[Plan]:
     """The first, the middle and the last plan of a build, without drawing the others; what :func:`plans` raises it raises too."""
+    yield from plans(config, catalogue, set(ends(_ids(config, catalogue))))
+
+
+def _ids(config: Configuration, catalogue: Catalogue) -> list[str]:
+    """The ids of all dialogues of a build, in plan order, without drawing their plans."""
     if config.plan == "drawn":
         ids = [f"{number:03d}-{index:05d}" for number, found in places(config, catalogue).items() for index in range(len(found))]
     else:
         ids = [f"{number:03d}-seed" for number in quotas(config, catalogue)]
-    yield from plans(config, catalogue, {config.corrected.get(one, one) for one in ends(ids)})
+    return [config.corrected.get(one, one) for one in ids]
 
 
 def ends(found: Sequence[T]) -> tuple[T, ...]:
@@ -84,6 +89,29 @@ def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn
         return None
     plan = _planned(config, catalogue, (scenario.number, int(index)), found[int(index)])
     return plan if plan.dialogue_id == dialogue_id else None
+
+
+def refuse_unknown_errata(config: Configuration, catalogue: Catalogue) -> None:
+    """Nothing, where all that a configuration withdraws and corrects is planned by it.
+
+    Raises:
+        InputError: for dialogues and pairs that are not, all at once.
+    """
+    if not errata_named(config.raw):
+        return
+    if wrong := list(unknown_errata(f"configuration {config.name}", config.raw, planned_by(config, catalogue))):
+        raise InputError(wrong)
+
+
+def planned_by(config: Configuration, catalogue: Catalogue) -> Planned:
+    """The plan of a configuration, as far as withdrawals and corrections are held against it."""
+    drawn = places(config, catalogue) if config.plan == "drawn" else None
+
+    def roles(name: str) -> Sequence[str] | None:
+        plan = plan_of(config, catalogue, name, drawn)
+        return None if plan is None else [turn.role for turn in plan.turns]
+
+    return Planned(lambda: _ids(config, catalogue), roles)
 
 
 def _planned(config: Configuration, catalogue: Catalogue, identity: tuple[int, int], place: int) -> Plan:

@@ -9,6 +9,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import Configuration, checked, load_configuration
 from empathy_eval.design.crossed import CROSSED
@@ -108,6 +109,7 @@ def _twice(checks: Sequence[Any]) -> Iterator[Problem]:
         yield Problem(f'check "{name}"', "is what two of the checks call themselves", "give them names of their own")
 
 
+@takes_paths
 def load_recipe(
     config: str | Path, *, model: str | None = None, base_url: str | None = None, scenarios: str | Path | None = None,
     templates: str | Path | None = None, rules: str | Path | None = None,

@@ -43,6 +43,10 @@ class Scale:
         return "is not a whole number" if self.whole and not float(value).is_integer() else ""
 
 
+# The numbers that rewards are taken from: with larger ones means and correlations could not be reckoned.
+REWARDS = Scale(-1e12, 1e12, whole=False)
+
+
 @dataclass(frozen=True)
 class Criterion:
     """One question of a rubric: what its values mean (``anchors``), which end is ``better``, which criterion contradicts it (``opposite``).

@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.base.schemas import read_yaml
@@ -83,8 +83,8 @@ class Catalogue:
     """The taxonomy and all scenarios, by number; ``seed_hash`` names the content of all seed dialogues.
 
     ``personas`` is what seekers and lengths are drawn from, ``telltale`` the words that rewriters are told to do without,
-    ``files`` the digest of what each file says that is no scenario, ``said`` that itself, and ``crossed`` the crossed items of the
-    seeds, by scenario.
+    ``files`` the digest of what each file says that is no scenario, ``said`` that itself, ``crossed`` the crossed items of the
+    seeds, by scenario, and ``seeds_said`` by scenario what its file says of the seed, which ``seed_hash`` is made of.
     """
 
     taxonomy: Taxonomy
@@ -95,6 +95,7 @@ class Catalogue:
     files: Mapping[str, str] = field(default_factory=dict)
     crossed: Mapping[int, tuple[CrossedItem, ...]] = field(default_factory=dict)
     said: Mapping[str, Any] = field(default_factory=dict)
+    seeds_said: Mapping[int, Any] = field(default_factory=dict, compare=False, repr=False)
 
     def __getitem__(self, number: int) -> Scenario:
         return next(scenario for scenario in self.scenarios if scenario.number == number)
@@ -199,7 +200,7 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH, scenario
     said = {name: read_yaml(folder / name, Path(name).stem) for name in COMMON if (folder / name).is_file()}
     files = {name: digest(said[name]) for name in COMMON if name in said} | ({CROSSED: digest(content(crossed))} if crossed else {})
     seed_hash = digest([[number, raw[number]] for number in sorted(raw)])
-    return Catalogue(taxonomy, ordered, seed_hash, personas, telltale, files, crossed, said)
+    return Catalogue(taxonomy, ordered, seed_hash, personas, telltale, files, crossed, said, raw)
 
 
 def _scenario(value: dict[str, Any]) -> Scenario:
@@ -227,8 +228,9 @@ def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Pers
     found = []
     register = scenario.seed.register if scenario.seed else None
     if personas and register and not personas.register(register):
-        names = ", ".join(one.name for one in personas.registers)
-        found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {names}"))
+        known = [one.name for one in personas.registers]
+        names = ", ".join(known)
+        found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {names}{nearest(register, known)}"))
     if path.name != scenario.file_name:
         found.append(Problem(str(path), f"is named otherwise than its content ({scenario.file_name})", "rename the file"))
     turns = scenario.seed.turns if scenario.seed else ()
@@ -246,7 +248,8 @@ def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Pers
         for variant, way in turn.ways.items():
             known = [one.name for one in taxonomy.ways(variant)]
             if known and way not in known:
-                found.append(Problem(f"{path}: turn {place}: {variant}", f'"{way}" is not known', f"use one of these: {', '.join(known)}"))
+                fix = f"use one of these: {', '.join(known)}{nearest(way, known)}"
+                found.append(Problem(f"{path}: turn {place}: {variant}", f'"{way}" is not known', fix))
     return found
 
 

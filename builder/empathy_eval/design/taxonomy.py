@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.schemas import read_yaml, schema
 
 # The variants that have a manner or a device.
 VARIANT_WAYS = ("apathetic", "far_apathetic", "empathetic")
@@ -83,11 +83,11 @@ def load_taxonomy(folder: Path | None = None) -> Taxonomy:
     Raises:
         InputError: if the file is missing or not valid, if names repeat, or if a strategy is none that a release has in that phase.
     """
-    if folder is None:
+    if folder is None or folder == data_folder("scenarios"):
         return _own()
     path = folder / "taxonomy.yaml"
     taxonomy = _read(path)
-    problems = [*_repeated(taxonomy, path), *(_unknown(taxonomy, _own(), path) if folder != data_folder("scenarios") else ())]
+    problems = [*_repeated(taxonomy, path), *_unknown(taxonomy, _own(), path)]
     if problems:
         raise InputError(problems)
     return taxonomy
@@ -96,7 +96,11 @@ def load_taxonomy(folder: Path | None = None) -> Taxonomy:
 @cache
 def _own() -> Taxonomy:
     # Rows by the thousand ask for it.
-    return _read(data_folder("scenarios") / "taxonomy.yaml")
+    path = data_folder("scenarios") / "taxonomy.yaml"
+    taxonomy = _read(path)
+    if problems := [*_repeated(taxonomy, path), *_in_no_schema(taxonomy, path)]:
+        raise InputError(problems)
+    return taxonomy
 
 
 def _read(path: Path) -> Taxonomy:
@@ -125,5 +129,17 @@ def _unknown(taxonomy: Taxonomy, released: Taxonomy, path: Path) -> Iterator[Pro
         for strategy in taxonomy.in_phase(phase):
             if strategy not in known:
                 what = f'strategy "{strategy}" is none that a release has in this phase ("{wanted}" there)'
-                fix = f"use some of {', '.join(known)}, which you may name and define in your own words"
+                fix = f"use some of {', '.join(known)}, which you may name and define in your own words{nearest(strategy, known)}"
                 yield Problem(f"{path}: phases: {phase}", what, fix)
+
+
+def _in_no_schema(taxonomy: Taxonomy, path: Path) -> Iterator[Problem]:
+    """Phases and strategies that the schemas of releases and reviews do not know, each of which lists them: a test holds that all do."""
+    columns = schema("pairs_row")["properties"]
+    named = {"phase": taxonomy.phases, "strategy": [one.name for one in taxonomy.strategies]}
+    for kind, names in named.items():
+        known = columns[kind]["enum"]
+        for name in [one for one in names if one not in known]:
+            what = f'{kind} "{name}" is not known to the schemas of releases and reviews, so no release could hold it'
+            fix = f"use some of {', '.join(known)}{nearest(name, known)}; or add it to every list of them in schemas/"
+            yield Problem(f"{path}: phases", what, fix)

@@ -12,6 +12,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.base.text import ENGLISH, UNICODE_WORDS, words
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR, RAW, STANCE_FAR, STANCE_NEAR, STANCE_OF
@@ -71,7 +72,7 @@ class WordList:
     @property
     def text(self) -> str:
         """The one text form of a list."""
-        return json.dumps(self.to_json(), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+        return json_text(self.to_json(), indent=1, sort_keys=True) + "\n"
 
     @cached_property
     def digest(self) -> str:

@@ -115,7 +115,8 @@ def attacked(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) -> s
         text = attack.attacked(reply, derived_random(seed, "attack", attack.name, *key))
         sound = text is None or (isinstance(text, str) and bool(text.strip()) and bool(text.encode()))
     except Exception as error:  # whatever a stranger's attack raises is a fault of that attack
-        raise job_error(f'attack "{attack.name}": {", ".join(key)}', f"failed: {type(error).__name__}: {str(error)[:200]}", FIX) from error
+        what = f"failed: {type(error).__name__}: {str(error)[:200]}"
+        raise job_error(f'attack "{attack.name}": {", ".join(key)}', what, FIX, error) from error
     if not sound:
         raise job_error(f'attack "{attack.name}": {", ".join(key)}', f"gave {ascii(text)[:80]}, which is no text", FIX)
     return None if text == reply.text else text

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.hashing import digest, digest_bytes, signature_line
+from empathy_eval.base.hashing import digest, signature_line
+from empathy_eval.base.stages import stage
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.evaluation.attack_figures import EQUAL, RELEASED, Scores, changes, pull_of, stance_effects
 from empathy_eval.evaluation.attack_registry import Attacks, attacked, others
 from empathy_eval.evaluation.attack_rows import AttackRow, AttackTable, StanceEffect
 from empathy_eval.evaluation.attacks import Attack, Reply
 from empathy_eval.evaluation.contexts import contexts_at
-from empathy_eval.evaluation.corpus import Corpus
+from empathy_eval.evaluation.corpus import Corpus, drawn_rows
 from empathy_eval.evaluation.inversion import Chance, Statistics
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.evaluation.score_file import Given
@@ -113,8 +114,7 @@ def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context],
 
 def sampled_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[int]:
     """The rows of at most so many pairs, drawn by the SHA-256 of their ids, in their order."""
-    drawn = sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:attacks:{pair_ids[row]}".encode()))
-    return sorted(drawn[:most])
+    return drawn_rows(pair_ids, "attacks", seed, most)
 
 
 def few_of(pairs: int) -> int:
@@ -131,6 +131,7 @@ class UnderAttack:
 
     def __call__(self, pairs: Corpus, controls: Corpus, rated: Sequence[tuple[Metric, Statistics, Statistics]]) -> None:
         """Attacks a sample of the pairs, and has every metric that can be asked score that."""
+        stage("attacks")
         stand = self._stand
         seed = stand.chance.seed
         rows = sampled_rows(pairs.pair_ids, seed, self._most)

@@ -9,6 +9,7 @@ from matplotlib.ticker import MaxNLocator
 
 from empathy_eval.design.contrasts import RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.evaluation.claims import line_of
+from empathy_eval.evaluation.groupings import AS_RELEASED
 from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.evaluation.results import Measured, MetricRow
 
@@ -95,13 +96,19 @@ def ranks(measured: Measured) -> Chart | None:
 
 
 def scenarios(measured: Measured) -> Chart | None:
-    """The difference of each metric in each scenario."""
+    """The accuracy of each metric in each scenario: at equal closeness, or as released where no metric has scores of controls."""
     found: dict[str, list[Mark]] = {}
-    for rows in measured.groups.get("scenario", {}).values():
-        for row in rows:
-            if on_scale(row):
-                found.setdefault(row.metric, []).append(Mark(SCENARIO, Estimate(row.differences[RAW].value)))
-    return _chart("scenarios", {SCENARIO: "one scenario"}, list(found.items()), 0, "difference of scores, empathetic minus apathetic")
+    for row in (row for rows in by_scenario(measured).values() for row in rows):
+        accuracy = row.only.accuracy
+        if accuracy and row.higher_is_better is not None:
+            found.setdefault(row.metric, []).append(Mark(SCENARIO, Estimate(accuracy.value)))
+    label = "share of comparisons with the empathetic reply rated better"
+    return _chart("scenarios", {SCENARIO: "one scenario"}, list(found.items()), 0.5, label, (0.0, 1.0))
+
+
+def by_scenario(measured: Measured) -> dict[str, list[MetricRow]]:
+    """The breakdown by scenario that is drawn."""
+    return measured.groups.get(SCENARIO) or measured.groups.get(SCENARIO + AS_RELEASED, {})
 
 
 def on_scale(row: MetricRow) -> bool:

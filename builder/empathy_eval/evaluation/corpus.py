@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.hashing import digest_bytes
 from empathy_eval.base.schemas import check
 from empathy_eval.base.tabular import WHOLE, TableRow, schema_of, table_batches
 from empathy_eval.base.text import ENGLISH, words
@@ -60,9 +61,27 @@ class Corpus:
         lengths = [[len(words(text, self.language)) for text in self.variants[name]] for name in (one, other)]
         return np.array([max(pair) - min(pair) <= LENGTH_WITHIN * max(pair) for pair in zip(*lengths, strict=True)], dtype=bool)
 
+    def take(self, rows: Sequence[int], contexts: Sequence[Context]) -> Corpus:
+        """The pairs of these rows, with these contexts."""
+
+        def some(values: Sequence[Any]) -> list[Any]:
+            return [values[row] for row in rows]
+
+        return Corpus(
+            some(self.pair_ids), some(self.dialogues), some(self.scenario_ids), some(self.references),
+            {name: some(texts) for name, texts in self.variants.items()}, {name: some(one) for name, one in self.groups.items()},
+            contexts, self.language,
+        )  # fmt: skip
+
     def pairs(self, variants: Sequence[str]) -> Pairs:
         """Some variants of all pairs, for a metric."""
         return Pairs(self.pair_ids, self.references, {name: self.variants[name] for name in variants}, self.contexts)
+
+
+def drawn_rows(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
+    """The rows of at most so many pairs, drawn for something by the SHA-256 of their ids, in their order: fewer are among more."""
+    drawn = sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{what}:{pair_ids[row]}".encode()))
+    return sorted(drawn[:most])
 
 
 def read_corpus(

@@ -16,7 +16,7 @@ from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.crossed import Asked, Items, Verdicts
 from empathy_eval.evaluation.own_scores import score_rows
-from empathy_eval.evaluation.own_texts import raise_at_most
+from empathy_eval.evaluation.own_texts import meant, raise_at_most
 from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.metrics.protocol import Array
 
@@ -75,10 +75,12 @@ def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: boo
         if isinstance(row, Problem):
             problems.append(row)
             continue
-        wrong = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(row, "crossed_scores_row")]
+        broken = violations(row, "crossed_scores_row", by_hand=True)
+        wrong = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
         key = ("", 0, 0) if wrong else (row["crossed_id"], int(row["context"]), int(row["reply"]))
         if not wrong and key[0] not in known:
-            wrong.append(Problem(where, f'"{key[0]}" is no crossed item of this release', "score the release that is named"))
+            fix = f"score the release that is named{meant(key[0], known, problems)}"
+            wrong.append(Problem(where, f'"{key[0]}" is no crossed item of this release', fix))
         elif not wrong and key in scores:
             wrong.append(Problem(where, f'"{key[0]}", reply {key[2]} in context {key[1]} was scored before', "leave one score"))
         problems += wrong

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import column, files_of
 from empathy_eval.evaluation.crossed import CONFIG, Asked, asked_of, crossed_of, read_items
 from empathy_eval.evaluation.crossed_scores import GivenCrossed, of_crossed, read_crossed_scores
@@ -50,8 +51,13 @@ def with_crossed(
         raise InputError([Problem(str(one.path), what, fix) for one in stray])
     if not items:
         return measured
+    stage("crossed items")
     # Scores that are given of pairs are of no crossed item.
-    asked, faults = asked_of([one for one in stand.found.metrics if not isinstance(one, Given)], items, stand.scoring)
+    metrics = [one for one in stand.found.metrics if not isinstance(one, Given)]
+    # No score of a metric is believed that failed as a whole over pairs.
+    broken = {one.metric: one.what for one in measured.faults if not one.texts}
+    asked, faults = asked_of([one for one in metrics if one.name not in broken], items, stand.scoring)
+    asked += [Asked(one.name, one.signature, None, f"it failed: {broken[one.name]}") for one in metrics if one.name in broken]
     asked += [Asked(one.name, one.signature, None, WHOLE_SETS) for one in stand.found.diversities]
     asked += [one.asked(items, strict=stand.strict) for one in given]
     simple = shortcuts_of(items, stand.chance.seed, embedding) if shortcuts else []

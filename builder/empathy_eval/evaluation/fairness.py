@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.hashing import digest_bytes
+from empathy_eval.base.stages import stage
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.language import BRING
 from empathy_eval.design.scenario_groups import ScenarioGroups, load_groups
@@ -48,6 +49,7 @@ class Fairness:
 
     def __call__(self, pairs: Corpus, controls: Corpus, rated: Sequence[Scores]) -> None:
         """Makes both tables."""
+        stage("fairness")
         ranked = [one for one in rated if one[0].higher_is_better is not None]
         told = [f"{metric.name}: is not asked, as it has no better direction" for metric, _, _ in rated if metric.higher_is_better is None]
         told += [f"{one.name}: is not asked, as it is of whole sets of texts" for one in self._stand.found.diversities]

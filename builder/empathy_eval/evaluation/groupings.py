@@ -14,8 +14,10 @@ from empathy_eval.evaluation.corpus import APART, Corpus
 from empathy_eval.evaluation.inversion import Made, Statistics
 from empathy_eval.evaluation.results import MetricRow
 
+# What the name of a breakdown ends with where it is of the released pairs: there the checks force the sign of what reads the reference.
+AS_RELEASED = ", as released"
 # By contrast with an apathetic cold side the name of its breakdown by the manner of that text.
-MANNERS = {STANCE: "manner", STANCE_NEAR: "manner, near", STANCE_FAR: "manner, far", RAW: "manner, as released"}
+MANNERS = {STANCE: "manner", STANCE_NEAR: "manner, near", STANCE_FAR: "manner, far", RAW: f"manner{AS_RELEASED}"}
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,19 @@ def in_order(labels: Collection[str], known: Sequence[str] = ()) -> list[str]:
 
 
 def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpus, cells: Mapping[str, Statistics]) -> Iterator[Grouping]:
-    """Every breakdown there is, of the pairs and of those with controls; by manner where any is known."""
+    """Every breakdown: at equal closeness, or as released for metrics without scores of controls; by manner where one is known."""
     (raw,) = PAIRS
+    of = {one.name: one for one in TWO_BY_TWO}
+    whole = {name: one for name, one in cells.items() if _any_scored(one)}
+    alone = {name: one for name, one in released.items() if name not in whole}
     for name in GROUPINGS:
-        yield Grouping(name, pairs, raw, released, pairs.groups[name])
+        if whole:
+            yield Grouping(name, controls, of[STANCE], whole, controls.groups[name])
+        if alone:
+            yield Grouping(name + AS_RELEASED, pairs, raw, alone, pairs.groups[name])
     known = [one.name for one in load_taxonomy().manners]
     near, far = (controls.groups.get(name, []) for name in (WAYS[0], FAR_WAY))
     twice = Corpus(controls.pair_ids * 2, controls.dialogues * 2, controls.scenario_ids * 2, [], {})
-    of = {one.name: one for one in TWO_BY_TWO}
     some = (
         Grouping(MANNERS[STANCE], twice, SIDES, _by_side(cells), [*near, *far], known, mixed=True),
         Grouping(MANNERS[STANCE_NEAR], controls, of[STANCE_NEAR], cells, near, known),
@@ -68,6 +75,11 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
         Grouping(MANNERS[RAW], pairs, raw, released, pairs.groups.get(WAYS[0], []), known),
     )
     yield from (one for one in some if one.statistics and not APART.issuperset(one.labels))
+
+
+def _any_scored(statistics: Statistics) -> bool:
+    """Whether some pair has scores of all its texts."""
+    return bool((~np.any([np.isnan(one).any(axis=1) for one in statistics.values()], axis=0)).any())
 
 
 def _by_side(cells: Mapping[str, Statistics]) -> Mapping[str, Statistics]:

@@ -37,26 +37,35 @@ class Made(Mapping[str, Statistics]):
 
 @dataclass(frozen=True)
 class Chance:
-    """How chance is reckoned with: resamples of an interval, exchanges of a p-value, and the seed of both."""
+    """How chance is reckoned with: resamples of an interval, exchanges of a p-value, and the seed of both.
+
+    With a ``limit`` no more than so many pairs are measured, drawn by the seed and their ids.
+    """
 
     resamples: int
     exchanges: int
     seed: int
+    limit: int | None = None
 
     def signature(self, clusters: Clusters) -> str:
         """The settings behind the intervals and p-values over these dialogues."""
         return signature_line(
             interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, p="exchange-within-dialogue,two-sided",
             exchanges=self.exchanges, auc="Obuchowski,normal", unit="dialogue", strata="scenario,singles-pooled", dialogues=len(clusters),
-            seed=self.seed, numpy=np.__version__,
+            seed=self.seed, numpy=np.__version__, **self.drawn,
         )  # fmt: skip
 
     def of_intervals(self, clusters: Clusters) -> str:
         """The settings behind intervals alone over these dialogues."""
         return signature_line(
             interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, unit="dialogue",
-            strata="scenario,singles-pooled", dialogues=len(clusters), seed=self.seed, numpy=np.__version__,
+            strata="scenario,singles-pooled", dialogues=len(clusters), seed=self.seed, numpy=np.__version__, **self.drawn,
         )  # fmt: skip
+
+    @property
+    def drawn(self) -> dict[str, str]:
+        """What of the settings says that pairs were drawn."""
+        return {"pairs": f"{self.limit},drawn,sha256"} if self.limit else {}
 
 
 def measured_rows(

@@ -16,7 +16,7 @@ from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import TEXT, column, files_of, read_manifest
-from empathy_eval.design.rubrics import load_rubric, packaged_rubrics
+from empathy_eval.design.rubrics import REWARDS, load_rubric, packaged_rubrics
 from empathy_eval.evaluation.score_file import VARIANTS, Given
 
 ANNOTATIONS = "annotations"
@@ -112,8 +112,8 @@ class Annotations:
             rows = part.filter(pc.and_(part.column("pair_id").is_valid(), part.column("value").is_valid()))
             if rows.num_rows and any(column.null_count for column in rows.columns):
                 raise input_error(self.where, "an annotation of a text does not hold what the data contract says", WHOLE)
-            if not pc.all(pc.is_finite(rows.column("value")), min_count=0).as_py():
-                raise input_error(self.where, "the value of an annotation is no finite number", WHOLE)
+            if not pc.all(pc.less_equal(pc.abs(rows.column("value")), REWARDS.high), min_count=0).as_py():  # NaN is not either
+                raise input_error(self.where, f"the value of an annotation is not between {REWARDS.low:g} and {REWARDS.high:g}", WHOLE)
             yield rows
 
     def _better(self, one: Criterion) -> str:

@@ -1,4 +1,4 @@
-"""All tables of a release as one: a record a contrast, comparison, shortcut, first sample, attack, stance effect, gap or fault.
+"""All tables of a release as one: a record a contrast, comparison, shortcut, first sample, attack, stance effect, gap, note or fault.
 
 Left out are figures of attacks by variant, what a gap is elsewhere, what the groups are, and what attacks, fairness and judges tell in
 words beside their rows: all that is in the JSON.
@@ -48,7 +48,7 @@ def records(tables: Values) -> Iterator[dict[str, Any]]:
         yield _record("crossed", group, name, figure, **values | _flat({"accuracy": values.get("accuracy")}))
     yield from _attacks(tables.get("attacks") or {"rows": ()})
     yield from _fairness(tables.get("fairness") or {"groups": (), "names": ()})
-    yield from (_record("faults", "", "", "", told=one) for one in tables["faults"])
+    yield from (_record(table, "", "", "", told=one) for table in ("notes", "faults") for one in tables.get(table, ()))
 
 
 def _attacks(table: Values) -> Iterator[dict[str, Any]]:

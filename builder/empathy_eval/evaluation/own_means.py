@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from empathy_eval.base.data_frames import data_frame
+from empathy_eval.design.provenance import KEYS, Result
 from empathy_eval.evaluation.comparisons import tested
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.own_scores import Column, Outside, Scores
@@ -63,22 +64,30 @@ class SystemGap:
     signature: str
 
 
-@dataclass(frozen=True)
-class OwnMeasured:
+@dataclass(frozen=True, repr=False)
+class OwnMeasured(Result):
     """What metrics say of texts of one's own."""
 
-    columns: ClassVar[tuple[str, ...]] = RECORD
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
     means: tuple[Mean, ...]
     comparisons: tuple[SystemGap, ...]
     outside: tuple[Outside, ...]
     faults: tuple[MetricFault, ...]
 
+    @property
+    def headline(self) -> dict[tuple[str, str], Estimate]:
+        """By metric and system ("" where texts have none) the mean score, with its interval."""
+        return {(one.metric, one.system): one.score for one in self.means if one.score}
+
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""
-        return asdict(self) | {"faults": [str(one) for one in self.faults]}
+        return self._with_provenance(asdict(self) | {"faults": [str(one) for one in self.faults]})
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The long form, a record a mean, comparison, warning or fault with the columns ``RECORD``."""
+        """The long form, a record a mean, comparison, warning or fault with the columns ``columns``."""
+        return self._stamped(self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
         for table, rows in (("means", self.means), ("comparisons", self.comparisons)):
             for row in rows:
                 plain = asdict(row)
@@ -93,7 +102,7 @@ class OwnMeasured:
         Raises:
             InputError: if pandas is not installed.
         """
-        return data_frame(self.records(), RECORD, NUMBERS)
+        return data_frame(self.records(), self.columns, NUMBERS)
 
 
 def _record(table: str, **values: Any) -> dict[str, Any]:

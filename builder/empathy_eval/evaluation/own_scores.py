@@ -15,13 +15,14 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest_column
 from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import Writer, csv_rows, json_rows
-from empathy_eval.evaluation.own_texts import REPLY, Texts, raise_at_most
+from empathy_eval.evaluation.own_texts import REPLY, Texts, meant, raise_at_most
 from empathy_eval.evaluation.score_file import DELIMITERS, Given
+from empathy_eval.metrics.consistency import consistent
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.protocol import Array, Metric, Ranged, with_count
 from empathy_eval.metrics.registry import Found
@@ -88,7 +89,7 @@ def scored(texts: Texts, found: Found, given: Sequence[Given] = (), scoring: Sco
         InputError: for a measure of whole sets of texts, and a metric that reads a reference where a text has none; all at once.
     """
     _refuse_unfit(texts, found)
-    made = statistics_of(found.metrics, texts.pairs, scoring)
+    (made,) = consistent(found.metrics, [(texts.pairs, statistics_of(found.metrics, texts.pairs, scoring))], scoring)
     columns = [Column(one, made[one.name].rows[REPLY]) for one in found.metrics if made[one.name].rows]
     faults = [one.fault for one in made.values() if one.fault]
     outside = list[Outside]()
@@ -137,9 +138,11 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
         if isinstance(one, Problem):
             problems.append(one)
             continue
-        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(one, "own_score")]
+        broken = violations(one, "own_score", by_hand=True)
+        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
         if not found and one["item"] not in known:
-            found.append(Problem(where, f'"{one["item"]}" is no item of the texts', "use the items of the file that is scored"))
+            fix = f"use the items of the file that is scored{meant(one['item'], known, problems)}"
+            found.append(Problem(where, f'"{one["item"]}" is no item of the texts', fix))
         elif not found and (one["item"], REPLY) in scores:
             found.append(Problem(where, f'"{one["item"]}" was scored before', "leave one score"))
         problems += found
@@ -168,7 +171,8 @@ def score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[s
     lines = csv_rows(path, DELIMITERS[path.suffix.lower()])
     names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
     if odd := [name for name in columns if names.count(name) != 1]:
-        raise input_error(path, f"has not one column {' and '.join(odd)}", f"the first line names the columns: {','.join(columns)}")
+        fix = f"the first line names the columns: {','.join(columns)}{nearest_column(names, [one for one in odd if one not in names])}"
+        raise input_error(path, f"has not one column {' and '.join(odd)}", fix)
     for number, cells in lines:
         where = f"{path}: line {number}"
         if any(cells[len(names) :]):

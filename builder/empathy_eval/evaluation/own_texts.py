@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import json_rows
@@ -15,12 +15,15 @@ from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.corpus import read_corpus
+from empathy_eval.metrics.conversation import context_of, reply_of
 from empathy_eval.metrics.protocol import Context, Segments
 from empathy_eval.metrics.scoring import Pairs
 
 SUFFIX = ".jsonl"
 # What a file of texts calls the text of an item, where a release has variants.
 REPLY = "reply"
+# The two replies of a line of preferences, which are its systems.
+SIDES = ("chosen", "rejected")
 MOST_PROBLEMS = 100
 
 
@@ -78,6 +81,8 @@ class Texts:
 def read_texts(path: Path) -> Texts:
     """The texts of a JSONL file, under the schema ``own_text``; a text without an item is called by its line, ``line 3``.
 
+    A line of preferences (``prompt``, ``chosen``, ``rejected``) is two texts, of the systems ``chosen`` and ``rejected``.
+
     Raises:
         InputError: for a file that cannot be read or holds no text, lines that break the schema, items that come twice, and a system in
             some lines only; all at once.
@@ -88,19 +93,36 @@ def read_texts(path: Path) -> Texts:
         if isinstance(row, Problem):
             problems.append(row)
             continue
-        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(row, "own_text")]
-        if not found and (first := lines.setdefault(row.setdefault("item", f"line {number}"), number)) != number:
-            found.append(Problem(where, f'"{row["item"]}" is the item of line {first} too', "give each text a name of its own"))
+        form = "own_preference" if row.keys() & {"prompt", *SIDES} else "own_text"
+        broken = violations(row, form, by_hand=True)
+        found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
+        for text in [] if found else _texts_of(row, f"line {number}"):
+            if (first := lines.setdefault(text["item"], number)) != number:
+                found.append(Problem(where, f'"{text["item"]}" is the item of line {first} too', "give each text a name of its own"))
+            rows.append(text)
         problems += found
-        rows += [] if found else [row]
     if not problems and len({"system" in row for row in rows}) > 1:
         without = [lines[row["item"]] for row in rows if "system" not in row]
         what = f"{len(without)} of {len(rows)} lines have no system, first line {without[0]}"
         problems.append(Problem(str(path), what, "write the system into every line, or into none"))
     if not rows and not problems:
-        problems.append(Problem(str(path), "holds no text", 'write a line {"context": …, "reply": …} for each'))
+        fix = 'write a line {"context": …, "reply": …} for each, or {"prompt": …, "chosen": …, "rejected": …}'
+        problems.append(Problem(str(path), "holds no text", fix))
     raise_at_most(problems, path)
     return _texts(path, rows)
+
+
+def _texts_of(row: dict[str, Any], line: str) -> list[dict[str, Any]]:
+    """The texts of a valid line: one, or the chosen reply and the rejected one."""
+    if "reply" in row:
+        return [{"item": line, **row}]
+    name, split = row.get("item", row.get("pair_id", line)), {"split": row["split"]} if "split" in row else {}
+    return [{"item": f"{name}:{side}", "system": side, "context": row["prompt"], "reply": reply_of(row[side]), **split} for side in SIDES]
+
+
+def meant(name: str, known: Collection[str], told: Sequence[Problem]) -> str:
+    """Which known name is nearest to an unknown one, for the first problems of a file: the others are counted alone."""
+    return nearest(name, known) if len(told) < MOST_PROBLEMS else ""
 
 
 def raise_at_most(problems: Sequence[Problem], path: Path) -> None:
@@ -112,9 +134,7 @@ def raise_at_most(problems: Sequence[Problem], path: Path) -> None:
 
 
 def _texts(path: Path, rows: Sequence[dict[str, Any]]) -> Texts:
-    contexts: list[Context] = [
-        [{"role": "seeker", "text": said}] if isinstance(said := row["context"], str) else [dict(turn) for turn in said] for row in rows
-    ]
+    contexts = [context_of(row["context"]) for row in rows]
     names = [digest([[turn["role"], turn["text"]] for turn in context]) for context in contexts]
     items = [row["item"] for row in rows]
     return Texts(

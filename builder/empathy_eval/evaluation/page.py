@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import unicodedata
 from collections.abc import Sequence
 from typing import Any
 
 from empathy_eval.base.errors import plain
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
-from empathy_eval.evaluation.charts import Chart
+from empathy_eval.evaluation.charts import Chart, by_scenario
 from empathy_eval.evaluation.claims import PLACES_OF, claims, line_of, ranked
 from empathy_eval.evaluation.judged import judged
 from empathy_eval.evaluation.results import Measured, MetricRow
@@ -28,7 +28,7 @@ def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts
     return templates.get_template("page.html.j2").render(
         measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
         line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
-        judged=judged(told.get("judges"), measured),
+        by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 
@@ -74,8 +74,8 @@ def place(value: float, span: tuple[float, float]) -> str:
 
 
 def ends(rows: Sequence[tuple[str, MetricRow]]) -> tuple[tuple[str, float], tuple[str, float]]:
-    """The groups with the smallest and the largest difference, the first of equals."""
-    values = [(name, row.differences[RAW].value) for name, row in rows]
+    """The groups with the smallest and the largest accuracy, the first of equals."""
+    values = [(name, found.value) for name, row in rows if (found := row.only.accuracy)]
     return min(values, key=lambda one: one[1]), max(values, key=lambda one: one[1])
 
 
@@ -93,7 +93,7 @@ def without_controls(text: str) -> str:
 
 def pretty(value: Any) -> str:
     """JSON to be read."""
-    return json.dumps(value, indent=2, ensure_ascii=False)
+    return json_text(value)
 
 
 FILTERS: dict[str, Any] = {

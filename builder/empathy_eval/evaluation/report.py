@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import whole_folder, write_whole
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.printed import Printed
 from empathy_eval.design.canary import in_json
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import TABLES, column, read_manifest
 from empathy_eval.design.language import ONLY_SCORED
 from empathy_eval.design.model_families import shared_families
+from empathy_eval.design.provenance import Provenance
 from empathy_eval.evaluation.attack_registry import find_attacks
 from empathy_eval.evaluation.attacked import UnderAttack, few_of
 from empathy_eval.evaluation.charts import Chart, charts_of
@@ -29,11 +31,12 @@ from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.judged import judges_charts
 from empathy_eval.evaluation.page import page
 from empathy_eval.evaluation.published import paper_figures
+from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.evaluation.results import Measured
 from empathy_eval.evaluation.shortcuts import measured_with_audit
 from empathy_eval.evaluation.stand import Stand
 from empathy_eval.evaluation.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
-from empathy_eval.metrics.registry import Found, find, names_of
+from empathy_eval.metrics.registry import Found, default_names, find, names_of
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.metrics.trust import NotRecomputed, chosen
 
@@ -44,6 +47,8 @@ if TYPE_CHECKING:
 Judges = Callable[[Path, dict[str, Any]], dict[str, Any]]
 # Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
 EXCHANGES = 1999
+# What the tables of a report in a folder of its own are of.
+PROVENANCE = "provenance.json"
 
 
 def no_judges(release_dir: Path, facts: dict[str, Any]) -> dict[str, Any]:
@@ -58,8 +63,8 @@ class Measures(Found):
     embedding: Embedding | None = None
 
 
-@dataclass(frozen=True)
-class Report:
+@dataclass(frozen=True, repr=False)
+class Report(Printed):
     """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``, and of
     the judges whose annotations the release holds: ``judges``.
 
@@ -72,6 +77,20 @@ class Report:
     told: dict[str, Any]
     scores: TextScores | None = field(default=None, repr=False, compare=False)
     left: tuple[NotRecomputed, ...] = ()
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """What it is of; of a release that is being written that is not known yet."""
+        return self.measured.provenance
+
+    @property
+    def headline(self) -> dict[str, Estimate]:
+        """By metric the number to report: the accuracy at equal closeness, with its interval."""
+        return self.measured.headline
+
+    def head(self) -> Sequence[str]:
+        """What it is of, and the settings."""
+        return self.measured.head()
 
     @property
     def crossed(self) -> Crossed | None:
@@ -104,7 +123,10 @@ def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scori
     with whole_folder(out, made_by=TABLES) as folder:
         report = replace(measure_release(release_dir, manifest, found, scoring, judges), left=left)
         write_report(report, folder, manifest)
-        return report
+        provenance = Provenance.of(release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(chance_of(manifest)))
+        # Beside the tables, which are those of the release to the byte.
+        write_whole(folder / PROVENANCE, json_text(provenance.to_json()) + "\n")
+        return replace(report, measured=report.measured.of(provenance))
 
 
 def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Measures, tuple[NotRecomputed, ...]]:
@@ -115,7 +137,7 @@ def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple
     """
     configuration, without = manifest["configuration"], manifest.get("without", ())
     settings, language = configuration["report"], language_of(configuration)
-    taken = chosen(settings, trusted, without)
+    taken = chosen(settings, trusted, without, [one["metric"] for one in manifest.get("metrics", ())])
     return _made(lambda: find(taken.names, settings, own=taken.own, language=language), settings, without), taken.left
 
 
@@ -144,7 +166,27 @@ def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Colle
     embedding = made(lambda: embedding_of(settings, without, found.metrics if found else ()))
     if problems:
         raise InputError(problems)
-    return Measures(found.metrics, found.diversities, found.language, embedding=embedding)
+    return Measures(found.metrics, found.diversities, found.language, found.typed, found.signatures, embedding=embedding)
+
+
+def pinned(found: Found) -> list[dict[str, str]]:
+    """What a manifest says of the metrics of its report: the name by which each was asked for, and the signature of its settings."""
+    return [{"metric": name, "signature": signature} for name, signature in found.signatures.items()]
+
+
+def otherwise(found: Found, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(metric, what) of metrics whose settings here are not those that a manifest pins."""
+    for one in manifest.get("metrics", ()):
+        here = found.signatures.get(one["metric"], one["signature"])
+        if here != one["signature"]:
+            yield one["metric"], f'was measured with "{one["signature"]}", here it is "{here}"'
+
+
+def newer(manifest: Mapping[str, Any]) -> list[str]:
+    """The metrics that a report without a list of its own would have here, and that the manifest does not pin."""
+    settings, taken = manifest["configuration"]["report"], {one["metric"] for one in manifest.get("metrics", ())}
+    known = default_names(settings) if taken and not settings.get("metrics") else []
+    return [name for name in known if name not in taken and name not in manifest.get("without", ())]
 
 
 def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:
@@ -161,7 +203,7 @@ def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:
 
 def tables_text(tables: dict[str, Any]) -> str:
     """The one text form of the tables."""
-    return json.dumps(tables, indent=2, ensure_ascii=False) + "\n"
+    return json_text(tables) + "\n"
 
 
 def page_text(report: Report) -> str:
@@ -192,8 +234,7 @@ def measure_release(
         InputError: if the folder holds no pairs.
     """
     configuration = facts["configuration"]
-    chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"])
-    stand = Stand(release_dir, found, chance, scoring)
+    stand = Stand(release_dir, found, chance_of(facts), scoring)
     if not len(stand.pairs):
         raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
     told = {
@@ -217,6 +258,11 @@ def measure_release(
     measured = with_crossed(measured_with_audit(stand, found.embedding, take), stand, embedding=found.embedding)
     measured = measured.under(attacks.table if attacks else None, fairness.table if fairness else None)
     return Report(measured, _about(stand, configuration), told, replace(scores[0], word_margins=measured.word_margins))
+
+
+def chance_of(facts: dict[str, Any]) -> Chance:
+    """How the report of a release reckons with chance."""
+    return Chance(facts["configuration"]["report"]["bootstrap"], EXCHANGES, facts["configuration"]["seed"])
 
 
 def _about(stand: Stand, configuration: dict[str, Any]) -> dict[str, Any]:

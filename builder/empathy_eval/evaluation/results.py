@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
+from empathy_eval.design.provenance import KEYS, Result
 from empathy_eval.evaluation.attack_rows import AttackTable
 from empathy_eval.evaluation.crossed_rows import Crossed
 from empathy_eval.evaluation.fairness_rows import FairnessTable
@@ -68,6 +69,12 @@ class MetricRow:
     strict: bool = False
 
     @property
+    def only(self) -> Difference:
+        """The one contrast of a row of a breakdown."""
+        (found,) = self.differences.values()
+        return found
+
+    @property
     def of(self) -> int:
         """The number of pairs it could have been measured over."""
         return self.pairs + self.left_out
@@ -112,17 +119,18 @@ class Comparison:
     signature: str
 
 
-@dataclass(frozen=True)
-class Measured:
+@dataclass(frozen=True, repr=False)
+class Measured(Result):
     """All tables of a release.
 
-    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner; ``smallest`` by contrast what
-    so many pairs could have shown; ``audit`` what shortcuts reach; ``attacks`` how scores change when replies are attacked;
-    ``fairness`` whether scorers do as well in each group of scenarios, and where names are others; ``crossed`` what is made of crossed
-    items, where there are some.
+    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or of
+    released pairs where the name ends with ``, as released``; ``smallest`` by contrast what so many pairs could have shown; ``audit`` what
+    shortcuts reach; ``attacks`` how scores change when replies are attacked; ``fairness`` whether scorers do as well in each group of
+    scenarios, and where names are others; ``crossed`` what is made of crossed items, where there are some; ``notes`` what is said of the
+    pairs that are measured.
     """
 
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
     inversion: list[MetricRow]
     controls: list[MetricRow] = field(default_factory=list)
     matched: dict[str, list[MetricRow]] = field(default_factory=dict)
@@ -136,12 +144,18 @@ class Measured:
     attacks: AttackTable | None = None
     fairness: FairnessTable | None = None
     crossed: Crossed | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def equal_closeness(self) -> dict[str, Difference]:
         """By metric with a better direction its stance contrast: the accuracy of it is the number to report."""
         rows = [row for row in self.controls if row.higher_is_better is not None]
         return {row.metric: one for row in rows if (one := row.differences[STANCE]).accuracy}
+
+    @property
+    def headline(self) -> dict[str, Estimate]:
+        """By metric the number to report: the accuracy at equal closeness, with its interval."""
+        return {metric: one.accuracy for metric, one in self.equal_closeness.items() if one.accuracy}
 
     @property
     def word_margins(self) -> Mapping[str, float]:
@@ -151,7 +165,7 @@ class Measured:
     def to_json(self) -> dict[str, Any]:
         """The tables as JSON values."""
         plain = {name: [one.to_json() for one in getattr(self, name)] for name in ("inversion", "controls", "candidates", "balance")}
-        return plain | {
+        return self._with_provenance(plain) | {
             "matched": {name: [one.to_json() for one in rows] for name, rows in self.matched.items()},
             "groups": {
                 name: {group: [one.to_json() for one in rows] for group, rows in found.items()} for name, found in self.groups.items()
@@ -163,6 +177,7 @@ class Measured:
             **({"attacks": self.attacks.to_json()} if self.attacks else {}),
             **({"fairness": self.fairness.to_json()} if self.fairness else {}),
             **({"crossed": self.crossed.to_json()} if self.crossed else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
         }
 
     def under(self, attacks: AttackTable | None, fairness: FairnessTable | None = None) -> Measured:
@@ -173,13 +188,13 @@ class Measured:
         return replace(self, attacks=attacks, fairness=fairness, faults=[*self.faults, *new])
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The same in the long form: a record a contrast, comparison, shortcut or fault, with the columns ``COLUMNS``."""
-        return records(self.to_json())
+        """The same in the long form: a record a contrast, comparison, shortcut or fault, with the columns ``columns``."""
+        return self._stamped(records(self.to_json()))
 
     def to_pandas(self) -> pd.DataFrame:
-        """The long form as a data frame, with the columns ``COLUMNS``; a number that there is not is NaN.
+        """The long form as a data frame, with the columns ``columns``; a number that there is not is NaN.
 
         Raises:
             InputError: if pandas is not installed.
         """
-        return data_frame(self.records(), COLUMNS, NUMBERS)
+        return data_frame(self.records(), self.columns, NUMBERS)

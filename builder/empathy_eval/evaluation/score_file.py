@@ -8,7 +8,7 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest, nearest_column
 from empathy_eval.base.hashing import digest_file, signature_line
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows, json_rows
@@ -70,7 +70,8 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
                 found.append(Problem(where, f'"{one[0]}", {one[1]} was scored before', "leave one score"))
             elif one[0] not in (controls if one[1] in CONTROLS else known):
                 what = f'"{one[0]}" is no pair of this release' + (f" with the control {one[1]}" if one[1] in CONTROLS else "")
-                found.append(Problem(where, what, "score the release that is named"))
+                near = nearest(one[0], known) if len(problems) < MOST_PROBLEMS else ""
+                found.append(Problem(where, what, f"score the release that is named{near}"))
             else:
                 scores[one[:2]] = one[2]
         # What is wrong with a pair is wrong with all its variants.
@@ -96,7 +97,8 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
     lines = csv_rows(path, DELIMITERS[suffix])
     names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
     if odd := _odd_form(names):
-        raise input_error(path, odd, f"the first line names the columns: {FORMS}")
+        missing = [name for name in (*LONG, *VARIANTS) if name not in names]
+        raise input_error(path, odd, f"the first line names the columns: {FORMS}{nearest_column(names, missing)}")
     for number, cells in lines:
         where = f"{path}: line {number}"
         if any(cells[len(names) :]):
@@ -122,7 +124,7 @@ def _scores(row: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, floa
     long = row.keys() >= set(LONG)
     there = [(row["variant"], row["score"])] if long else [(name, row[name]) for name in VARIANTS if row.get(name) is not None]
     for variant, score in there:
-        wrong = list(violations({"pair_id": row["pair_id"], "variant": variant, "score": score}, "scores_row"))
+        wrong = list(violations({"pair_id": row["pair_id"], "variant": variant, "score": score}, "scores_row", by_hand=True))
         yield from (Problem(f"{where}: {place if long or place != 'score' else variant}", what, fix) for place, what, fix in wrong)
         if not wrong:
             yield row["pair_id"], variant, float(score)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
+from empathy_eval.design.provenance import KEYS, Result
 from empathy_eval.evaluation.resampling import Estimate
 
 if TYPE_CHECKING:
@@ -89,26 +90,36 @@ class FirstSamples:
     shortcut: Shortcut
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Result):
     """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
 
     ``word_margins`` are by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
     empty where that is not defined. ``first`` is by contrast what words alone reach over first samples; empty where nothing was chosen.
     """
 
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
     by: str
     contrasts: tuple[ContrastAudit, ...]
     word_margins: Mapping[str, float] = field(default_factory=dict, repr=False)
     first: tuple[FirstSamples, ...] = ()
 
+    @property
+    def headline(self) -> dict[str, Estimate]:
+        """The shortcut line of each contrast: how often the best shortcut is right, with its interval."""
+        return {one.contrast: one.line.accuracy for one in self.contrasts if one.line and one.line.accuracy}
+
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values, but for the margin of each pair."""
         first = [{"contrast": one.contrast, "others": one.others, **asdict(one.shortcut)} for one in self.first]
-        return {"by": self.by, "contrasts": [one.to_json() for one in self.contrasts], **({"first_samples": first} if first else {})}
+        plain = {"by": self.by, "contrasts": [one.to_json() for one in self.contrasts], **({"first_samples": first} if first else {})}
+        return self._with_provenance(plain)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """A record a shortcut and contrast with the columns ``COLUMNS``; what there is not is None."""
+        """A record a shortcut and contrast with the columns ``columns``; what there is not is None."""
+        return self._stamped(self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
         rows = [(contrast.contrast, one) for contrast in self.contrasts for one in contrast.shortcuts]
         for contrast, one in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
             bounds = asdict(one.accuracy) if one.accuracy else {}
@@ -116,9 +127,9 @@ class Audit:
             yield dict(zip(COLUMNS, [contrast, one.name, *values], strict=True))
 
     def to_pandas(self) -> pd.DataFrame:
-        """A row a shortcut and contrast with the columns ``COLUMNS``; a number that there is not is NaN.
+        """A row a shortcut and contrast with the columns ``columns``; a number that there is not is NaN.
 
         Raises:
             InputError: if pandas is not installed.
         """
-        return data_frame(self.records(), COLUMNS, NUMBERS)
+        return data_frame(self.records(), self.columns, NUMBERS)

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import input_error
+from empathy_eval.base.errors import input_error, nearest
 from empathy_eval.base.hashing import digest_bytes, signature_line
+from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.contrasts import APATHETIC, CELLS, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.provenance import Provenance
 from empathy_eval.evaluation.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, WordPairs, Words
 from empathy_eval.evaluation.closed_forms import FORMS, UNIT, Learned, Learner, Sides
 from empathy_eval.evaluation.corpus import Corpus
@@ -48,18 +51,23 @@ def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] =
         InputError: if the folder is no release, ``by`` is neither, or the packages of the embedding are not installed.
     """
     if by not in BY:
-        raise input_error("by", f'"{by}" is not known', f"use one of these: {', '.join(BY)}")
+        raise input_error("by", f'"{by}" is not known', f"use one of these: {', '.join(BY)}{nearest(by, BY)}")
     if strange := [name for name in without if name != EMBEDDING]:
         raise input_error("--without", f'"{strange[0]}" cannot be left out of the audit', f"leave out {EMBEDDING}, or nothing")
     manifest = read_manifest(release_dir)
     configuration = manifest["configuration"]
     embedding = embedding_of(configuration["report"], [*without, *manifest.get("without", ())])
     chance = Chance(configuration["report"]["bootstrap"], 0, configuration["seed"])
-    return audited(Held.of(release_dir, language_of(configuration)), chance, by=by, embedding=embedding, scoring=scoring)
+    held = Held.of(release_dir, language_of(configuration))
+    found = audited(held, chance, by=by, embedding=embedding, scoring=scoring)
+    counts = len(held.pairs), len(held.controls)
+    settings: dict[str, Any] = {"by": by, "without": sorted(without), "embedding": embedding is not None}
+    return found.of(Provenance.of(release_dir, counts=counts, **settings, resamples=chance.resamples, seed=chance.seed))
 
 
 def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN) -> Audit:
     """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
+    stage("reading texts for the shortcut audit")
     lexicon = Lexicon(held.pairs.language)
     texts = read_texts(held, lexicon, scoring, embedding, chance.seed)
     learners = {
@@ -70,10 +78,12 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
     }
     found, known = dict[str, ContrastAudit](), lexicon.words
     won, word_margins = dict[str, dict[str, _Won]](), dict[str, float]()
+    stage("shortcut audit", len(AUDITED), "contrasts")
     for name, config, kind, cold in AUDITED:
         one = _Contrast(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
         won[name], learned = one.won(learners, embedding)
         rows = one.judged(won[name], chance)
+        advance()
         found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows)
         if learned:
             found[name] = _explained(found[name], one.texts.corpus.pair_ids, learned, known)

@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.stages import stage
 from empathy_eval.base.tabular import WHOLE
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.evaluation.comparisons import Rated, compared
-from empathy_eval.evaluation.corpus import Candidates, Corpus, before_contrast, read_corpus
+from empathy_eval.evaluation.contexts import contexts_at
+from empathy_eval.evaluation.corpus import Candidates, Corpus, before_contrast, drawn_rows, read_corpus
 from empathy_eval.evaluation.groupings import Grouping, groupings
 from empathy_eval.evaluation.inversion import (
     Chance,
@@ -31,6 +32,7 @@ from empathy_eval.evaluation.power import smallest
 from empathy_eval.evaluation.resampling import Clusters
 from empathy_eval.evaluation.results import Comparison, Measured, MetricRow
 from empathy_eval.evaluation.score_file import Given
+from empathy_eval.metrics.consistency import consistent
 from empathy_eval.metrics.edit_ratio import EditRatio
 from empathy_eval.metrics.faults import MetricFault, attempted
 from empathy_eval.metrics.length import Length
@@ -54,19 +56,32 @@ class Stand:
         self.folder, self.found, self.chance, self.scoring, self.splits, self.strict = release_dir, found, chance, scoring, splits, strict
         # What a shortcut of the audit gave the texts, as far as that is known: by its name and variant.
         self.known: dict[str, Statistics] = {}
-        contexts = any("context" in metric.reads for metric in found.metrics)
-        how: dict[str, Any] = {"contexts": contexts, "splits": splits, "language": found.language}
-        self.pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, **how)
-        self.controls = read_corpus(release_dir, "controls", CELLS, **how)
-
+        self.pairs = self._read("pairs", PAIR_VARIANTS)
+        self.controls = self._read("controls", CELLS)
         if stray := set(self.controls.pair_ids).difference(self.pairs.pair_ids):
             raise input_error(release_dir, f'the control "{min(stray)}" is no pair', WHOLE)
+
+    def _read(self, config: str, variants: Sequence[str]) -> Corpus:
+        """The pairs of a config; with a limit those that are drawn of it, each with its context."""
+        most = self.chance.limit
+        contexts = most is None and any("context" in metric.reads for metric in self.found.metrics)
+        corpus = read_corpus(self.folder, config, variants, contexts=contexts, splits=self.splits, language=self.found.language)
+        if most is None:
+            return corpus
+        if config == "pairs":
+            rows = drawn_rows(corpus.pair_ids, "limit", self.chance.seed, most)
+        else:  # controls are those of the pairs that are drawn
+            drawn = set(self.pairs.pair_ids)
+            rows = [row for row, one in enumerate(corpus.pair_ids) if one in drawn]
+        return corpus.take(rows, contexts_at(self.folder, config, rows, self.splits))
 
     def measured(self, take: Take | None = None) -> Measured:
         """All tables; ``take`` is given every score before they are made."""
         before = self._candidates()
+        stage("scoring")
         # All scoring comes first: later this process needs more memory, and those that score have ended.
-        texts = {name: self._scored(pairs) for name, pairs in self._texts(before).items()}
+        texts = self._checked(self._texts(before))
+        stage("computing tables")
         before = before and before.without_texts()
         both = [texts[config].get(Vader.name, Scored()).rows for config in ("pairs", "controls")]
         self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}
@@ -109,7 +124,8 @@ class Stand:
 
     def _candidates(self) -> Candidates | None:
         """What the contrast checks refused, where anything is there that could score it."""
-        return before_contrast(self.folder, self.pairs, self.splits) if self._asked else None
+        # A first look at some pairs says nothing of what was refused.
+        return before_contrast(self.folder, self.pairs, self.splits) if self._asked and self.chance.limit is None else None
 
     @property
     def _asked(self) -> list[Metric]:
@@ -122,6 +138,11 @@ class Stand:
             "controls": self.controls.pairs(CONTROLS),
             **({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}),
         }
+
+    def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, Scored]]:
+        """What is scored and given of each set; what gave one text two scores has no scores at all."""
+        scored = [(pairs, self._scored(pairs)) for pairs in sets.values()]
+        return dict(zip(sets, consistent(self._asked, scored, self.scoring), strict=True))
 
     def _scored(self, pairs: Pairs) -> dict[str, Scored]:
         """What is scored of these pairs, and what is given of them."""
@@ -199,7 +220,9 @@ class Stand:
             attempted(one.name, lambda one=one: diversity_row(one, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
             for one in (self.found.diversities if len(corpus) else ())
         ]
-        return [one for one in found if isinstance(one, MetricRow)], [one for one in found if isinstance(one, MetricFault)]
+        drawn = "".join(f"|{name}:{one}" for name, one in self.chance.drawn.items())
+        rows = [replace(one, signature=one.signature + drawn) for one in found if isinstance(one, MetricRow)]
+        return rows, [one for one in found if isinstance(one, MetricFault)]
 
     def _matched(
         self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]

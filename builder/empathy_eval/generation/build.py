@@ -5,14 +5,15 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
-import json
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from empathy_eval.base.errors import JobError, input_error, job_error
 from empathy_eval.base.files import whole_file, write_whole
 from empathy_eval.base.hashing import canonical_json, digest_file
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.stopping import stopped_by_signals
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget, make_budget
@@ -116,7 +117,7 @@ def opened(config: Asks, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]
             fix = "run it with --batch, which takes them in" if mine else "first run what began them with --batch, as it was"
             raise input_error(ledger.path, what, fix)
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
-        write_whole(out / CONFIGURATION, json.dumps(config.published, indent=2, ensure_ascii=False) + "\n")
+        write_whole(out / CONFIGURATION, json_text(config.published) + "\n")
         if isinstance(config, Configuration) and config.words:
             write_whole(out / WORD_LIST, config.words.text)
         yield ledger, budget
@@ -140,7 +141,7 @@ async def work_through(
     run.course.follow(summary, asker)
     try:
         with contextlib.suppress(_OnlyFilled), (stopping or _stopped_by_signals)(asker), whole_file(out / OUTCOMES) as partial:
-            made = outcomes(asker, job.work(asker), items, run.window)
+            made = outcomes(asker, job.work(asker), items, run.window, _unanswered_items(job, run, ledger))
             async with contextlib.aclosing(made):
                 with partial.open("wb") as stream:
                     async for outcome in made:
@@ -160,8 +161,18 @@ async def work_through(
     if run.part or run.notes:
         return summary
     header = {**job.header(), **write_carried(out, job.carried()), "summary": summary.to_json(), "outcomes": digest_file(out / OUTCOMES)}
-    write_whole(out / BUILD, json.dumps(header, indent=2, ensure_ascii=False) + "\n")
+    write_whole(out / BUILD, json_text(header) + "\n")
     return summary
+
+
+def _unanswered_items(job: Job, run: Run, ledger: Ledger) -> Iterator[tuple[int, Any]]:
+    """Items with their places that surely lack answers, where the ledger has answers of others and more are asked for."""
+    answered: dict[str, int] = {} if run.offline or run.notes is not None else dict(ledger.answered())
+    for place, item in enumerate(part_of(job.items(), *(run.part or (1, 1))) if answered else ()):
+        # Several items may be of one dialogue.
+        left = answered[item.dialogue_id] = answered.get(item.dialogue_id, 0) - job.least(item)
+        if left < 0:
+            yield place, item
 
 
 def _stopped_by_signals(asker: Asker) -> contextlib.AbstractContextManager[None]:

@@ -16,7 +16,7 @@ from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.models.toxicity_scorer import weights_of
 from empathy_eval.design.carried import carried
 from empathy_eval.design.endpoints import Asks
-from empathy_eval.design.planning import plans
+from empathy_eval.design.planning import plans, refuse_unknown_errata
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.quotas import planned
 from empathy_eval.design.recipe import Recipe
@@ -129,9 +129,10 @@ class Dialogues:
         return Dialogues(replace(self.recipe, config=config))
 
     def found(self) -> Dialogues:
-        """With scorer, models, checks and patterns, so that a name that is wrong claims no folder; templates are tried out."""
+        """With scorer, models, checks and patterns, so that a name that is wrong claims no folder; templates are tried out, and what is
+        withdrawn or corrected is looked for in the plan."""
         made, problems = list[Any](), list[Problem]()
-        for find in (_own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity), _patterns, try_templates):
+        for find in (_own_models, own_checks, lambda recipe: weights_of(recipe.config.checks.toxicity), _patterns, try_templates, _errata):
             try:
                 made.append(find(self.recipe))
             except InputError as error:
@@ -177,6 +178,10 @@ class Dialogues:
 
 def _own_models(recipe: Recipe) -> dict[str, Any]:
     return own_models(recipe.config.asked, recipe.models)
+
+
+def _errata(recipe: Recipe) -> None:
+    refuse_unknown_errata(recipe.config, recipe.catalogue)
 
 
 def _patterns(recipe: Recipe) -> list[Patterns]:

@@ -26,6 +26,7 @@ from empathy_eval.generation.summary import STATUSES, Summary
 A = TypeVar("A", bound=Asks)
 # Slices a lane works on, one after the other: a lost worker loses less, and none waits long for the last.
 SLICES_A_LANE = 4
+LOST = "answers that running slices had not yet handed to the ledger may be lost and are then paid for again, all others are in it"
 
 
 def build_on_ray(what: Recipe | Job, out: Path, run: Run | None = None, *, address: str | None = None) -> Summary:
@@ -34,6 +35,7 @@ def build_on_ray(what: Recipe | Job, out: Path, run: Run | None = None, *, addre
     Raises:
         InputError: if Ray is not installed or no cluster answers, for a part or an offline run, and as ``build``.
         JobError: as ``build``, and if workers are lost again and again.
+        KeyboardInterrupt: at a second Ctrl-C, saying that answers may be lost: those that slices have go down with them.
     """
     run, job = run or Run(), job_of(what)
     if run.offline or run.part or run.notes:
@@ -41,7 +43,10 @@ def build_on_ray(what: Recipe | Job, out: Path, run: Run | None = None, *, addre
     job.found()  # the tasks find for themselves what it names
     with joined(address, deaf=True) as ray, plain_errors(ray):
         _refuse_unsendable(ray, job)
-        left = asyncio.run(_filled(ray, job, out.absolute(), run))
+        try:
+            left = asyncio.run(_filled(ray, job, out.absolute(), run))
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(LOST) from None
     # What is neither in the ledger nor known to be missing (two slices had different answers to one request) is asked for here.
     # The slices have seen to it that something comes of the items.
     return build(job, out, replace(run, keep_going=True, instead=lambda models: _left(models, left)))

@@ -19,7 +19,7 @@ from empathy_eval.design.configuration import APART, Configuration
 from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, CROSSING, KINDS, NEAR_APATHETIC, SELF_CHAT, Kind, rewritings
 from empathy_eval.design.phases import crossable
-from empathy_eval.design.planning import Plan, PlannedTurn, plans
+from empathy_eval.design.planning import Plan, PlannedTurn, plans, refuse_unknown_errata
 from empathy_eval.design.prompts import Message
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
@@ -97,8 +97,9 @@ def preview(recipe: Recipe, ledger_path: Path | None, count: int) -> Preview:
     dialogue's own words stand in for what is to be checked.
 
     Raises:
-        InputError: if the ledger cannot be opened.
+        InputError: if the ledger cannot be opened, or what is withdrawn or corrected is not planned.
     """
+    refuse_unknown_errata(recipe.config, recipe.catalogue)
     with Ledger(ledger_path, create=False, write=False) if ledger_path else Ledger(Path(":memory:")) as ledger:
         items = Items(recipe, ledger)
         shown = [(plan, items.requests(plan)) for plan in itertools.islice(plans(recipe.config, recipe.catalogue), max(count, RENDERED))]

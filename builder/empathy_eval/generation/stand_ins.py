@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 
+from empathy_eval.base.errors import InputError, JobError, Problem
+from empathy_eval.completions.requests import Flaw
 from empathy_eval.design.kinds import rewritings
 from empathy_eval.design.phases import crossable
 from empathy_eval.design.planning import Plan, PlannedTurn, ends, seed_plan, some_plans
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation import crossed_by_models, rewriting, self_chat
+from empathy_eval.generation.checks.own import Check, flaws_by, own_checks
 from empathy_eval.generation.outcomes import Dialogue, Scene, Turn
 
 # Words of a turn of which nothing is planned: the paper's turns have 28.7.
@@ -47,6 +51,45 @@ def try_templates(recipe: Recipe) -> None:
                 rewriting.messages(recipe, kind, scene)
         _try_crossed(recipe, [one for one in found if one.place in crossable([turn.role for turn in turns])])
     recipe.prompts.render("repair", violations=["what is wrong"])
+
+
+def try_checks(recipe: Recipe) -> None:
+    """Lets checks of one's own look at dialogues and variants, so that one that fails is known before anything is paid for.
+
+    They see the first, the middle and the last dialogue, each variant of three of its helper turns, and as a text the reference. What
+    they find wrong with these texts is not told.
+
+    Raises:
+        InputError: for checks that cannot be made or that fail, with the first fault of each; and for a plan that cannot be drawn.
+    """
+    checks, problems = own_checks(recipe), dict[str, Problem]()
+    for look in _looks(recipe) if checks else ():
+        for one in checks:
+            try:
+                flaws_by([one], look)
+            except JobError as error:
+                (fault,) = error.problems
+                problems.setdefault(one.name, Problem(fault.where, fault.what, "mend it, or leave it out"))
+    if problems:
+        raise InputError(problems.values())
+
+
+def _looks(recipe: Recipe) -> Iterator[Callable[[Check], Iterable[Flaw]]]:
+    """What a check is asked about dialogues and variants that stand in."""
+    for plan in some_plans(recipe.config, recipe.catalogue):
+        dialogue, turns = stand_in(plan, recipe)
+        yield partial(_of_dialogue, dialogue)
+        for scene in ends(rewriting.scenes(dialogue, turns, recipe.language)):
+            for kind in rewritings(controls=True):
+                yield partial(_of_variant, kind.variant or "", scene)
+
+
+def _of_dialogue(made: Dialogue, check: Check) -> Iterable[Flaw]:
+    return check.dialogue(made.description, made.turns)
+
+
+def _of_variant(variant: str, scene: Scene, check: Check) -> Iterable[Flaw]:
+    return check.variant(variant, scene.reference.text, scene)
 
 
 def _try_crossed(recipe: Recipe, found: Sequence[Scene]) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from empathy_eval.base.tracebacks import place_of, whole
 from empathy_eval.metrics.protocol import Array, MeanMetric, Metric, Segments, with_count
 
 Result = TypeVar("Result")
@@ -19,6 +20,7 @@ class MetricFault:
     """What a metric did wrong, and to which text first, as ``017-00042-t05, empathetic``.
 
     ``texts`` of the ``of`` that it was asked for have no score; 0 where it is no fault of single texts, and the metric has none at all.
+    ``traceback`` is that of what it raised first, if it did.
     """
 
     metric: str
@@ -26,6 +28,7 @@ class MetricFault:
     what: str
     texts: int = 0
     of: int = 0
+    traceback: str = field(default="", repr=False, compare=False)
 
     def __str__(self) -> str:
         failed = f"{self.texts} of {self.of} texts, first " if self.texts else ""
@@ -35,6 +38,17 @@ class MetricFault:
 # The statistics of some texts, rows of nan (of no width where none has a score) for those that failed, and the fault of the first of these.
 Part = tuple[Array, MetricFault | None]
 NOTHING: Array = np.zeros((1, 0))
+
+
+class Failure(NamedTuple):
+    """Why a text has no score, and the traceback of what was raised; that of the first text of some is kept alone."""
+
+    what: str
+    traceback: str = ""
+
+
+class _NoNumbers(Exception):
+    """A metric returned what is no number; the words say what is expected."""
 
 
 class Unsound(ValueError):
@@ -50,51 +64,56 @@ def attempted(name: str, work: Callable[[], Result]) -> Result | MetricFault:
     try:
         return work()
     except Exception as error:  # whatever a stranger's measure raises is a fault of that measure alone
-        return MetricFault(name, "all texts", _raised(error))
+        return MetricFault(name, "all texts", _raised(error), traceback=whole(error))
 
 
 def one_by_one(metric: Metric) -> bool:
     """Whether a metric scores each text by itself, with ``score``."""
-    kept = [getattr(getattr(metric, name, None), "__func__", None) is getattr(MeanMetric, name) for name in ("score_all", "statistics")]
-    return isinstance(metric, MeanMetric) and all(kept)
+    return isinstance(metric, MeanMetric) and all(_inherited(metric, name) for name in ("score_all", "statistics"))
+
+
+def _inherited(metric: MeanMetric, name: str) -> bool:
+    """Whether a method is that of the base."""
+    return getattr(getattr(metric, name, None), "__func__", None) is getattr(MeanMetric, name)
 
 
 def guarded(metric: Metric, segments: Segments, name_of: Callable[[int], str]) -> Part:
     """The statistics of segments, each asked for until it has a score, and what failed; ``name_of`` gives the name of a row."""
-    rows, failed = range(len(segments.texts)), dict[int, str]()
+    rows, failed = range(len(segments.texts)), dict[int, Failure]()
     try:
         found = _each(metric, segments, failed) if one_by_one(metric) else _halved(metric, segments, rows, failed)
         found = _finite(metric, found, failed)
     except Unsound as error:
         first, last = ((error.rows or rows)[place] for place in (0, -1))
         where = name_of(first) if first == last else f"{name_of(first)} to {name_of(last)}"
-        return NOTHING[:0], MetricFault(metric.name, where, str(error))
-    first = min(failed, default=0)
-    return found, MetricFault(metric.name, name_of(first), failed[first], len(failed), len(rows)) if failed else None
+        return NOTHING[:0], MetricFault(metric.name, where, str(error), traceback=whole(error.__cause__) if error.__cause__ else "")
+    if not failed:
+        return found, None
+    first = min(failed)
+    return found, MetricFault(metric.name, name_of(first), failed[first].what, len(failed), len(rows), failed[first].traceback)
 
 
-def _each(metric: Any, segments: Segments, failed: dict[int, str]) -> Array:
+def _each(metric: Any, segments: Segments, failed: dict[int, Failure]) -> Array:
     """The statistics of texts that are scored one by one."""
     scores = []
     for row, read in enumerate(zip(segments.texts, *segments.columns(metric.reads), strict=True)):
         try:
-            scores.append(float(metric.score(*read)))
+            scores.append(_number(metric.score(*read)))
         except Exception as error:  # whatever a stranger's metric raises is a fault of that text alone
-            failed[row] = _raised(error)
+            failed[row] = _failure(error, failed)
             scores.append(np.nan)
     return with_count(scores)
 
 
-def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dict[int, str]) -> Array:
+def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dict[int, Failure]) -> Array:
     """The statistics of texts that are scored together; where that raises, of their halves, down to single texts."""
     try:
-        found = np.asarray(metric.statistics(segments.take(rows)), dtype=np.float64)
-    except Exception as error:  # whatever a stranger's metric raises is a fault of that metric alone
-        what, raised = _raised(error), True
-    else:
-        if found.ndim == 2 and len(found) == len(rows) and (found.shape[1] or not rows):
+        found, odd = _given(metric, segments.take(rows))
+        if not odd:
             return found
-        what, raised = f"gave statistics of shape {found.shape} for {len(rows)} texts", False
+        failure, raised = Failure(odd), False
+    except Exception as error:  # whatever a stranger's metric raises is a fault of that metric alone
+        failure, raised = _failure(error, failed), True
     if len(rows) > 1:
         before, middle = len(failed), len(rows) // 2
         halves = stacked([_halved(metric, segments, half, failed) for half in (rows[:middle], rows[middle:])])
@@ -102,9 +121,51 @@ def _halved(metric: Metric, segments: Segments, rows: Sequence[int], failed: dic
             return halves
     # What has the wrong shape in company alone cannot be believed alone either.
     if not raised:
-        raise Unsound(what, rows)
-    failed[rows[0]] = what
+        raise Unsound(failure.what, rows)
+    failed[rows[0]] = failure
     return NOTHING
+
+
+def _given(metric: Metric, segments: Segments) -> tuple[Array, str]:
+    """The statistics that a metric gives texts, and what is wrong with their number, in the words of what it defines; else empty."""
+    count = len(segments.texts)
+    texts = "1 text" if count == 1 else f"{count} texts"
+    if isinstance(metric, MeanMetric) and _inherited(metric, "statistics"):
+        returned = metric.score_all(segments)
+        scores = _numbers("score_all", returned)
+        if scores.shape == (count,):
+            return with_count(scores), ""
+        numbers = "1 number" if scores.size == 1 else f"{scores.size} numbers"
+        gave = {0: _shown(returned), 1: numbers}.get(scores.ndim, f"an array of shape {scores.shape}")
+        return NOTHING, f"score_all returned {gave} for {texts}; return one number for each text, in their order"
+    found = _numbers("statistics", metric.statistics(segments))
+    if found.ndim == 2 and len(found) == count and (found.shape[1] or not count):
+        return found, ""
+    return NOTHING, f"statistics returned an array of shape {found.shape} for {texts}; return one row of numbers for each text"
+
+
+def _number(given: Any) -> float:
+    try:
+        return float(given)
+    except (TypeError, ValueError):
+        raise _NoNumbers(f"score returned {_shown(given)}; return a number") from None
+
+
+def _numbers(method: str, given: Any) -> Array:
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise _NoNumbers(f"{method} returned {_shown(given)}; return numbers") from None
+
+
+def _shown(given: Any) -> str:
+    text = repr(given)
+    return text if len(text) <= 80 else f"{text[:77]}..."
+
+
+def uneven(now: int, before: int) -> str:
+    """What is said of statistics that differ in width."""
+    return f"statistics returned rows of {now} numbers after rows of {before}; return rows of one width"
 
 
 def stacked(parts: Sequence[Array]) -> Array:
@@ -115,11 +176,11 @@ def stacked(parts: Sequence[Array]) -> Array:
     """
     widths = list(dict.fromkeys(one.shape[1] for one in parts if one.shape[1]))
     if len(widths) > 1:
-        raise Unsound(f"gave rows of {widths[1]} numbers after rows of {widths[0]}")
+        raise Unsound(uneven(widths[1], widths[0]))
     return np.vstack([one if one.shape[1] in widths else np.full((len(one), sum(widths)), np.nan) for one in parts])
 
 
-def _finite(metric: Metric, statistics: Array, failed: dict[int, str]) -> Array:
+def _finite(metric: Metric, statistics: Array, failed: dict[int, Failure]) -> Array:
     """The statistics with rows of nan for all texts without a score.
 
     Raises:
@@ -142,15 +203,21 @@ def _finite(metric: Metric, statistics: Array, failed: dict[int, str]) -> Array:
         raise Unsound(f"gave {twice[~np.isfinite(twice)][0]}, which is no number")
     for row in np.flatnonzero(~scored).tolist():
         value = next((one for one in statistics[row] if not np.isfinite(one)), scores[row])
-        failed.setdefault(row, f"gave {value}, which is no number")
+        failed.setdefault(row, Failure(f"gave {value}, which is no number"))
     return statistics if scored.all() else np.where(scored[:, None], statistics, np.nan)
 
 
 def _shaped(scores: Array, texts: int) -> Array:
     if scores.shape != (texts,):
-        raise Unsound(f"gave scores of shape {scores.shape} for {texts} texts")
+        raise Unsound(f"scores returned an array of shape {scores.shape} for {texts} rows of statistics; return one score for each row")
     return scores
 
 
+def _failure(error: Exception, failed: Mapping[int, Failure]) -> Failure:
+    if isinstance(error, _NoNumbers):
+        return Failure(str(error))
+    return Failure(_raised(error), "" if any(one.traceback for one in failed.values()) else whole(error))
+
+
 def _raised(error: Exception) -> str:
-    return f'raised {type(error).__name__}: "{error}"'
+    return f'raised {type(error).__name__}: "{error}"{place_of(error)}'

@@ -66,7 +66,11 @@ class Metric(Protocol):
         ...
 
     def statistics(self, segments: Segments) -> Array:
-        """One row of statistics a text, shape (texts, k)."""
+        """One row of statistics a text, shape (texts, k).
+
+        It is called several times, each time with some of the texts. The row of a text depends on that text and on what ``reads`` names,
+        never on the other texts of the call: whatever is fitted is fitted before. This is checked.
+        """
         ...
 
     def aggregate(self, sums: Array) -> Array:
@@ -90,6 +94,18 @@ class Ranged(Protocol):
         ...
 
 
+# In ``trained_on`` the name of the curated seed dialogues, which are the same in every release that holds them.
+SEEDS = "curated seeds"
+
+
+@runtime_checkable
+class Trained(Protocol):
+    """What a metric may have beside: it was trained on texts of releases."""
+
+    # By the ``name`` in a release's manifest, or SEEDS, the splits that it was trained on.
+    trained_on: Mapping[str, Sequence[str]]
+
+
 class MeanMetric:
     """Base of a metric that gives each text one score, and a corpus their mean: write ``score``, or ``score_all`` for batches."""
 
@@ -108,7 +124,7 @@ class MeanMetric:
         raise NotImplementedError(f"{type(self).__name__} defines neither score nor score_all")
 
     def score_all(self, segments: Segments) -> Any:
-        """The scores of texts, one each, in their order."""
+        """The scores of texts, one each, in their order; none depends on the other texts, see :meth:`Metric.statistics`."""
         return [self.score(*row) for row in zip(segments.texts, *segments.columns(self.reads), strict=True)]
 
     def statistics(self, segments: Segments) -> Array:

@@ -58,13 +58,14 @@ SETTING = re.compile(r"""([A-Za-z_]\w*)=("(?:[^"\\]|\\.)*"|'(?:[^']|'')*'|[^,"']
 class Found:
     """What a list of names stands for, in its order, and the language of the texts that it is for.
 
-    ``typed`` is by a name as it was typed what its metric calls itself.
+    ``typed`` is by a name as it was typed what its metric calls itself, ``signatures`` are the settings of all by that name.
     """
 
     metrics: tuple[Metric, ...]
     diversities: tuple[Diversity, ...]
     language: str = ENGLISH
     typed: Mapping[str, str] = field(default_factory=dict, compare=False)
+    signatures: Mapping[str, str] = field(default_factory=dict, compare=False)
 
 
 def default_names(settings: Mapping[str, Any]) -> list[str]:
@@ -108,12 +109,13 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
         InputError: for unknown names, names that two packages offer, and metrics that cannot be made or know English alone; all at once.
     """
     problems = stray_settings(settings, "report")
-    made, typed = list[Any](), dict[str, str]()
+    made, typed, signatures = list[Any](), dict[str, str](), dict[str, str]()
     for name in [one for place, one in enumerate(names) if one not in names[:place]]:
         try:
             made.append(_checked(str(name), _made(name, settings, own, language) if isinstance(name, str) else name))
-            if isinstance(name, str) and hasattr(made[-1], "statistics"):
-                typed[name] = made[-1].name
+            if isinstance(name, str):
+                signatures[name] = made[-1].signature
+                typed |= {name: made[-1].name} if hasattr(made[-1], "statistics") else {}
         except InputError as error:
             problems += error.problems
     twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
@@ -123,7 +125,7 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
     if problems:
         raise InputError(problems)
     metrics = [one for one in made if hasattr(one, "statistics")]
-    return Found(tuple(metrics), tuple(one for one in made if one not in metrics), language, typed)
+    return Found(tuple(metrics), tuple(one for one in made if one not in metrics), language, typed, signatures)
 
 
 def unfit(name: str, settings: Mapping[str, Any]) -> str:

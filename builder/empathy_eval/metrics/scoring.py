@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from empathy_eval.base.stages import advance, count
 from empathy_eval.base.workers import Spread, here, local_processes
-from empathy_eval.metrics.faults import NOTHING, MetricFault, Part, Unsound, guarded, one_by_one, stacked
+from empathy_eval.metrics.faults import NOTHING, MetricFault, Part, Unsound, guarded, one_by_one, stacked, uneven
 from empathy_eval.metrics.protocol import Array, Context, Metric, Segments
 from empathy_eval.metrics.score_cache import ScoreCache, keys_of
 
@@ -89,6 +90,7 @@ def statistics_of(metrics: Sequence[Metric], pairs: Pairs, scoring: Scoring = PL
     Metrics with ``share`` run in ``processes`` of this machine (by default one a core, one in all for few texts).
     """
     cache, spread = scoring.cache, scoring.spread
+    count(len(metrics) * len(pairs.ids) * len(pairs.variants), "scores")
     found = {metric.name: Table(metric.name, pairs, scoring.progress) for metric in metrics}
     portable = [metric for metric in metrics if (spread or getattr(metric, "share", False)) and _portable(metric)]
     shared = [metric for metric in portable if cache is None or not getattr(metric, "keep", False)]
@@ -128,13 +130,14 @@ class Table:
         if width and not before:
             self._rows = {name: np.full((self._pairs, width), np.nan) for name in variants}
         elif width not in (0, before):
-            self._fault = MetricFault(self._metric, "all pairs", f"gave rows of {width} numbers after rows of {before}")
+            self._fault = MetricFault(self._metric, "all pairs", uneven(width, before))
             return False
         many = len(result) // len(variants)
         for place, name in enumerate(variants if width else ()):
             self._rows[name][self._filled : self._filled + many] = result[place :: len(variants)]
         self._filled += many
         self._progress(len(result))
+        advance(len(result))
         return True
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,16 +35,17 @@ class Chosen:
     left: tuple[NotRecomputed, ...]
 
 
-def chosen(settings: Mapping[str, Any], trusted: Collection[str] = (), without: Collection[str] = ()) -> Chosen:
+def chosen(settings: Mapping[str, Any], trusted: Collection[str] = (), without: Collection[str] = (), pinned: Sequence[str] = ()) -> Chosen:
     """Which metrics of the part ``report`` of a manifest's configuration are taken: built-in names and installed entry points, with
     settings that their schema allows, and whatever the user trusts by name; none that the release was made ``without``.
 
-    Nothing is loaded to decide this.
+    Where the configuration names none, those that the manifest has ``pinned`` are asked for, whatever is built in here. Nothing is loaded
+    to decide this.
 
     Raises:
         InputError: as :func:`~empathy_eval.metrics.registry.names_of`.
     """
-    names = names_of(settings, without)
+    names = list(pinned) if pinned and not settings.get("metrics") else names_of(settings, without)
     why = {name: reason for name in names if name not in trusted and (reason := _reason(name, settings))}
     left = [NotRecomputed(WHERE, f'"{name}" is not recomputed: {why[name]}', f"{FIX} '{name}'", name) for name in names if name in why]
     return Chosen(tuple(name for name in names if name not in why), frozenset(trusted) & set(names), tuple(left))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from textwrap import shorten
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from empathy_eval.base.files import data_folder
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import notice_of
@@ -81,7 +81,7 @@ def _example(folder: Path) -> str:
     if shortest is None:
         return "{}"
     found = (row for batch in batches() for row in batch.filter(pc.equal(batch.column("pair_id"), shortest[2])).to_pylist())
-    return json.dumps(_cut(next(found)), indent=2, ensure_ascii=False)
+    return json_text(_cut(next(found)))
 
 
 def _cut(value: Any) -> Any:

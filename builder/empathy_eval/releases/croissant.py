@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.hashing import digest_file
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import language_of
@@ -41,7 +42,7 @@ def croissant_text(folder: Path, facts: dict[str, Any]) -> str:
         "distribution": [_file(folder, config, split) for config, split in filled],
         "recordSet": [_record_set(config, split, configs[config]) for config, split in filled],
     }
-    return json.dumps(metadata, indent=2, ensure_ascii=False) + "\n"
+    return json_text(metadata) + "\n"
 
 
 def _file(folder: Path, config: str, split: str) -> dict[str, Any]:

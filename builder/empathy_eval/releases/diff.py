@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from empathy_eval.base.errors import plain
 from empathy_eval.base.hashing import digest
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.table_text import lined
 from empathy_eval.base.tabular import schema_of, table_batches
-from empathy_eval.design.contrasts import RAW
-from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, file_of, read_manifest, read_tables
+from empathy_eval.design.contrasts import RAW, STANCE
+from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, column, file_of, read_manifest, read_tables
 from empathy_eval.design.errata import before as stands_for
-from empathy_eval.design.errata import revision_of
+from empathy_eval.design.errata import revision_of, withdrawn_dialogues, withdrawn_pairs
+from empathy_eval.design.provenance import Provenance, Result
 from empathy_eval.releases.annotations import identity_of
 from empathy_eval.releases.unexplained import unexplained
 
@@ -23,26 +26,36 @@ BANK = "seed-bank"
 MADE_BY = ("configuration", "without", "templates", "rules", "schemas", "seeds", "scenario_files", "definitions", "toxicity_weights",
            "checks", "builder", "software")  # fmt: skip
 
+# The first figure that releases are compared by.
+ACCURACY = "accuracy at equal closeness"
 # How much of what must never be is written out.
 MOST_TOLD = 20
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A metric in both releases: empathetic minus apathetic, with its interval where there is one."""
+    """A figure of a metric in both releases, with its interval where there is one; None where it was not measured.
+
+    ``figure`` is ``ACCURACY``, or the contrast as released, whose sign may be ``forced`` by the checks.
+    """
 
     metric: str
+    figure: str
+    forced: bool
     before: dict[str, float | None] | None
     after: dict[str, float | None] | None
     same_settings: bool
 
 
-@dataclass(frozen=True)
-class Diff:
-    """What differs between two releases; ``moved`` holds ids whose split changed, which must never be.
+@dataclass(frozen=True, repr=False)
+class Diff(Result):
+    """What differs between two releases: the later one, which its provenance names, and the one ``before``.
+
+    ``moved`` holds ids whose split changed, which must never be.
 
     ``annotations`` counts rows of what judges said, by config: added, removed, changed; ``crossed`` names the crossed items likewise.
-    ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do.
+    ``corrected`` names what a new dialogue stands for, ``unexplained`` what two releases of a name may not do. ``withdrawn_counts`` are
+    the dialogues and pairs of the earlier release that ``withdrawn`` took out, pairs of withdrawn dialogues too.
     """
 
     versions: tuple[str, str]
@@ -59,13 +72,19 @@ class Diff:
     crossed: dict[str, tuple[str, ...]]
     corrected: dict[str, str]
     unexplained: tuple[str, ...]
+    withdrawn_counts: dict[str, int]
+    before: Provenance | None = None
+
+    def head(self) -> Sequence[str]:
+        """Both releases."""
+        return [f"{name}: {one}" for name, one in (("before", self.before), ("after", self.provenance)) if one]
 
     def to_json(self) -> dict[str, Any]:
         """The differences as JSON values."""
-        return asdict(self)
+        return self._with_provenance(asdict(self))
 
     def __str__(self) -> str:
-        lines = [f"{self.versions[0]} -> {self.versions[1]}"]
+        lines = [*self.head(), f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
         lines += [f"ERROR: {one}" for one in self.unexplained[:MOST_TOLD]]
@@ -74,17 +93,16 @@ class Diff:
         for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
             lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
+        if self.withdrawn:
+            lines.append("withdrawn of {}: {dialogues:,} dialogues, {pairs:,} pairs".format(self.versions[0], **self.withdrawn_counts))
         lines += [f"corrected: {new} stands for {old}" for new, old in self.corrected.items()]
         lines += [f"crossed items {what}: {len(ids):,}  {_some(ids)}" for what, ids in self.crossed.items()]
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         for config, counts in self.annotations.items():
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
-        lines.append(f"{'metric':<14}{f'{RAW} before':>32}{'after':>32}")
-        for figure in self.figures:
-            note = "" if figure.same_settings or None in (figure.before, figure.after) else "  (other settings)"
-            lines.append(f"{figure.metric:<14}{_shown(figure.before):>32}{_shown(figure.after):>32}{note}")
+        lines += [line for name in (ACCURACY, RAW) for line in _table(name, [one for one in self.figures if one.figure == name])]
         lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
-        return "\n".join(lines)
+        return plain("\n".join(lines))
 
 
 def diff(before: Path, after: Path) -> Diff:
@@ -115,6 +133,9 @@ def diff(before: Path, after: Path) -> Diff:
         _crossed((before, after), manifests),
         {one: stands_for(one) for one in sorted(new.keys() - old.keys()) if revision_of(one)},
         tuple(unexplained((before, after), manifests)),
+        _withdrawn_counts((before, after), manifests[1]),
+        before=Provenance.of(before),
+        provenance=Provenance.of(after),
     )
 
 
@@ -122,6 +143,16 @@ def _named(manifest: dict[str, Any], name: str) -> set[str]:
     """The dialogues and pairs that a manifest names as withdrawn, or as removed by review."""
     named = manifest[name] if name == "withdrawn" else (manifest.get("reviews") or {}).get("removed", [])
     return {one.get("dialogue_id") or one["pair_id"] for one in named}
+
+
+def _withdrawn_counts(folders: tuple[Path, Path], after: dict[str, Any]) -> dict[str, int]:
+    """How many dialogues and pairs of the earlier release are gone because they, or their dialogue, were withdrawn."""
+    said, corrected = after["withdrawn"], after["configuration"].get("corrected", ())
+    named, counts = withdrawn_dialogues(said) | withdrawn_pairs(said, corrected), dict[str, int]()
+    for config, name in (("dialogues", "dialogue_id"), ("pairs", "pair_id")):
+        old, new = (set(column(folder, config, name)) for folder in folders)
+        counts[config] = sum(not named.isdisjoint((one, one.rpartition("-t")[0])) for one in old - new)
+    return counts
 
 
 def _dialogues(folder: Path, passed_over: set[str]) -> dict[str, tuple[str, str]]:
@@ -186,16 +217,30 @@ def _columns(before: Path, after: Path) -> dict[str, list[str]]:
 
 
 def _figures(before: Path, after: Path) -> tuple[Figure, ...]:
-    old, new = ({row["metric"]: row for row in read_tables(folder)["inversion"]} for folder in (before, after))
+    """The accuracy at equal closeness of each metric that has one, then the contrast as released."""
+    tables = [read_tables(folder) for folder in (before, after)]
+    # Of a metric without a better direction an accuracy says nothing.
+    directed = [[row for row in table["controls"] if row["higher_is_better"] is not None] for table in tables]
+    right = [_by_metric(rows, lambda row: row["differences"][STANCE]["accuracy"]) for rows in directed]
+    released = [_by_metric(table["inversion"], lambda row: row["differences"][RAW]) for table in tables]
     return tuple(
         Figure(
             metric,
-            old[metric]["differences"][RAW] if metric in old else None,
-            new[metric]["differences"][RAW] if metric in new else None,
-            metric in old and metric in new and old[metric]["signature"] == new[metric]["signature"],
+            name,
+            any(one.get("forced", False) for one in (was, now) if one),
+            was,
+            now,
+            metric in old and metric in new and old[metric][0] == new[metric][0],
         )
+        for name, (old, new) in ((ACCURACY, right), (RAW, released))
         for metric in dict.fromkeys([*old, *new])
+        for was, now in [(old.get(metric, ("", None))[1], new.get(metric, ("", None))[1])]
     )
+
+
+def _by_metric(rows: Sequence[dict[str, Any]], figure: Callable[[dict[str, Any]], Any]) -> dict[str, tuple[str, dict[str, Any]]]:
+    """By metric the signature and the figure of the rows that have it."""
+    return {row["metric"]: (row["signature"], found) for row in rows if (found := figure(row))}
 
 
 def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, Any]]]:
@@ -206,16 +251,27 @@ def _changes(path: str, before: Any, after: Any) -> list[tuple[str, tuple[Any, A
     return [] if before == after else [(path, (before, after))]
 
 
+def _table(name: str, figures: Sequence[Figure]) -> Iterator[str]:
+    """The lines of the figures of a name; none where there are none."""
+    rows = []
+    for one in figures:
+        notes = ["forced by the checks"] if one.forced else []
+        notes += [] if one.same_settings or None in (one.before, one.after) else ["other settings"]
+        rows.append((f"  {one.metric}", _shown(one.before, name), _shown(one.after, name), f"({', '.join(notes)})" if notes else ""))
+    yield from [name, *lined([("  metric", "before", "after", ""), *rows], right=(1, 2))] if rows else ()
+
+
 def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:5]) + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
-def _shown(one: dict[str, float | None] | None) -> str:
+def _shown(one: dict[str, float | None] | None, name: str) -> str:
     if one is None:
         return "not measured"
-    return f"{one['value']:+.4f}" + ("" if one["low"] is None else f" [{one['low']:+.4f}, {one['high']:+.4f}]")
+    form = ".4f" if name == ACCURACY else "+.4f"
+    return f"{one['value']:{form}}" + ("" if one["low"] is None else f" [{one['low']:{form}}, {one['high']:{form}}]")
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False)
+    text = json_text(value, indent=None)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.tabular import schema_of, table_batches
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, configs_of, file_of, read_manifest
 
@@ -34,6 +35,7 @@ def release_folder(release: str | Path) -> Path:
     return fetched(release.as_posix() if isinstance(release, Path) else release)
 
 
+@takes_paths
 def load(release: str | Path, config: str = "pairs", split: str | None = None) -> Dataset | DatasetDict:
     """The rows of a release as a ``datasets.Dataset`` of a split, or as a ``DatasetDict`` of all, those without rows too.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import platform
 import re
 from importlib import metadata
@@ -11,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.base.json_text import json_text
 from empathy_eval.design.canary import called
 from empathy_eval.design.carried import DESIGN
+from empathy_eval.design.dataset import FORMAT
 from empathy_eval.releases.selection import Selection
 
 VERSION = re.compile(r"\d+\.\d+\.\d+")
@@ -32,7 +33,7 @@ def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
 
 def manifest_text(manifest: dict[str, Any]) -> str:
     """The one text form of a manifest."""
-    return json.dumps(manifest, indent=2, ensure_ascii=False) + "\n"
+    return json_text(manifest) + "\n"
 
 
 def manifest_facts(
@@ -41,6 +42,7 @@ def manifest_facts(
     """The manifest without the hashes of files."""
     return {
         **called(header["configuration"]),
+        "format": FORMAT,
         "version": version,
         "date": date,
         "counts": counts,

@@ -17,6 +17,7 @@ from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, inpu
 from empathy_eval.base.files import leading_out
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.parsing import json_value, text_of
+from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.hub import KIND, REPOSITORY, VERSION, clear_errors, files_at, hidden, short, token_faults
@@ -63,6 +64,8 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
             else than releases, or the token is missing or may not write.
         JobError: if the Hub cannot be reached, or does not take the release.
     """
+    if not (release_dir / MANIFEST).is_file():  # it may be a whole disk
+        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
     links = [Problem(str(link), "leads out of the release", "put the file itself there") for link in leading_out(release_dir)]
     offline = dry_run and repo is None
     asked = [] if offline else [*_name_faults(repo), *token_faults()]
@@ -70,6 +73,8 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
     left = tuple(one for one in found if isinstance(one, NotRecomputed))
     if problems := [one for one in found if one not in left]:
         raise InputError(problems)
+    # The Hub's library shows what it sends.
+    stage("")
     version, files = _version(release_dir), _visible(release_dir)
     sizes = tuple((name, path.stat().st_size) for name, path in files.items())
     if repo is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -18,6 +19,8 @@ HERE, NAMES = "127.0.0.1", ("127.0.0.1", "localhost")
 PATIENCE = 1.0
 # What a release of others holds runs nothing here, whatever it calls itself.
 INERT = {"Content-Security-Policy": "sandbox", "X-Content-Type-Options": "nosniff", "Cache-Control": "no-cache"}
+# What whoever comes sends in a broken way is answered, and is none of the terminal's business.
+SILENT = logging.Logger("empathy_eval.serving", logging.CRITICAL + 1)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -40,7 +43,7 @@ def serve(folder: Path, page: str, port: int = 0, address: Callable[[str], None]
 
 async def _serve(folder: Path, page: str, port: int, address: Callable[[str], None]) -> None:
     ended = asyncio.Event()
-    runner = web.AppRunner(application(folder, page), access_log=None, shutdown_timeout=PATIENCE)
+    runner = web.AppRunner(application(folder, page), access_log=None, logger=SILENT, shutdown_timeout=PATIENCE)
     await runner.setup()
     try:
         with stopped_by_signals(lambda error: ended.set()):
@@ -76,12 +79,17 @@ def application(folder: Path, page: str) -> web.Application:
 
 @web.middleware
 async def _ours(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuses who came by another name: a page elsewhere may let a name of its own lead here, to read what it then calls its own."""
+    """Refuses who came by another name: a page elsewhere may let a name of its own lead here, to read what it then calls its own.
+
+    Whoever sends a body is refused too, whole or broken: there is nothing here that takes one.
+    """
     _, port = request.transport.get_extra_info("sockname") if request.transport else ("", 0)
     # A browser leaves the port of the web itself away.
     ours = [name if port == 80 else f"{name}:{port}" for name in NAMES]
     if request.headers.get("Host") not in ours:
         raise web.HTTPMisdirectedRequest
+    if request.body_exists:
+        raise web.HTTPBadRequest
     return await handler(request)
 
 

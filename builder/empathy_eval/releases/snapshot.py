@@ -12,6 +12,7 @@ from huggingface_hub import HfApi, get_token, snapshot_download
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error, job_error
 from empathy_eval.base.files import room_for
+from empathy_eval.base.stages import stage
 from empathy_eval.design.dataset import MANIFEST
 from empathy_eval.metrics.score_cache import user_cache
 from empathy_eval.releases.hub import KIND, REPOSITORY, VERSION, clear_errors, files_at, short, token_faults
@@ -57,6 +58,8 @@ def _fetch(repo: str, revision: str, place: Path) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetching-") as folder:
             whole = Path(folder, "release")
+            # The Hub's library shows what it fetches.
+            stage("")
             try:
                 snapshot_download(repo, repo_type=KIND, revision=commit, local_dir=whole, ignore_patterns=HIDDEN)
             except (RuntimeError, ValueError) as error:

@@ -13,18 +13,19 @@ import pyarrow.parquet as pq
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.parsing import json_value, text_of
 from empathy_eval.base.schemas import check
+from empathy_eval.base.stages import stage
 from empathy_eval.base.tabular import refuse_absurd
 from empathy_eval.design.configuration import candidates_of, language_of
 from empathy_eval.design.dataset import CANDIDATES, MANIFEST, SPLITS, TABLES, configs_of, contract, file_of, provenance_columns, read_tables
-from empathy_eval.evaluation.report import measure_release, metrics_of
+from empathy_eval.evaluation.report import measure_release, metrics_of, newer, otherwise
 from empathy_eval.evaluation.retold import retold
 from empathy_eval.evaluation.text_scores import ITEMS
 from empathy_eval.metrics.scoring import PLAIN, Scoring
-from empathy_eval.metrics.trust import NotRecomputed
+from empathy_eval.metrics.trust import NotRecomputed, Told
 from empathy_eval.raters.judges.told import judges_told
 from empathy_eval.releases.duplicates import hashes_of, near_duplicates
 from empathy_eval.releases.explore import PAGE
-from empathy_eval.releases.made_by import is_before, is_ours
+from empathy_eval.releases.made_by import is_before, is_ours, other_format
 from empathy_eval.releases.manifest import manifest_text, sealed
 from empathy_eval.releases.signing import PublicKey, signature_faults
 from empathy_eval.releases.verify_annotations import annotation_faults
@@ -47,6 +48,8 @@ from empathy_eval.releases.verify_software import software_faults
 from empathy_eval.releases.verify_texts import text_faults
 from empathy_eval.releases.verify_toxicity import toxicity_faults
 
+OTHER_SETTINGS = "verify it with the program that made it, or release its build again"
+LATER_METRIC = "nothing has to be done: the release was made before the metric was there, or names its metrics otherwise"
 NOT_COMPARED = "not compared are the rows of {} and every p-value after Holm, which is corrected over all metrics of a table"
 
 
@@ -73,14 +76,17 @@ def verify(
     manifest = _manifest(path)
     if isinstance(manifest, list):
         return manifest
+    stage("looking for signature, file and table faults")
     found = [*signature_faults(release_dir, manifest, signer)]
     if all(isinstance(one, NotRecomputed) for one in found):
         found += [*file_faults(release_dir, manifest)] or [*_tables(release_dir, manifest)]
     # What comes later takes for granted what comes earlier.
-    for stage in STAGES:
-        if all(isinstance(one, NotRecomputed) for one in found):
-            found += [problem for part in stage for problem in part(release_dir, manifest)]
+    for parts in STAGES:
+        for part in parts if all(isinstance(one, NotRecomputed) for one in found) else ():
+            stage(f"looking for {part.__name__.strip('_').replace('_', ' ')}")
+            found += part(release_dir, manifest)
     if ledgers and all(isinstance(one, NotRecomputed) for one in found):
+        stage("comparing texts with the ledgers")
         found += ledger_faults(release_dir, manifest, ledgers)
     if not fast and all(isinstance(one, NotRecomputed) for one in found):
         # The report first: what the scorer of toxicity loads would stand in memory beside it.
@@ -94,6 +100,8 @@ def _manifest(path: Path) -> dict[str, Any] | list[Problem]:
     try:
         text = text_of(path)
         manifest: dict[str, Any] = json_value(text)
+        if isinstance(manifest, dict) and (other := other_format(manifest)):
+            return [Problem(str(path), *other)]
         check(manifest, "manifest", path)
         whole = sealed(manifest) == manifest and manifest_text(manifest) == text
     except InputError as error:
@@ -167,8 +175,12 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
 
     At the end comes what was not recomputed.
     """
+    stage("measuring again")
     path, whole = folder / "report" / TABLES, read_tables(folder)
     found, left = metrics_of(manifest, trusted)
+    if wrong := [Problem(f"{folder / MANIFEST}: metrics: {name}", what, OTHER_SETTINGS) for name, what in otherwise(found, manifest)]:
+        yield from wrong
+        return
     # Releases of before have not all parts.
     parts = {name: is_ours(manifest) or part in whole for name, part in (("attacked", "attacks"), ("fair", "fairness"))}
     report = measure_release(folder, manifest, found, scoring, judges_told, **parts)
@@ -187,11 +199,15 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         wrong.append(Problem(str(path), what, RESTORE))
     yield from wrong
     if not wrong:
+        stage("drawing figures and the explorer again")
         yield from figure_faults(folder, manifest, retold(whole))
         if PAGE in manifest["files"]:
             yield from explorer_faults(folder, manifest)
+    for name in newer(manifest):
+        yield Told(f"{folder / MANIFEST}: metrics", f'"{name}" is built in here, and the report has no row of it', LATER_METRIC, name)
     for one in left:
         yield replace(one, what=f"{one.what}; {NOT_COMPARED.format(_named(others) or 'such metrics')}")
+    stage("looking for toxicity faults")
 
 
 def _named(metrics: list[str]) -> str:

@@ -14,7 +14,7 @@ from empathy_eval.base.tabular import Rows, TableRow, table_batches
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import JUDGED, OPTIONAL, PROVENANCE, SPLITS, file_of, parts_of, split_of
 from empathy_eval.design.rubric_json import rubric_of
-from empathy_eval.design.rubrics import REWARD, Rubric
+from empathy_eval.design.rubrics import REWARD, REWARDS, Rubric
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.judges.folder import teacher_of
 from empathy_eval.releases.annotations import WHAT, identity_of, keys_of
@@ -196,8 +196,8 @@ def _rewarded(row: TableRow) -> Iterator[str]:
     """What is wrong with the number of a reward model."""
     if row["criterion"] != REWARD:
         yield f'"{row["criterion"]}" is no criterion of the rubric'
-    if not math.isfinite(row["value"]):
-        yield f"its {REWARD} of {row['value']:g} is no finite number"
+    if fault := REWARDS.fault(row["value"]):
+        yield f"its {REWARD} of {row['value']:g} {fault}"
 
 
 def _follows(config: str, row: TableRow) -> Iterator[str]:

@@ -97,7 +97,7 @@ def built_under(folder: Path, manifest: Mapping[str, Any]) -> Under:
     language: Language | None = packaged
     if packaged.hashes != manifest["rules"]:
         language = load_language(code, own / RULE_FILES) if there and (own / RULE_FILES).is_dir() else None
-        language = language if language is not None and _bounded(language) else None
+        language = language if language is not None and bounded(language) else None
     catalogue: Catalogue | None = _catalogue()
     if not _is_packaged(own if there else None, manifest):
         catalogue = load_catalogue(own, code, SCENARIOS) if there else None
@@ -154,7 +154,7 @@ def _packaged() -> dict[str, Any]:
     return said | {f"{TEMPLATES}/{name}.md.j2": source for name, source in load_prompts().sources.items()}
 
 
-def _bounded(language: Language) -> bool:
+def bounded(language: Language) -> bool:
     """Whether all patterns are words: no expression, no token of any number more than twice in one."""
     patterns = [pattern for rules in language.rules.values() for rule in rules.said for pattern in rule["patterns"]]
     return not any(

@@ -13,18 +13,17 @@ from empathy_eval.base.hashing import digest
 from empathy_eval.base.schemas import schema
 from empathy_eval.design.configuration import Configuration, candidates_of, checked
 from empathy_eval.design.dataset import MANIFEST, cells, split_of
-from empathy_eval.design.errata import errata_faults, first_of, revision_of, withdrawn_dialogues
+from empathy_eval.design.errata import first_of, revision_of, withdrawn_dialogues
 from empathy_eval.design.kinds import CROSSED, KINDS, kinds_of_build
 from empathy_eval.design.quotas import planned, quotas
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.metrics.registry import names_of
 from empathy_eval.releases.duplicates import PREFERENCE
 from empathy_eval.releases.made_by import is_ours
+from empathy_eval.releases.predecessors import disorder
 from empathy_eval.releases.verify_design import built_under
+from empathy_eval.releases.verify_errata import MOST_DIALOGUES, errata_misfits, taken_out
 from empathy_eval.releases.verify_rows import RESTORE
-
-# A plan of strangers beyond this is not reckoned again.
-MOST_DIALOGUES = 5_000_000
 
 
 def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -35,12 +34,13 @@ def manifest_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
         yield from error.problems
         return
     released = list(cells(folder, "dialogues", "dialogue_id"))
-    if is_ours(manifest):
-        yield from errata_faults(str(folder / MANIFEST), manifest["configuration"])
+    yield from errata_misfits(folder, manifest, config)
     whats = [
         *_named(manifest, config),
         *_planned(folder, manifest, config, released),
         *_summed(manifest),
+        *_pinned(manifest),
+        *disorder(manifest),
         *_left_out(manifest, set(released)),
     ]
     yield from (Problem(f"{folder / MANIFEST}: {where}", what, RESTORE) for where, what in whats)
@@ -78,6 +78,14 @@ def _named(manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[st
             yield name, f"says {str(manifest[name])[:80]}, the configuration gives {str(value)[:80]}"
     if strange := [one for one in manifest.get("without", ()) if one not in _measures(manifest["configuration"]["report"])]:
         yield "without", f'leaves out "{strange[0]}", which the configuration does not ask for'
+
+
+def _pinned(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    """The metrics that the report is said to have, where they are not those that the configuration names."""
+    told, settings = [one["metric"] for one in manifest.get("metrics", ())], manifest["configuration"]["report"]
+    wanted = [one for one in dict.fromkeys(settings.get("metrics") or told) if one not in manifest.get("without", ())]
+    if "format" in manifest and (told != wanted or not told):
+        yield "metrics", f"says {', '.join(told)[:80] or 'nothing'}, the configuration gives {', '.join(wanted)[:80] or 'some'}"
 
 
 def _measures(settings: dict[str, Any]) -> set[str]:
@@ -118,15 +126,19 @@ def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
     removed = (manifest.get("reviews") or {}).get("removed", [])
     # What was removed or is a duplicate was accepted; what is withdrawn need not have been.
     least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"] + len(removed)
-    most = least + len(withdrawn_dialogues(manifest["withdrawn"]))
+    gone = taken_out(manifest)
+    least, most = (least + gone["dialogues"],) * 2 if gone else (least, least + len(withdrawn_dialogues(manifest["withdrawn"])))
     if not least <= summary["accepted"] <= most:
-        yield "summary: accepted", f"says {summary['accepted']}, data and what was left out give {least} to {most}"
+        give = f"{least} to {most}" if least < most else least
+        yield "summary: accepted", f"says {summary['accepted']}, data and what was left out give {give}"
     # A pair can be withdrawn from a dialogue that stays.
     whole = summary["accepted"] == counts["dialogues"] and all("pair_id" not in one for one in manifest["withdrawn"])
     for name in ("pairs", "controls", "crossed"):
         told, there = summary.get(name, 0), counts.get(name, 0)
         if told < there or (whole and told != there):
             yield f"summary: {name}", f"says {told}, the data holds {there}"
+    if gone and summary["accepted"] == counts["dialogues"] + gone["dialogues"] and summary["pairs"] != counts["pairs"] + gone["pairs"]:
+        yield "summary: pairs", f"says {summary['pairs']}, the data holds {counts['pairs']} and {gone['pairs']} were withdrawn"
     if summary["controls"] > summary["pairs"]:
         yield "summary: controls", f"says {summary['controls']}, of {summary['pairs']} pairs"
     for name in summary["samples_refused"]:

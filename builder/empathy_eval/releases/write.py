@@ -10,17 +10,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, input_error
+from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import whole_folder, write_whole
+from empathy_eval.base.stages import advance, stage
 from empathy_eval.base.tabular import Writer
 from empathy_eval.design.canary import called, in_json
 from empathy_eval.design.configuration import candidates_of
 from empathy_eval.design.dataset import CANDIDATES, COLUMNS, MANIFEST, SPLITS, configs_of, file_of, provenance_columns, split_of
-from empathy_eval.design.errata import errata_faults
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.design.word_list import WORD_LIST, read_word_list
 from empathy_eval.evaluation.published import published_configuration
-from empathy_eval.evaluation.report import Report, measure_release, own_metrics, write_report
+from empathy_eval.evaluation.report import Report, measure_release, own_metrics, pinned, write_report
 from empathy_eval.generation.build_folder import accepted, carried_by, read_build, write_carried
 from empathy_eval.metrics.scoring import PLAIN, Scoring
 from empathy_eval.raters.judges.folder import Folder
@@ -31,8 +31,9 @@ from empathy_eval.releases.annotations import add_annotations, read_all
 from empathy_eval.releases.explore import PAGE, explore_page
 from empathy_eval.releases.manifest import VERSION, file_hashes, manifest_facts, manifest_text, sealed
 from empathy_eval.releases.papers import papers
+from empathy_eval.releases.predecessors import predecessors, refuse_another
 from empathy_eval.releases.rows import candidate_rows, provenance_rows, rows
-from empathy_eval.releases.selection import Selection, select
+from empathy_eval.releases.selection import Selection, select, withdrawn_counts
 from empathy_eval.releases.signing import key_to_sign, sign
 
 DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
@@ -49,50 +50,69 @@ class Released:
 def release(
     build_dir: Path, out: Path, version: str, *, date: str | None = None, partial: bool = False, reviews: Path | None = None,
     without: Collection[str] = (), annotations: Sequence[Path] = (), trusted: Collection[str] = (),
-    scoring: Scoring = PLAIN, key: Path | None = None,
+    scoring: Scoring = PLAIN, key: Path | None = None, previous: Path | None = None, replace: bool = False,
 ) -> Released:  # fmt: skip
     """Writes a release folder, whole or not at all, without the dialogues that the record ``reviews`` removes.
 
     What judges said of its texts, in the folders ``annotations``, becomes configs of their own; ``trusted`` are those of them that are
     code which may be run. With a secret ``key`` of minisign, a file that lies neither in the build nor in ``out``, it is signed.
     The report leaves out the metrics ``without``, and the embedding of its audit if it is among them; manifest, page and card say so.
+    Manifest and changelog name the ``previous`` release and those before it.
 
     Raises:
-        InputError: if the version or the date is none, or the build is not finished, was changed by hand, has missing items (unless
-            ``partial``) or nothing to release, the record is not valid, what is to be left out is no metric, annotations do not fit,
-            or the key is none to sign with.
+        InputError: if something that is given is not valid or does not fit, the build is not finished, was changed by hand, has missing
+            items (unless ``partial``), withdraws what it did not plan or has nothing to release, or ``out`` holds another release (unless
+            it is to ``replace`` that).
     """
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None
     header, partly = _finished(build_dir, partial)
+    name = called(header["configuration"])["name"]
+    before = predecessors(previous, name, version) if previous else []
+    refuse_another(out, name, version, replace=replace)
+    gone = withdrawn_counts(build_dir, header["configuration"])
     found = own_metrics(header["configuration"], without)
     reviewed = _reviewed(build_dir, header, reviews) if reviews else None
     selection = _selected(build_dir, header, reviewed)
     judged = read_all(annotations, trusted)
     header = {**header, "configuration": published_configuration(header["configuration"], without)}
     with whole_folder(out, made_by=MANIFEST) as folder:
+        refuse_another(out, name, version, replace=replace)  # again, now that nobody else writes there
         counts = _write_data(build_dir, folder, header, selection)
         facts = {**manifest_facts(header, version, date, selection, counts), "partial": partly, "reviews": reviewed}
-        facts |= {"without": sorted(set(without))} if without else {}
+        facts |= _said({"metrics": pinned(found), "without": sorted(set(without)), "withdrawn_counts": gone, "previous": before})
         facts |= _judged(folder, judged, facts, reviews) if judged else {}
+        stage("measuring")
         report = measure_release(folder, facts, found, scoring, judges_told)
-        # What metrics hold, such as weights, would stand in memory beside the figures.
-        del found
-        write_report(report, folder / "report", facts)
-        write_whole(folder / PAGE, explore_page(folder, facts))
-        for name, text in papers(folder, facts, report).items():
-            write_whole(folder / name, text)
-        manifest = sealed({**facts, "files": file_hashes(folder)})
-        write_whole(folder / MANIFEST, manifest_text(manifest))
+        del found  # what metrics hold, such as weights, would stand in memory beside the figures
+        manifest = _write_beside(folder, facts, report)
         sign(folder, manifest, signing)
     return Released(manifest, report)
 
 
+def _write_beside(folder: Path, facts: dict[str, Any], report: Report) -> dict[str, Any]:
+    """What is read beside the data: report, explorer, papers and manifest; returns that."""
+    stage("drawing the report")
+    write_report(report, folder / "report", facts)
+    stage("writing the explorer and the card")
+    write_whole(folder / PAGE, explore_page(folder, facts))
+    for name, text in papers(folder, facts, report).items():
+        write_whole(folder / name, text)
+    stage("hashing files")
+    manifest = sealed({**facts, "files": file_hashes(folder)})
+    write_whole(folder / MANIFEST, manifest_text(manifest))
+    return manifest
+
+
+def _said(facts: dict[str, Any]) -> dict[str, Any]:
+    """What a manifest has only where there is something to say."""
+    return {name: value for name, value in facts.items() if value}
+
+
 def _finished(build_dir: Path, partial: bool) -> tuple[dict[str, Any], bool]:
     """What a build says of itself, and whether items of it are missing."""
+    stage("reading the build")
     header = read_build(build_dir)
-    if wrong := list(errata_faults(str(build_dir), header["configuration"])):
-        raise InputError(wrong)
     summary = header["summary"]
     if summary["missing"] and not partial:
         fix = "run the same build again to ask for them, or give --partial to release without them"
@@ -147,6 +167,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
     write_carried(folder, carried_by(build_dir, header))
     data: dict[tuple[str, str], Writer] = {}
     counts: dict[str, Counter[str]] = {}
+    stage("writing rows", len(selection.dialogue_ids), "dialogues")
     with contextlib.ExitStack() as stack:
 
         def begin(config: str) -> None:
@@ -167,6 +188,7 @@ def _write_data(build_dir: Path, folder: Path, header: dict[str, Any], selection
                     begin(config)
                 data[config, split].add(row)
                 counts[config][split] += 1
+            advance()
             for row in provenance_rows(outcome):
                 provenance.add(row)
             for row in candidate_rows(outcome):

@@ -45,10 +45,48 @@ def more_were_planned(forger: Forger) -> None:
     forger.facts["summary"]["planned"] += 5
 
 
-@forgery(anew=True, kind=WITHHELD)
+@forgery(anew=True)
 def fewer_pairs_in_the_summary(forger: Forger) -> None:
-    """Of a dialogue that was withdrawn: how many pairs it had, nothing says that is still there."""
     forger.facts["summary"]["pairs"] -= 1
+
+
+@forgery(anew=True, kind=WITHHELD)
+def fewer_pairs_that_were_withdrawn(forger: Forger) -> None:
+    """How many pairs a withdrawn dialogue had, nothing says that is still there."""
+    forger.facts["summary"]["pairs"] -= 1
+    forger.facts["withdrawn_counts"]["pairs"] -= 1
+
+
+@forgery(anew=True)
+def a_withdrawal_that_took_nothing_out(forger: Forger) -> None:
+    forger.facts["withdrawn_counts"] = {"dialogues": 0, "pairs": 0}
+
+
+@forgery(anew=True)
+def a_withdrawal_of_what_was_never_planned(forger: Forger) -> None:
+    one = {**forger.facts["withdrawn"][0], "dialogue_id": "044-seed"}
+    forger.facts["withdrawn"].append(one)
+    forger.facts["configuration"]["withdrawn"].append(one)
+
+
+@forgery(anew=True)
+def a_release_before_that_is_later(forger: Forger) -> None:
+    forger.facts["previous"] = [{"version": "0.9.0", "date": None, "seal": f"s1-{'0' * 64}", "dialogues": 1, "pairs": 1}]
+
+
+@forgery(anew=True, kind=ORDER)
+def a_release_before_that_never_was(forger: Forger) -> None:
+    forger.facts["previous"] = [{"version": "0.0.9", "date": None, "seal": f"s1-{'0' * 64}", "dialogues": 1, "pairs": 1}]
+
+
+@forgery(anew=True)
+def another_format(forger: Forger) -> None:
+    forger.facts["format"] = 1
+
+
+@forgery(anew=True)
+def another_signature_of_a_metric(forger: Forger) -> None:
+    forger.facts["metrics"][0]["signature"] = "better"
 
 
 @forgery(anew=True)
@@ -192,9 +230,15 @@ def said_to_be_partial(forger: Forger) -> None:
     forger.facts["partial"] = True
 
 
-@forgery(anew=True, kind=WITHHELD)
+@forgery(anew=True)
 def a_metric_said_to_be_left_out(forger: Forger) -> None:
     forger.facts["without"] = ["length"]
+
+
+@forgery(anew=True, kind=WITHHELD)
+def a_metric_left_out_of_all_that_names_it(forger: Forger) -> None:
+    forger.facts["without"] = ["length"]
+    forger.facts["metrics"] = [one for one in forger.facts["metrics"] if one["metric"] != "length"]
 
 
 @forgery(anew=True)

@@ -35,6 +35,8 @@ FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 LONGEST_SHORT = 0.5
 # Where a request of a batch goes, in the words of providers.
 BATCH_URL: Final = "/v1/chat/completions"
+# What a schema says to those who read its file; strict modes of providers may refuse it.
+NOT_SENT = ("$schema", "$comment", "title")
 # The parts in which the time of an answer is counted.
 SLICES = 16
 T = TypeVar("T")
@@ -128,7 +130,7 @@ class OpenAIEndpoint:
         config = self._config
         body = {"model": self.name, "messages": messages, config.max_tokens_field: config.max_tokens, **config.parameters}
         if config.structure == "schema":
-            shape = {name: value for name, value in schema(answer_schema).items() if name not in ("$schema", "title")}
+            shape = {name: value for name, value in schema(answer_schema).items() if name not in NOT_SENT}
             body["response_format"] = {"type": "json_schema", "json_schema": {"name": answer_schema, "strict": True, "schema": shape}}
         elif config.structure == "json_object":
             body["response_format"] = {"type": "json_object"}

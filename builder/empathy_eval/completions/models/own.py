@@ -121,7 +121,10 @@ class OwnModel:
             finally:
                 self.sending -= 1
         if not _storable(found):
-            raise job_error(f'model "{self.name}"', f"gave no completion with a text but {str(found)[:80]!r}", FIX)
+            gave = f"gave no completion with a text but {str(found)[:80]!r}"
+            if isinstance(self._model, TextModel) and not isinstance(found.text, str):
+                gave = f"answer returned {repr(found.text)[:80]}; return the answer as a text"
+            raise job_error(f'model "{self.name}"', gave, FIX)
         # Half of a surrogate pair, which no ledger holds, becomes the escape that JSON writes it as.
         completion: Completion = found
         return replace(completion, text=completion.text.encode("utf-8", "backslashreplace").decode())
@@ -138,7 +141,7 @@ class OwnModel:
             raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> JobError:
-        return job_error(f'model "{self.name}"', f"failed: {type(error).__name__}: {str(error)[:200]}", FIX)
+        return job_error(f'model "{self.name}"', f"failed: {type(error).__name__}: {str(error)[:200]}", FIX, error)
 
 
 def _storable(found: Any) -> bool:

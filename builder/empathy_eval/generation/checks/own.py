@@ -88,9 +88,12 @@ def flaws_by(checks: Sequence[Check], look: Callable[[Check], Iterable[Flaw]]) -
 
 def _looked(check: Check, look: Callable[[Check], Iterable[Flaw]]) -> list[Flaw]:
     try:
-        found = list(look(check))
+        given: Any = look(check)
+        found = list(given) if isinstance(given, Iterable) else None
     except Exception as error:
-        raise _failed(check, f"failed: {type(error).__name__}: {str(error)[:200]}") from error
+        raise _failed(check, f"failed: {type(error).__name__}: {str(error)[:200]}", error) from error
+    if found is None:
+        raise _failed(check, f"returned {str(given)[:80]}; return a list of flaws, an empty one where nothing is wrong")
     for one in found:
         texts = isinstance(one, Flaw) and isinstance(one.reason, str) and isinstance(one.detail, str)
         if not texts or not REASON.fullmatch(one.reason) or SURROGATE.search(one.detail):
@@ -101,5 +104,5 @@ def _looked(check: Check, look: Callable[[Check], Iterable[Flaw]]) -> list[Flaw]
     return found
 
 
-def _failed(check: Check, what: str) -> JobError:
-    return job_error(f'check "{check.name}"', what, FIX)
+def _failed(check: Check, what: str, error: Exception | None = None) -> JobError:
+    return job_error(f'check "{check.name}"', what, FIX, error)

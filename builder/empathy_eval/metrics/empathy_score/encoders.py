@@ -14,6 +14,8 @@ from empathy_eval.metrics.empathy_score.model_folder import ModelFolder
 from empathy_eval.metrics.weights import AT_HAND, FILE, PACKAGED, at_hand, codeless, folder_of, label_of
 
 CONFIG, TOKENIZER = "config.json", "tokenizer.json"
+# No encoder has a tenth of them.
+MOST_LAYERS = 1000
 OTHERWISE = f"leave it out: {PACKAGED} comes as a package"
 
 
@@ -73,9 +75,21 @@ def _encoder(folder: Path, name: str) -> Encoder:
 def _shape(folder: Path) -> dict[str, Any]:
     try:
         shape: dict[str, Any] = json.loads((folder / CONFIG).read_bytes())
-        if isinstance(shape["model_type"], str) and all(isinstance(shape[name], int) for name in ("hidden_size", "num_hidden_layers")):
+        if is_shape(shape):
             return shape
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     fix = "use an encoder such as RoBERTa or MiniLM"
-    raise input_error(folder / CONFIG, "does not say what an encoder has: model_type, hidden_size and num_hidden_layers", fix)
+    what = f"does not say what an encoder has: model_type, hidden_size and num_hidden_layers, at most {MOST_LAYERS:,} of these"
+    raise input_error(folder / CONFIG, what, fix)
+
+
+def is_shape(value: Mapping[str, Any]) -> bool:
+    """Whether a ``config.json`` says what an encoder has. What counts layers is bounded: each is built before a weight is looked at.
+
+    Raises:
+        KeyError, TypeError, AttributeError: for what is none.
+    """
+    layers = [one for name, one in value.items() if "layer" in name and isinstance(one, int)]
+    said = isinstance(value["model_type"], str) and all(isinstance(value[name], int) for name in ("hidden_size", "num_hidden_layers"))
+    return said and max(layers) <= MOST_LAYERS

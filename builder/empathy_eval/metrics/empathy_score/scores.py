@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from empathy_eval.base.errors import input_error
@@ -13,9 +13,11 @@ from empathy_eval.base.hashing import signature_line
 from empathy_eval.metrics.empathy_score.kinds import Scorer, scorer_of
 from empathy_eval.metrics.empathy_score.model_folder import ModelFolder, read_model
 from empathy_eval.metrics.empathy_score.training_range import TrainingRange
-from empathy_eval.metrics.protocol import MeanMetric, Segments
+from empathy_eval.metrics.protocol import SEEDS, MeanMetric, Segments
 
 FLOW, CONTENT = "flow", "content"
+# Releases of nothing but the curated seed dialogues.
+OF_SEEDS = ("empathy-eval-demo", "empathy-eval-seeds")
 BOTH = (CONTENT, FLOW)
 
 
@@ -56,6 +58,8 @@ class EmpathyScore(MeanMetric):
         self.name = f"EmpathyScore{'' if part == 'both' else f' {part}'} ({folder.name})"
         self.signature = _signature(folder, self._weights)
         self._range = TrainingRange.of(folder)
+        name, splits = config["release"]["name"], tuple(config["splits"])
+        self.trained_on: Mapping[str, Sequence[str]] = {name: splits, **({SEEDS: splits} if name in OF_SEEDS else {})}
 
     def score_all(self, segments: Segments) -> Any:
         """The scores of texts, one each, in their order."""

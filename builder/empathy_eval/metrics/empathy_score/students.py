@@ -10,6 +10,7 @@ import numpy as np
 from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.metrics.bertscore import device
+from empathy_eval.metrics.empathy_score.encoders import is_shape
 from empathy_eval.metrics.empathy_score.inputs import Inputs, told
 from empathy_eval.metrics.empathy_score.model_folder import ANEW, ENCODER, OF_STUDENTS, TOKENIZER, ModelFolder
 from empathy_eval.metrics.empathy_score.networks import Design, loaded, require, scored
@@ -66,8 +67,8 @@ class Students:
 def _shape(folder: ModelFolder) -> Mapping[str, Any]:
     try:
         shape = json_value(folder.files[ENCODER].decode())
-        if isinstance(shape["model_type"], str) and isinstance(shape["hidden_size"], int):
+        if is_shape(shape):
             return dict(shape)
-    except (Refused, InputError, UnicodeDecodeError, KeyError, TypeError):
+    except (Refused, InputError, UnicodeDecodeError, KeyError, TypeError, AttributeError):
         pass
     raise input_error(folder.path / ENCODER, "is not the shape of an encoder", ANEW)

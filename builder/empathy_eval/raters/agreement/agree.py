@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest
+from empathy_eval.base.stages import advance, stage
+from empathy_eval.design.provenance import KEYS, Result
 from empathy_eval.raters.agreement.against_median import AgainstMedian, against_median
 from empathy_eval.raters.agreement.alpha import LEVELS, alpha, fleiss
 from empathy_eval.raters.agreement.benchmark import PANEL, Benchmark, benchmark
@@ -65,10 +65,11 @@ class Criterion:
             yield from (("F1 with the median", f">={least:g}", rater.rater, None, one) for least, one in rater.binary_f1)
 
 
-@dataclass(frozen=True)
-class Agreement:
+@dataclass(frozen=True, repr=False)
+class Agreement(Result):
     """How far the raters of a table agree; ``inflation`` is by criterion, ``tags`` the audit of strategy tags, where some were judged."""
 
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *FIGURE_COLUMNS)
     level: str
     experts: tuple[str, ...]
     judges: tuple[str, ...]
@@ -76,13 +77,21 @@ class Agreement:
     inflation: dict[str, Measure]
     tags: TagAudit | None = None
 
+    @property
+    def headline(self) -> dict[str, Measure]:
+        """By criterion the benchmark: the median kappa of pairs of experts, with its interval."""
+        return {one.criterion: one.benchmark.median for one in self.criteria}
+
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values; what is not defined is null, with its reason in ``why``. Without tags nothing is said of them."""
-        found = asdict(self)
+        found = self._with_provenance(asdict(self))
         return found if self.tags else {name: value for name, value in found.items() if name != "tags"}
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The long form, a record a figure with the columns ``FIGURE_COLUMNS``; ranks among pairs (``reached``) are in JSON alone."""
+        """The long form, a record a figure with the columns ``columns``; ranks among pairs (``reached``) are in JSON alone."""
+        return self._stamped(self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
         found = [(one.criterion, *figure) for one in self.criteria for figure in one.figures()]
         found += [(criterion, "variance inflation", None, None, None, one) for criterion, one in self.inflation.items()]
         found += [("strategy tags", "held right", None, by, None, one) for by, one in (self.tags.right if self.tags else {}).items()]
@@ -95,7 +104,7 @@ class Agreement:
         Raises:
             InputError: if pandas is not installed.
         """
-        return data_frame(self.records(), FIGURE_COLUMNS, NUMBERS)
+        return data_frame(self.records(), self.columns, NUMBERS)
 
 
 def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed: int = 0, level: str = "interval") -> Agreement:
@@ -111,9 +120,13 @@ def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed:
     judges = tuple(dict.fromkeys(judges))
     _check(table, judges, resamples, level)
     experts = tuple(name for name in table.raters if name not in judges)
-    names = tqdm(table.criteria, unit="criterion", desc="agree", disable=None, delay=2)
-    criteria = tuple(_criterion(table, name, judges, WEIGHTS[LEVELS.index(level)], resamples, seed) for name in names)
-    return Agreement(level, experts, judges, criteria, inflation(table, experts, resamples, seed))
+    stage("agreement of raters", len(table.criteria), "criteria")
+    criteria = list[Criterion]()
+    for name in table.criteria:
+        criteria.append(_criterion(table, name, judges, WEIGHTS[LEVELS.index(level)], resamples, seed))
+        advance()
+    stage("variance inflation")
+    return Agreement(level, experts, judges, tuple(criteria), inflation(table, experts, resamples, seed))
 
 
 def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, resamples: int, seed: int) -> Criterion:
@@ -139,7 +152,9 @@ def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, res
 def _check(table: Table, judges: Sequence[str], resamples: int, level: str) -> None:
     known = ", ".join(table.raters[:PANEL])
     problems = [
-        Problem("judge", f'"{judge}" is no rater of the table', f"use one of {known}") for judge in judges if judge not in table.raters
+        Problem("judge", f'"{judge}" is no rater of the table', f"use one of {known}{nearest(judge, table.raters)}")
+        for judge in judges
+        if judge not in table.raters
     ]
     problems += odd_options(resamples, level)
     if problems:

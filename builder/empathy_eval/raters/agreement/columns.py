@@ -45,7 +45,7 @@ class Columns:
             return
         self._seen.add(row)
         told = {name: text for name, cell in zip(self.there, cells, strict=True) if (text := cell.strip())}
-        for name, what, fix in violations(told, SCHEMA):
+        for name, what, fix in violations(told, SCHEMA, by_hand=True):
             gathered.problem(place, f"{name} {what}", fix)
             told.pop(name, None)
         for name, text in told.items():

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest_column
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.raters.agreement.columns import COLUMNS, Columns
@@ -92,6 +92,7 @@ def _gather(lines: Iterator[tuple[int, list[str]]], gathered: Gathering, columns
 def _places(names: Sequence[str], where: str) -> list[int | None]:
     """Where the columns of interest are; None for the criterion of a table that has none."""
     known = "the first line names the columns: item,rater,rating and, if there are several, criterion, with commas between them"
+    known += nearest_column(names, [name for name in RATING_COLUMNS if name not in names])
     shown = ",".join(names)[:80]
     problems = [
         Problem(f"{where}: line 1", f'the header "{shown}" has {names.count(name) or "no"} "{name}"', known)

@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.provenance import Result
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.raters.agreement.agree import Agreement
 from empathy_eval.raters.agreement.alpha import LEVELS
@@ -30,8 +31,8 @@ class InFramework:
     rows: tuple[ReliabilityRow, ...]
 
 
-@dataclass(frozen=True)
-class Reliability:
+@dataclass(frozen=True, repr=False)
+class Reliability(Result):
     """All figures of a page: ``weights`` are those of every kappa, ``level`` is that of every alpha of a group.
 
     ``crowd_alone`` are the criteria that nobody but the crowd rated: there is nobody to hold it against, and they are in no framework.
@@ -50,7 +51,7 @@ class Reliability:
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values; what is not defined is null, with its reason in ``why``."""
-        return asdict(self)
+        return self._with_provenance(asdict(self))
 
 
 def reliability(table: Table, panel: Panel, frameworks: tuple[Framework, ...], agreement: Agreement, chance: Chance) -> Reliability:

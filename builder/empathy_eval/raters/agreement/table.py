@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem, input_error
-from empathy_eval.base.schemas import schema, validator, violations
+from empathy_eval.base.schemas import hidden, schema, validator, violations
 
 SCHEMA = "ratings_row"
 RATING_COLUMNS = ("item", "rater", "criterion", "rating")
@@ -174,12 +174,12 @@ class Gathering:
         broken = np.zeros(len(self.places), dtype=bool)
         for name, values, column in zip(RATING_COLUMNS, self.values, codes, strict=True):
             judge = validator(SCHEMA).evolve(schema=properties[name])
-            broken |= np.array([not judge.is_valid(value) for value in values], dtype=bool)[column]
+            broken |= np.array([not judge.is_valid(value) or bool(hidden(value)) for value in values], dtype=bool)[column]
         known = [list(values) for values in self.values]
         rows = np.flatnonzero(broken)
         for row in rows[:SHOWN]:
             value = {name: values[column[row]] for name, values, column in zip(RATING_COLUMNS, known, codes, strict=True)}
-            for place, what, fix in violations(value, SCHEMA):
+            for place, what, fix in violations(value, SCHEMA, by_hand=True):
                 self.problem(self.places[row], f"{place} {what}", fix)
         self.unsaid += len(rows[SHOWN:])
         return broken

@@ -10,6 +10,7 @@ from typing import Any
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.schemas import read_json
 from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.generation.build_folder import BUILD
 from empathy_eval.raters.agreement import Agreement, Table, agree, read_tables
@@ -37,9 +38,19 @@ def agreement_of(paths: Sequence[Path], judges: Sequence[str], chance: Chance, l
     if tags.rows and not (given.tables or given.rows):
         if judges:
             raise input_error("judge", f'"{judges[0]}" is no rater of a table: here are tags alone', "leave --judge out")
-        return Agreement(level, (), (), (), {}, tags)
+        return Agreement(level, (), (), (), {}, tags, provenance=provenance_of(paths, release_dir, level=level, **_drawn(chance)))
     found = agree(_table(given), judges, chance.resamples, chance.seed, level)
-    return replace(found, tags=tags if tags.rows else None)
+    provenance = provenance_of(paths, release_dir, judges=list(judges), level=level, **_drawn(chance))
+    return replace(found, tags=tags if tags.rows else None, provenance=provenance)
+
+
+def provenance_of(paths: Sequence[Path], release_dir: Path | None, **settings: Any) -> Provenance:
+    """What figures of agreement are of: the tables, records and folders that were read, and the release with the plan of tags."""
+    return Provenance.of(release_dir, files=[file_of(path, BUILD) for path in paths], **settings)
+
+
+def _drawn(chance: Chance) -> dict[str, int]:
+    return {"resamples": chance.resamples, "seed": chance.seed}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error
 from empathy_eval.base.hashing import canonical_json, digest
-from empathy_eval.base.schemas import check, read_yaml, schema
+from empathy_eval.base.schemas import check, pinned, read_yaml, schema
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
@@ -210,6 +210,7 @@ def annotations_of(
     source = source_of(folder)
     named = source.named
     check(dict(judge), "judge", "--model")
+    judge = pinned(dict(judge), "judge")
     if judge["kind"] == "seed-bank":
         raise input_error("--model", '"seed-bank" holds dialogues, and judges nothing', "name an endpoint's model, or one of your own")
     if problems := list(_unfit(rubric, judge, design, templates)):

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from empathy_eval.completions.requests import Flaw
-from empathy_eval.design.rubrics import Criterion
+from empathy_eval.design.rubrics import REWARDS, Criterion
 from empathy_eval.design.taxonomy import Taxonomy
 
 # How far from 1 probabilities may add up, so that they are still brought to it.
@@ -65,9 +65,10 @@ def reward_of(value: dict[str, Any], label: str | int | None) -> float | list[Fl
         return [Flaw("reward_label_unknown", f'there is no class "{label}"; name one of those that there are')]
     if not found or found[0] is None:
         return [Flaw("reward_missing", "there is no number; give one")]
-    return (
-        found[0] if isinstance(found[0], int | float) else [Flaw("reward_not_finite", f"the number is {found[0][:80]}; give a finite one")]
-    )
+    if not isinstance(found[0], int | float):
+        return [Flaw("reward_not_finite", f"the number is {found[0][:80]}; give a finite one")]
+    fault = REWARDS.fault(found[0])
+    return [Flaw("reward_out_of_range", f"the number {found[0]:g} {fault}; give one that is")] if fault else found[0]
 
 
 def _once(what: str, given: list[str], asked: Iterable[str]) -> Iterator[Flaw]:

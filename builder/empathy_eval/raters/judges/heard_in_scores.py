@@ -8,7 +8,8 @@ from pathlib import Path
 from empathy_eval.base.tabular import json_rows, schema_of, table_batches
 from empathy_eval.design.canary import CANARY
 from empathy_eval.design.dataset import JUDGED, files_of, read_manifest
-from empathy_eval.evaluation.own_texts import REPLY, SUFFIX
+from empathy_eval.evaluation.own_texts import REPLY, SIDES, SUFFIX
+from empathy_eval.metrics.conversation import reply_of
 from empathy_eval.raters.judges.folder import ATTACKS
 from empathy_eval.raters.judges.outputs import heard, heard_in_folder, lines_of
 
@@ -34,7 +35,9 @@ def heard_in_scores(source: Path, files: Sequence[Path], annotations: Sequence[P
 
 def _replies(path: Path) -> Iterator[tuple[str, str]]:
     """What was asked for comes from elsewhere: the replies alone."""
-    return ((f"{path}: line {number}", str(row.get(REPLY, ""))) for number, row in json_rows(path) if isinstance(row, dict))
+    for number, row in json_rows(path):
+        if isinstance(row, dict):
+            yield f"{path}: line {number}", " ".join(reply_of(row[name]) for name in (REPLY, *SIDES) if name in row)
 
 
 def _reasons(release_dir: Path) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.design.rubric_json import rubric_of
 from empathy_eval.design.rubrics import Rubric, load_rubric
 from empathy_eval.evaluation.inversion import Chance
@@ -17,7 +17,7 @@ from empathy_eval.raters.agreement.columns import Columns
 from empathy_eval.raters.agreement.frameworks import frameworks_of, off_scale
 from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, Judge, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
-from empathy_eval.raters.judges.agreeing import given_in
+from empathy_eval.raters.judges.agreeing import given_in, provenance_of
 from empathy_eval.raters.judges.as_scores import ratings_of, sampled
 from empathy_eval.raters.judges.folder import Folder, read_annotations
 
@@ -66,7 +66,12 @@ def reliability_of(
         raise InputError(off)
     judges = [one.rater for one in panel.judges]
     agreement = agree(found.table.without(panel.crowd), judges, chance.resamples, chance.seed, level)
-    return replace(agreement, tags=tags if tags.rows else None), reliability(found.table, panel, frameworks, agreement, chance)
+    provenance = provenance_of(
+        paths, release_dir, judges=judges, crowd=list(named.crowd), crowd_as=named.crowd_as, rubrics=[one.name for one in rubrics],
+        level=level, resamples=chance.resamples, seed=chance.seed,
+    )  # fmt: skip
+    agreed = replace(agreement, tags=tags if tags.rows else None, provenance=provenance)
+    return agreed, reliability(found.table, panel, frameworks, agreement, chance).of(provenance)
 
 
 def _read(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[tuple[str, str, float, str]]) -> _Read:
@@ -97,13 +102,14 @@ def _names(folders: Sequence[Folder]) -> list[str]:
 def _check(table: Table, named: Named, rubrics: Sequence[Rubric]) -> None:
     known = ", ".join(table.raters[:PANEL])
     problems = [
-        Problem(role, f'"{name}" is no rater of the table', f"use one of {known}")
+        Problem(role, f'"{name}" is no rater of the table', f"use one of {known}{nearest(name, table.raters)}")
         for role, names in (("judge", named.judges), ("crowd", named.crowd))
         for name in names
         if name not in table.raters
     ]
     if named.crowd_as not in CROWD_AS:
-        problems.append(Problem("crowd as", f'"{named.crowd_as}" is not known', f"use one of {', '.join(CROWD_AS)}"))
+        fix = f"use one of {', '.join(CROWD_AS)}{nearest(named.crowd_as, CROWD_AS)}"
+        problems.append(Problem("crowd as", f'"{named.crowd_as}" is not known', fix))
     for rubric in rubrics:
         criteria = [one.name for one in rubric.criteria]
         if rubric.kind != "rating":

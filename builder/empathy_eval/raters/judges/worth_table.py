@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from empathy_eval.base.table_text import lined
 from empathy_eval.evaluation.shortcuts import WORDS_ALONE
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.choices import ALL
@@ -73,9 +74,7 @@ def _table(rows: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
     """A line a criterion, its figures in columns of one width each, and what the columns say; those without a figure are left out."""
     kept = {key: said for key, said in COLUMNS.items() if any(row[key] != NONE for row in rows.values())}
     columns = [["", *rows], *([heading, *(row[key] for row in rows.values())] for key, (heading, _) in kept.items())]
-    widths = [max(map(len, column)) for column in columns]
-    for line in zip(*columns, strict=True):
-        yield "  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip()
+    yield from lined(list(zip(*columns, strict=True)), len(columns))
     yield "; ".join(f"{heading}: {told}" for heading, told in kept.values() if told)
 
 

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
+from empathy_eval.design.provenance import KEYS, Result
 from empathy_eval.evaluation.own_scores import Outside
 from empathy_eval.evaluation.resampling import Tested
 from empathy_eval.metrics.faults import MetricFault
@@ -73,14 +74,14 @@ class Criterion:
     systems: Systems | None
 
 
-@dataclass(frozen=True)
-class AgainstPeople:
+@dataclass(frozen=True, repr=False)
+class AgainstPeople(Result):
     """Scores against people; ``left_out`` ratings are of texts that some row has no score of: how many, by row, says ``lacking``.
 
     With ``ensembles`` all else is of the test split, and ``on_pairs`` is what they and their rows reach on the pairs of a release.
     """
 
-    columns: ClassVar[tuple[str, ...]] = RECORD
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
     criteria: tuple[Criterion, ...]
     ratings: int
     left_out: int
@@ -91,16 +92,24 @@ class AgainstPeople:
     ensembles: tuple[Ensemble, ...] = ()
     on_pairs: tuple[OnPairs, ...] = ()
 
+    @property
+    def headline(self) -> dict[tuple[str, str], Measure]:
+        """By criterion and metric Pearson's r with people in the first form, over all ratings as they are, with its interval."""
+        return {(one.criterion, row.metric): row.figures["r"] for one in self.criteria for row in one.rows if row.form == one.rows[0].form}
+
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values; what is not defined is null, with its reason in ``why``."""
         plain = asdict(self) | {"faults": [str(one) for one in self.faults]}
         for one, found in zip(self.criteria, plain["criteria"], strict=True):
             if one.systems:
                 found["systems"]["told"] = one.systems.told
-        return plain
+        return self._with_provenance(plain)
 
     def records(self) -> Iterator[dict[str, Any]]:
-        """The long form: a record a figure, difference, warning or fault, with the columns ``RECORD``."""
+        """The long form: a record a figure, difference, warning or fault, with the columns ``columns``."""
+        return self._stamped(self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
         for one in self.criteria:
             for row in one.rows:
                 for figure, measure in row.figures.items():
@@ -130,7 +139,7 @@ class AgainstPeople:
         Raises:
             InputError: if pandas is not installed.
         """
-        return data_frame(self.records(), RECORD, NUMBERS)
+        return data_frame(self.records(), self.columns, NUMBERS)
 
 
 def _empty(table: str) -> dict[str, Any]:

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import language_of
-from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.design.dataset import SPLITS, read_manifest
+from empathy_eval.design.provenance import Provenance, file_of
 from empathy_eval.evaluation.inversion import Chance
 from empathy_eval.evaluation.items import check_items
 from empathy_eval.evaluation.judges import Annotations, judged
 from empathy_eval.evaluation.own_means import CHANCE, OwnMeasured, own_measured
 from empathy_eval.evaluation.own_scores import read_own_scores, scored, write_own_items
 from empathy_eval.evaluation.own_texts import Texts, read_texts
-from empathy_eval.evaluation.score import named_apart
-from empathy_eval.evaluation.score_file import Given, read_scores
+from empathy_eval.evaluation.score import given_in, named_apart, splits_measured
+from empathy_eval.evaluation.score_file import Given
 from empathy_eval.metrics.echo import Echo
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Metric
@@ -69,9 +70,15 @@ def score_texts(
     fits = fitted(asked, scores, table) if table is not None and asked else ()
     if items:
         write_own_items(items, with_ensembles(scores, fits))
+    asked_for: dict[str, Any] = {
+        "metrics": [one.name for one in found.metrics],
+        "lower_is_better": lower_is_better,
+        "ensembles": list(ensembles),
+    }
+    made = Provenance.of(files=map(file_of, [path, *files, *([ratings] if ratings else [])]), **asked_for, **asdict(CHANCE))
     if table is None:
-        return own_measured(scores)
-    return measured_with(fits, scores, table, CHANCE) if fits else against_people(scores, table, CHANCE)
+        return own_measured(scores).of(made)
+    return (measured_with(fits, scores, table, CHANCE) if fits else against_people(scores, table, CHANCE)).of(made)
 
 
 def _read(ratings: Path, texts: Texts) -> Table:
@@ -102,16 +109,17 @@ def score_rated(
     """
     if items:
         check_items(items)
-    report = read_manifest(release_dir)["configuration"]
+    manifest = read_manifest(release_dir)
+    report = manifest["configuration"]
     language = language_of(report)
-    found = find(names, report["report"], language=language) if names else Found((), (), language)
-    found = _with_shortcuts(found, shortcuts)
+    found = _with_shortcuts(find(names, report["report"], language=language) if names else Found((), (), language), shortcuts)
     ruled = judged(release_dir, judges, annotations)
     named_apart([one.name for one in (*found.metrics, *ruled)], files)
-    known, controls = (column(release_dir, config, "pair_id") if files else [] for config in ("pairs", "controls"))
-    given: list[Given] = [*(read_scores(one, known, controls, higher_is_better=not lower_is_better) for one in files), *ruled]
+    given: list[Given] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *ruled]
     asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
-    splits = (FITTED_ON, MEASURED_ON) if asked else SPLITS if split is None else (split,)
+    # What people rated is a sample, which may hold little of one split: without a split it stays whole, with a warning.
+    splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"], default=SPLITS)
+    splits = (FITTED_ON, MEASURED_ON) if asked else splits
     texts, table, told = ratings_of_release(release_dir, ratings, splits)
     of_splits = splits_of(release_dir, texts.keys) if asked else ()
     scores = scored(replace(texts, language=language, splits=of_splits), found, given, scoring)
@@ -119,8 +127,13 @@ def score_rated(
     if items:
         write_own_items(items, with_ensembles(scores, fits))
     chance = Chance(report["report"]["bootstrap"], 0, report["seed"])
-    if not fits:
-        return replace(against_people(scores, table, chance, unit="dialogue"), told=told)
+    made = Provenance.of(
+        release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[one.name for one in found.metrics],
+        judges=[one.name for one in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
+    )  # fmt: skip
     everything = Found((*found.metrics, *given), (), language)
-    measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
-    return replace(measured, told=(*told, *measured.told))
+    if fits:
+        measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
+    else:
+        measured = against_people(scores, table, chance, unit="dialogue")
+    return replace(measured, told=(*notes, *told, *measured.told), provenance=made)

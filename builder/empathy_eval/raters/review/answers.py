@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, nearest
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.schemas import check, violations
 from empathy_eval.design.taxonomy import load_taxonomy
@@ -64,7 +64,7 @@ def read_answers(path: Path) -> Answers:
             answers = _from_rows(path, source)
         case other:
             raise input_error(path, f'"{other}" is no form of a review', "give the .json, .csv or .xlsx file that came back")
-    for place, what, fix in violations(answers.value, "review_answers"):
+    for place, what, fix in violations(answers.value, "review_answers", by_hand=True):
         answers.complain(_named(place, answers), what, fix)
     if not answers.problems:
         _complain_of_half_characters(answers)
@@ -182,7 +182,7 @@ def _tag_faults(tag: str, strategy: str) -> Iterator[tuple[str, str, str]]:
     elif tag and not strategy and not TAG[tag.lower()]:
         yield "right_strategy", f'is empty beside the tag "{tag}"', "write the strategy that would be right"
     if strategy and strategy not in names:
-        yield "right_strategy", f'"{strategy}" is not known', "use one of " + ", ".join(names)
+        yield "right_strategy", f'"{strategy}" is not known', f"use one of {', '.join(names)}{nearest(strategy, names)}"
 
 
 def _number(value: str) -> int | str:

@@ -1,4 +1,4 @@
-"""Who sees what: every cell is rated by the same number of raters, and nobody sees two texts of one turn, or a reply and its dialogue."""
+"""Who sees what: every cell is rated by the same number of raters, and nobody sees two items of one dialogue."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ def raters_of(count: int) -> list[str]:
 def assign(units: Sequence[Unit], design: Design) -> Seen:
     """What each rater sees, in no order that matters.
 
-    Each cell of a unit gets ``per_item`` raters, all different ones. Who reviews a dialogue as a whole, and so sees the references of its
-    turns, rates no reply of it. Loads are as even as that allows: those of any two raters differ by at most one wherever they can. Each
-    rater's cells are balanced, so that about half of them are apathetic.
+    Each cell of a unit gets ``per_item`` raters, all different ones. A rater sees one item of a dialogue at most: the context of a later
+    turn, and the whole dialogue, show the reference of an earlier turn. Loads are as even as that allows: those of any two raters differ
+    by at most one wherever they can. Each rater's cells are balanced, so that about half of them are apathetic.
 
     Raises:
         InputError: if there are too few raters for what belongs together.
@@ -43,33 +43,32 @@ def assign(units: Sequence[Unit], design: Design) -> Seen:
 
 
 def _enough(units: Iterable[Unit], design: Design) -> None:
-    """Counts the raters of what nobody may see together: the texts of a turn, its dialogue, the contexts of a crossed item of that."""
-    together: dict[str, dict[str, int]] = defaultdict(dict)
+    """Counts the raters of what nobody may see together: the texts of turns, the contexts of a crossed item, and the whole dialogue."""
+    together: dict[str, list[Unit]] = defaultdict(list)
     for unit in units:
-        kinds = together[unit.dialogue]
-        kinds[unit.kind] = max(kinds.get(unit.kind, 0), len(unit.cells))
-    most = max(together.values(), key=lambda kinds: sum(kinds.values()), default={})
-    needed = sum(most.values()) * design.per_item
-    if design.raters >= needed:
-        return
-    if design.crossed:
+        together[unit.dialogue].append(unit)
+    most = max(together.values(), key=lambda some: sum(len(unit.cells) for unit in some), default=list[Unit]())
+    needed = sum(len(unit.cells) for unit in most) * design.per_item
+    if design.raters < needed:
+        what, fix = _together(most)
+        of_turns = any(unit.kind in ("variant", "reply") and len(unit.cells) > 1 for unit in most)
+        fewer = ", --texts-per-turn 1" if of_turns and not design.rejected else ""
+        fix = f"give --raters {needed} or more, a smaller --per-item{fewer}, or {fix}"
+        raise input_error("--raters", f"{design.raters} are too few: {what}, each by {design.per_item}, and nobody sees two of these", fix)
+
+
+def _together(units: Sequence[Unit]) -> tuple[str, str]:
+    """What is judged of one dialogue, in words, and which of it could be left out."""
+    kinds = {unit.kind: unit for unit in units}
+    turns = [unit for unit in units if unit.kind in ("variant", "reply")]
+    if "crossed" in kinds:
         what = "a dialogue has the two contexts of a crossed item, and what else is judged of it"
-        fix = f"give --raters {needed} or more, or ask for crossed items in a review of their own (--pairs 0 --dialogues 0)"
-        raise input_error("--raters", f"{design.raters} are too few: {what}, each by {design.per_item}, and nobody sees two of these", fix)
-    if design.replies and "variant" in most:
-        what = f"a dialogue has a turn of {most['variant']} texts"
-        what += f" and one of {most['reply']} replies" if "reply" in most else ""
-        what += ", and is reviewed as a whole" if "dialogue" in most else ""
-        fix = f"give --raters {needed} or more, a smaller --per-item, or rate replies and texts of the release in reviews of their own"
-        raise input_error("--raters", f"{design.raters} are too few: {what}, each by {design.per_item}, and nobody sees two of these", fix)
-    texts = max(len(unit.cells) for unit in units)
-    each = f"each is rated by {design.per_item}, and nobody sees two"
-    if design.raters < texts * design.per_item:
-        what, fix = f"a turn has {texts} texts, {each}", f"give --raters {needed} or more, or a smaller --per-item"
-    else:
-        what = f"a turn has {texts} texts and its dialogue is reviewed as a whole, {each} of these"
-        fix = f"give --raters {needed} or more, a smaller --per-item, or --dialogues 0 and the dialogues in a review of their own"
-    raise input_error("--raters", f"{design.raters} are too few: {what}", fix)
+        return what, "ask for crossed items in a review of their own (--pairs 0 --dialogues 0)"
+    parts = [f"a turn of {len(unit.cells)} {'replies' if unit.kind == 'reply' else 'texts'}" for unit in turns]
+    what = f"a dialogue has {' and '.join(parts)}" + (", and is reviewed as a whole" if "dialogue" in kinds else "")
+    if {"variant", "reply"} <= kinds.keys():
+        return what, "rate replies and texts of the release in reviews of their own"
+    return what, "--dialogues 0 and the dialogues in a review of their own" if "dialogue" in kinds else "fewer texts"
 
 
 class _Shares:
@@ -77,20 +76,19 @@ class _Shares:
 
     def __init__(self, raters: Iterable[str]) -> None:
         self.units: dict[str, dict[str, Unit]] = {rater: {} for rater in raters}
-        self._kinds = defaultdict[tuple[str, str], Counter[str]](Counter)
+        self._dialogues: dict[str, set[str]] = {rater: set() for rater in self.units}
 
     def may_see(self, rater: str, unit: Unit) -> bool:
-        """Not twice; and not a dialogue, replies of it, or a crossed item of it beside one another."""
-        kinds = self._kinds[rater, unit.dialogue]
-        return unit.name not in self.units[rater] and not any(count for kind, count in kinds.items() if kind != unit.kind)
+        """Only one item of a dialogue: another one would show the reference, the dialogue or the context of this one."""
+        return unit.dialogue not in self._dialogues[rater]
 
     def give(self, rater: str, unit: Unit) -> None:
         self.units[rater][unit.name] = unit
-        self._kinds[rater, unit.dialogue][unit.kind] += 1
+        self._dialogues[rater].add(unit.dialogue)
 
     def take(self, rater: str, unit: Unit) -> None:
         del self.units[rater][unit.name]
-        self._kinds[rater, unit.dialogue][unit.kind] -= 1
+        self._dialogues[rater].remove(unit.dialogue)
 
     def even_out(self) -> None:
         """Moves units from raters with more to raters with less, over others if need be, for as long as that makes loads more even."""

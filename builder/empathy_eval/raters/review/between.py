@@ -6,7 +6,7 @@ import heapq
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 
-from empathy_eval.base.errors import Problem
+from empathy_eval.base.errors import Problem, nearest
 from empathy_eval.base.hashing import derived_random, digest
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.raters.review.assignment import Seen, raters_of
@@ -24,7 +24,10 @@ def groups_of(design: Design, replies: Replies | None) -> tuple[str, ...]:
 def misfits(design: Design, replies: Replies | None) -> Iterator[Problem]:
     """What cannot be had of a design."""
     if design.design not in DESIGNS:
-        yield Problem("--design", f'"{design.design}" is not known', f"use {' or '.join(DESIGNS)}")
+        yield Problem("--design", f'"{design.design}" is not known', f"use {' or '.join(DESIGNS)}{nearest(design.design, DESIGNS)}")
+    if design.texts_per_turn and (design.between or design.rejected):
+        why = "each rater sees one group alone" if design.between else "each rejected text stands beside the one that was taken"
+        yield Problem("--texts-per-turn", f'"{design.texts_per_turn}" cannot be had where {why}', "leave it out")
     if not design.between:
         return
     for name in WITHIN_ONLY:

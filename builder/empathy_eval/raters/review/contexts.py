@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import itertools
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.hashing import derived_random
 from empathy_eval.raters.review.between import groups_of
+from empathy_eval.raters.review.drawing import Entry, Places, drawn_of, one_a_dialogue
 from empathy_eval.raters.review.replies import Replies
-from empathy_eval.raters.review.sample import Cell, Design, Entry, Sample, Unit, drawn_of, entries_of, one_a_dialogue, sample
+from empathy_eval.raters.review.sample import Cell, Design, Sample, Unit, entries_of, sample
 
 
 def drawn_for(release_dir: Path, design: Design, replies: Replies | None = None) -> Sample:
@@ -21,24 +25,41 @@ def drawn_for(release_dir: Path, design: Design, replies: Replies | None = None)
     notes = list(replies.notes) if replies else []
     if design.between:
         return Sample(tuple(_of_blocks(release_dir, design, replies, notes)), tuple(notes))
-    if replies is None:
-        return sample(release_dir, design)
-    of_release = sample(release_dir, replace(design, pairs=0))
-    units = [*of_release.units, *_replied(release_dir, design, replies, notes, of_release)]
+    of_release = sample(release_dir, replace(design, pairs=0) if replies else design)
+    replied = _replied(release_dir, design, replies, notes, of_release) if replies else ()
+    units = fewer_texts([*of_release.units, *replied], design)
     return Sample(tuple(units), (*notes, *of_release.notes))
+
+
+def fewer_texts(units: Sequence[Unit], design: Design) -> list[Unit]:
+    """The units, each turn with at most ``texts_per_turn`` of its texts: drawn by lot, each of them about as often as any other."""
+    kept: dict[str, tuple[Cell, ...]] = {}
+    by_cells: dict[tuple[str, ...], list[Unit]] = defaultdict(list)
+    for unit in units if design.texts_per_turn else ():
+        if unit.kind in ("variant", "reply") and len(unit.cells) > design.texts_per_turn:
+            by_cells[tuple(cell.name for cell in unit.cells)].append(unit)
+    for names, some in by_cells.items():
+        texts = itertools.cycle(derived_random(design.seed, "texts", *names).sample(range(len(names)), len(names)))
+        for unit in sorted(some, key=lambda unit: derived_random(design.seed, "texts", unit.name).random()):
+            kept[unit.name] = tuple(unit.cells[place] for place in sorted(itertools.islice(texts, design.texts_per_turn)))
+    return [replace(unit, cells=kept.get(unit.name, unit.cells)) for unit in units]
 
 
 def _replied(release_dir: Path, design: Design, replies: Replies, notes: list[str], of_release: Sample) -> Iterator[Unit]:
     """Contexts that all systems replied to, each with the replies; none of a turn that is already drawn, in a pack one a dialogue."""
     answered = _answered(release_dir, "pairs", replies)
     turns, there = {unit.name for unit in of_release.units}, {unit.dialogue for unit in of_release.units}
+    places = Places(design.raters, design.seed)
+    for unit in of_release.units:
+        turn = unit.kind == "variant"
+        places.take([unit.dialogue], design.raters_of(len(unit.cells)) if turn else len(unit.cells) * design.per_item, turn=turn)
     # Nobody sees two texts of a turn: one whose own texts are rated is not rated with replies too.
     entries = [entry for entry in answered if entry.name not in turns]
     if len(entries) < min(design.pairs, len(answered)):
         notes.append(f"{len(answered) - len(entries)} contexts whose own texts are rated are not rated with replies too")
     if design.pack:
         entries = one_a_dialogue([entry for entry in entries if entry.dialogue not in there], set(), design.seed)
-    drawn = drawn_of(entries, design.pairs, design.seed, "contexts", notes)
+    drawn = places.draw(design.wanted("pairs", "contexts"), entries, lambda entry: design.raters_of(len(replies.systems)), notes)
     yield from (Unit(entry.name, "reply", tuple(map(Cell, replies.systems))) for entry in entries if entry.name in drawn)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import data_folder, whole_folder, write_whole
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
+from empathy_eval.base.stages import advance, stage
 from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import CANARY
 from empathy_eval.design.configuration import language_of
@@ -28,7 +29,7 @@ from empathy_eval.raters.review.spreadsheets import write_csv, write_xlsx
 KEY, RATERS = "key.json", "raters"
 # A rater is a folder, even where there is nothing left to rate.
 MOST = {"raters": 10_000, "per_item": 10_000, "per_rater": 1_000_000} | dict.fromkeys(
-    ("pairs", "dialogues", "cells", "rejected", "planted", "crossed"), 10_000_000
+    ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "texts_per_turn"), 10_000_000
 )
 
 
@@ -55,12 +56,13 @@ def export_review(
     ``progress`` is called with each rater that is done. With ``replies_file`` what systems replied to contexts of the release is rated.
 
     Raises:
-        InputError: if the folder is no release, nothing is drawn, there are too few raters, or turns for the planted tags, rejected texts
-            are asked for and not there, replies are faulty, a design between raters cannot be had so, or ``out`` holds another review,
-            or anything that is not written again.
+        InputError: if the folder is no release, nothing is drawn, there are too few raters or dialogues, or turns for the planted tags,
+            rejected texts are asked for and not there, replies are faulty, a design between raters cannot be had so, or ``out`` holds
+            another review, or anything that is not written again.
     """
     manifest = read_manifest(release_dir)
     design, replies = _checked(release_dir, design or Design(), replies_file, manifest.get(CANARY))
+    stage("drawing the sample")
     drawn = drawn_for(release_dir, design, replies)
     if not drawn.units:
         raise input_error(release_dir, "gives nothing to review with these settings", "ask for --pairs, --dialogues, --cells or --crossed")
@@ -69,12 +71,13 @@ def export_review(
     if (out / KEY).is_file() and read_json(out / KEY, "review_key", "name another folder with --out")["review"] != review.key["review"]:
         raise input_error(out, "holds another review, whose key would be lost", "name another folder with --out")
     loads: dict[str, int] = {}
+    stage("writing folders", design.raters, "raters")
     with whole_folder(out, made_by=KEY) as folder:
         for sheet in review.sheets:
             _write_rater(folder / RATERS / sheet["rater"], sheet, deciding=design.deciding)
             loads[sheet["rater"]] = len(sheet["items"])
             progress(sheet["rater"])
-        write_whole(folder / KEY, json.dumps(review.key, indent=1, ensure_ascii=False) + "\n")
+        write_whole(folder / KEY, json_text(review.key, indent=1) + "\n")
         readme = environment(data_folder("review")).get_template("export.md.j2")
         write_whole(folder / "README.md", readme.render(key=review.key, loads=loads, notes=drawn.notes) + "\n")
         papers = write_papers(folder, folder / RATERS, review.key, language_of(manifest["configuration"])) if design.pack else None
@@ -87,9 +90,9 @@ def _checked(release_dir: Path, design: Design, replies_file: Path | None, canar
     names = ("raters",) if design.between else ("raters", "per_item")
     few = [(f"--{name.replace('_', '-')}", value) for name in names if (value := getattr(design, name)) < 1]
     problems = [Problem(name, f'"{value}" is too few', "give 1 or more") for name, value in few]
-    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "seed"):
+    for name in ("pairs", "dialogues", "cells", "rejected", "planted", "crossed", "texts_per_turn", "seed"):
         if (value := getattr(design, name)) < 0:
-            problems.append(Problem(f"--{name}", f'"{value}" is negative', "give 0 or more"))
+            problems.append(Problem(f"--{name.replace('_', '-')}", f'"{value}" is negative', "give 0 or more"))
     for name, most in MOST.items():
         if (value := getattr(design, name)) > most:
             problems.append(Problem(f"--{name.replace('_', '-')}", f'"{str(value)[:80]}" is too many', f"give at most {most:,}"))
@@ -116,6 +119,8 @@ def _write_rater(folder: Path, sheet: dict[str, Any], *, deciding: bool) -> None
     folder.mkdir(parents=True)
     write_whole(folder / "review.html", page(sheet, deciding=deciding))
     write_whole(folder / "guidance.md", guidance(crossed=of_crossed(sheet), deciding=deciding))
-    write_csv(sheet, folder / "review.csv")
-    write_xlsx(sheet, folder / "review.xlsx")
+    # Named after the rater: they come back from all raters, and into one folder.
+    write_csv(sheet, folder / f"{sheet['rater']}.csv")
+    write_xlsx(sheet, folder / f"{sheet['rater']}.xlsx")
     write_projects(sheet, folder / "label-studio")
+    advance()

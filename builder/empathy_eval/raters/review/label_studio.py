@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.files import data_folder, write_whole
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.templates import environment
 from empathy_eval.design.canary import CANARY
 from empathy_eval.raters.review.record import CRITERIA
@@ -28,7 +28,7 @@ def write_projects(sheet: dict[str, Any], folder: Path) -> None:
         if tasks:
             (folder / name).mkdir(parents=True)
             write_whole(folder / name / "config.xml", labelling_configuration(kind, sheet["strategies"]))
-            write_whole(folder / name / "tasks.json", json.dumps(tasks, indent=1, ensure_ascii=False) + "\n")
+            write_whole(folder / name / "tasks.json", json_text(tasks, indent=1) + "\n")
 
 
 def labelling_configuration(kind: str, strategies: Iterable[Mapping[str, str]]) -> str:

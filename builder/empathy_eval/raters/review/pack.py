@@ -67,7 +67,7 @@ def design_of(settings: Mapping[str, Any], *, replying: bool = False) -> Design:
         chosen |= {"dialogues": 0, "cells": 0}
     if between:
         chosen["pairs"] = 0 if settings.get("cells") else Design.pairs
-    return Design(**{**chosen, **settings})
+    return Design(**{**chosen, **settings, "asked": frozenset(settings)})
 
 
 def write_papers(out: Path, raters: Path, key: Mapping[str, Any], language: str = ENGLISH) -> Papers:
@@ -75,7 +75,7 @@ def write_papers(out: Path, raters: Path, key: Mapping[str, Any], language: str 
 
     ``language`` is that of the texts; guidance and practice are English.
     """
-    loads = {folder.name: _load(folder / "review.csv", language) for folder in sorted(raters.iterdir())}
+    loads = {folder.name: _load(folder / f"{folder.name}.csv", language) for folder in sorted(raters.iterdir())}
     before = _before(next(raters.iterdir()) / "guidance.md")
     papers = Papers(loads, before, ())
     templates = environment(data_folder(FOLDER) / "pack")

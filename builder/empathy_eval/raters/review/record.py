@@ -17,9 +17,11 @@ from empathy_eval.raters.agreement.table import RATING_COLUMNS
 
 CRITERIA = ("coherence", "helpfulness", "empathy")
 TAG_COLUMNS = ("dialogue_id", "turn", "tag", "should_be", "raters", "of")
+CHECK_COLUMNS = ("rater", "training_done", "training_right", "training_of", "attention_found", "attention_of")
 STUDY_COLUMNS = ("item", "group", "rater", "criterion", "rating", "block", "stratum")
 TABLE_COLUMNS = {
     "ratings": RATING_COLUMNS, "decisions": RATING_COLUMNS, "tags": TAG_COLUMNS, "crossed": RATING_COLUMNS, "study": STUDY_COLUMNS,
+    "checks": CHECK_COLUMNS,
 }  # fmt: skip
 Judgement = dict[str, Any]
 
@@ -113,6 +115,29 @@ def planted_found(record: dict[str, Any]) -> dict[str, tuple[int, int]]:
     return {rater: (sum(ones), len(ones)) for rater, ones in sorted(found.items())}
 
 
+def training_results(record: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """By rater whether the training is done, and how many answers of its test were right, of how many: as the last of their files says.
+
+    Only the page reports a training. A file in which it is done counts before one in which it is not.
+    """
+    found: dict[str, dict[str, Any]] = {}
+    for source in record["sources"].values():
+        said, name = source.get("training"), _rater(record, source)
+        if said and (said["done"] or not found.get(name, {"done": False})["done"]):
+            found[name] = {"done": said["done"], "right": said["test_right"], "of": said["test_of"]}
+    return dict(sorted(found.items()))
+
+
+def check_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """A row for each rater with a result of the training or of the planted tags; what is not known is empty."""
+    training, planted = training_results(record), planted_found(record)
+    for rater in sorted({*training, *planted}):
+        said = {f"training_{name}": value for name, value in training.get(rater, {}).items()}
+        if "training_done" in said:
+            said["training_done"] = int(said["training_done"])
+        yield {"rater": rater, **said, **dict(zip(CHECK_COLUMNS[-2:], planted.get(rater, ()), strict=False))}
+
+
 def _tags(record: dict[str, Any]) -> Iterator[tuple[Judgement, dict[str, Any]]]:
     """Every judgement of a tag, beside the judgement of its dialogue."""
     yield from ((one, tag) for one in record["judgements"] for tag in one.get("tags", []))
@@ -191,12 +216,16 @@ def tag_rows(record: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"should_be": one.strategy, **{name: getattr(one, name) for name in ("dialogue_id", "turn", "tag", "raters", "of")}}
 
 
-TABLES = {"ratings": rating_rows, "decisions": decision_rows, "tags": tag_rows, "crossed": crossed_rows, "study": study_rows}
+TABLES = {
+    "ratings": rating_rows, "decisions": decision_rows, "tags": tag_rows, "crossed": crossed_rows, "study": study_rows,
+    "checks": check_rows,
+}  # fmt: skip
 
 
 def tables_of(record: dict[str, Any]) -> list[str]:
-    """The names of the tables of a record; that of crossed items, and that of a study between raters, only where some were judged."""
-    there = {"crossed": any(one["kind"] == "crossed" for one in record["judgements"]), "study": any(study_rows(record))}
+    """The names of the tables of a record; those of crossed items, of a study between raters and of checks only where they have rows."""
+    crossed = any(one["kind"] == "crossed" for one in record["judgements"])
+    there = {"crossed": crossed, "study": any(study_rows(record)), "checks": any(check_rows(record))}
     return [name for name in TABLES if there.get(name, True)]
 
 

@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import Problem, input_error
+from empathy_eval.base.errors import Problem, input_error, nearest_column
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.design.canary import holds_canary
 from empathy_eval.design.contrasts import CELLS
-from empathy_eval.evaluation.own_texts import raise_at_most
+from empathy_eval.evaluation.own_texts import meant, raise_at_most
 from empathy_eval.evaluation.score_file import DELIMITERS
 
 COLUMNS = ("pair_id", "system", "text")
@@ -62,7 +62,7 @@ def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = Non
     problems, first, known = list[Problem](), dict[tuple[str, str], str](), frozenset(pair_ids)
     texts: dict[str, dict[str, str]] = defaultdict(dict)
     for where, row in _rows(path):
-        found = [row] if isinstance(row, Problem) else list(_problems(where, row, known))
+        found = [row] if isinstance(row, Problem) else list(_problems(where, row, known, problems))
         if not isinstance(row, Problem) and not found:
             name, system = row["pair_id"], row["system"]
             if (before := first.setdefault((name, system), where)) != where:
@@ -89,14 +89,15 @@ def _naming(systems: Sequence[str], texts: Mapping[str, Mapping[str, str]]) -> i
     return sum(any(name in text and pattern.search(text) for name, pattern in named) for text in said)
 
 
-def _problems(where: str, row: Mapping[str, Any], known: Collection[str]) -> Iterator[Problem]:
+def _problems(where: str, row: Mapping[str, Any], known: Collection[str], told: Sequence[Problem]) -> Iterator[Problem]:
     """What is wrong with a row by itself."""
-    wrong = list(violations(row, "replies_row"))
+    wrong = list(violations(row, "replies_row", by_hand=True))
     yield from (Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in wrong)
     if wrong:
         return
     if row["pair_id"] not in known:
-        yield Problem(where, f'"{row["pair_id"]}" is no pair of this release', "name the release whose contexts were replied to")
+        fix = f"name the release whose contexts were replied to{meant(row['pair_id'], known, told)}"
+        yield Problem(where, f'"{row["pair_id"]}" is no pair of this release', fix)
     if re.sub(r"[\W_]+", "_", row["system"]).strip("_").lower() in TAKEN:
         yield Problem(where, f'"{row["system"]}" is what a text of the release is called', "give the system a name of its own")
 
@@ -114,7 +115,9 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
     names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
     odd = [f'{names.count(name) or "no"} "{name}"' for name in COLUMNS if names.count(name) != 1]
     if odd:
-        raise input_error(f"{path}: line 1", f'the header "{",".join(names)[:80]}" has {" and ".join(odd)}', FORM)
+        lacking = [name for name in COLUMNS if name not in names]
+        what = f'the header "{",".join(names)[:80]}" has {" and ".join(odd)}'
+        raise input_error(f"{path}: line 1", what, FORM + nearest_column(names, lacking))
     for number, cells in lines:
         where = f"{path}: line {number}"
         if len(cells) == len(names):

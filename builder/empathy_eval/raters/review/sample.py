@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -13,12 +13,13 @@ from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import files_of
-from empathy_eval.design.quotas import apportion
 from empathy_eval.design.word_list import NOT_CHOSEN
+from empathy_eval.raters.review.drawing import FLAGGED, OTHER, Entry, Places, Wanted, drawn_of, one_a_dialogue
 
 CANDIDATES = "candidates.parquet"
 # The two contexts of a crossed item, and its two replies.
 CONTEXTS, REPLIES = ("context_1", "context_2"), ("reply_1", "reply_2")
+ALL_CELLS = (*PAIR_VARIANTS, *CONTROLS)
 # Who sees what: each rater texts of all groups, or of one.
 DESIGNS = WITHIN, BETWEEN = ("within", "between")
 
@@ -29,6 +30,10 @@ class Design:
 
     ``within`` a rater, texts of all variants (or of all systems, where ``replies`` has the hash of their file) come by turns. ``between``
     raters, each sees ``per_rater`` texts of one of them alone. Pairs, or cells where there are any, are then the contexts.
+    Of a turn with more than ``texts_per_turn`` texts (0: all are rated) that many are drawn.
+
+    ``asked`` names the counts that were given explicitly. If the raters cannot be given as many, that is an error; a count by default is
+    an upper limit.
     """
 
     pairs: int = 500
@@ -44,6 +49,16 @@ class Design:
     design: str = WITHIN
     per_rater: int = 10
     replies: str = ""
+    texts_per_turn: int = 0
+    asked: frozenset[str] = field(default=frozenset(), compare=False)
+
+    def raters_of(self, texts: int) -> int:
+        """How many raters a turn of so many texts takes, as nobody sees two of them."""
+        return min(texts, self.texts_per_turn or texts) * self.per_item
+
+    def wanted(self, option: str, what: str = "") -> Wanted:
+        """How many turns are wanted by an option."""
+        return Wanted(what or option, option, getattr(self, option), option in self.asked)
 
     @property
     def between(self) -> bool:
@@ -58,8 +73,8 @@ class Design:
     @property
     def settings(self) -> dict[str, int | str]:
         """What a key says of it; of what came later only where there is any: every other review has the key of before."""
-        without = {"per_item"} if self.between else {"design", "per_rater"}
-        later = ("pack", "crossed", "replies")
+        without = {"asked", *({"per_item"} if self.between else {"design", "per_rater"})}
+        later = ("pack", "crossed", "replies", "texts_per_turn")
         return {name: value for name, value in asdict(self).items() if name not in without and (name not in later or value)}
 
 
@@ -112,53 +127,49 @@ class Sample:
         return sum(unit.kind == kind for unit in self.units)
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A dialogue or a turn; the lowest rank of a scenario is drawn first."""
-
-    name: str
-    scenario: int
-    rank: int
-
-    @property
-    def dialogue(self) -> str:
-        """The dialogue that a turn is of."""
-        return self.name.rpartition("-")[0]
-
-
-OF_THE_CELLS, FLAGGED, OTHER = range(3)
-
-
 def sample(release_dir: Path, design: Design) -> Sample:
-    """Draws the units of a review. Fewer than asked for: all are taken, and a note says so.
+    """Draws the units of a review. Where a release has fewer than asked for, all are taken, and a note says so.
 
     Within the share of a scenario (largest remainder) flagged items come first, then a seeded order that depends on nothing but the
     item's id. A pack has one turn of each dialogue at most, and the turns of its cells are among its pairs.
 
     Raises:
-        InputError: if rejected candidates or crossed items are asked for and the release has none.
+        InputError: if rejected candidates or crossed items are asked for and the release has none; if the release has as many turns as
+            were asked for, and there are too few dialogues or raters for them.
     """
-    notes: list[str] = []
-    drawn: dict[str, set[str]] = {}
-    entries: dict[str, list[Entry]] = {}
-    for name, config in (("dialogues", "dialogues"), *([("cells", "controls")] if design.cells else []), ("pairs", "pairs")):
-        entries[config] = list(entries_of(release_dir, config))
-        if design.pack and name != "dialogues":
-            entries[config] = one_a_dialogue(entries[config], drawn.get("cells", set()), design.seed)
-        of_cells = drawn.get("cells", set[str]()) if design.pack and name == "pairs" else set[str]()
-        drawn[name] = drawn_of(entries[config], getattr(design, name), design.seed, name, notes, of_cells)
+    notes, of_crossed, places = list[str](), list[str](), Places(design.raters, design.seed)
+    whole = list(entries_of(release_dir, "dialogues"))
+    dialogues = drawn_of(whole, design.dialogues, design.seed, "dialogues", notes)
+    places.take(dialogues, design.per_item)
+    crossed = list(_crossed(release_dir, design, of_crossed)) if design.crossed else []
+    places.take([unit.dialogue for unit in crossed], len(CONTEXTS) * design.per_item)
+    all_cells = _all_cells(release_dir, design, places, notes)
+    pairs = list(entries_of(release_dir, "pairs"))
+    if design.pack:
+        pairs = one_a_dialogue(pairs, all_cells, design.seed)
+    of_pair = design.raters_of(len(PAIR_VARIANTS))
+    cells: dict[str, dict[str, Cell]] = defaultdict(dict)
+    taken = all_cells if design.pack else ()
+    drawn = places.draw(design.wanted("pairs"), pairs, lambda entry: 0 if entry.name in all_cells else of_pair, notes, taken)
+    _add(cells, drawn, PAIR_VARIANTS, "pairs")
+    _add(cells, all_cells, ALL_CELLS, "cells")
+    if design.rejected:
+        _add_rejected(cells, release_dir, [entry for entry in pairs if entry.name not in all_cells], design, places, notes)
     if design.pack and notes:
         notes.append("a pack has one turn of each dialogue at most")
-    cells: dict[str, dict[str, Cell]] = defaultdict(dict)
-    _add(cells, drawn["pairs"], PAIR_VARIANTS, "pairs")
-    _add(cells, drawn.get("cells", set()), (*PAIR_VARIANTS, *CONTROLS), "cells")
-    if design.rejected:
-        _add_rejected(cells, release_dir, [entry for entry in entries["pairs"] if entry.name not in drawn.get("cells", ())], design, notes)
-    units = [Unit(entry.name, "variant", tuple(cells[entry.name].values())) for entry in entries["pairs"] if entry.name in cells]
-    units += [Unit(entry.name, "dialogue") for entry in entries["dialogues"] if entry.name in drawn["dialogues"]]
-    if design.crossed:
-        units += _crossed(release_dir, design, notes)
-    return Sample(tuple(units), tuple(notes))
+    units = [Unit(entry.name, "variant", tuple(cells[entry.name].values())) for entry in pairs if entry.name in cells]
+    units += [Unit(entry.name, "dialogue") for entry in whole if entry.name in dialogues]
+    return Sample((*units, *crossed), (*notes, *of_crossed))
+
+
+def _all_cells(release_dir: Path, design: Design, places: Places, notes: list[str]) -> set[str]:
+    """The turns of which all four cells are rated."""
+    if not design.cells:
+        return set()
+    entries = list(entries_of(release_dir, "controls"))
+    if design.pack:
+        entries = one_a_dialogue(entries, (), design.seed)
+    return places.draw(design.wanted("cells"), entries, lambda entry: design.raters_of(len(ALL_CELLS)), notes)
 
 
 def _crossed(release_dir: Path, design: Design, notes: list[str]) -> Iterator[Unit]:
@@ -186,36 +197,6 @@ def entries_of(release_dir: Path, config: str) -> Iterator[Entry]:
             yield Entry(row[name], row["scenario_id"], FLAGGED if row.get("flags") else OTHER)
 
 
-def one_a_dialogue(entries: list[Entry], of_the_cells: set[str], seed: int) -> list[Entry]:
-    """A turn or crossed item of each dialogue, by rank and then by lot: a later one would show the reference, or the context, of another.
-
-    They come in that order, so that equal remainders of scenarios go by lot too.
-    """
-    ranked = [replace(entry, rank=OF_THE_CELLS) if entry.name in of_the_cells else entry for entry in entries]
-    ranked.sort(key=lambda entry: (entry.rank, derived_random(seed, "turn", entry.name).random(), entry.name))
-    chosen: dict[str, Entry] = {}
-    for entry in ranked:
-        chosen.setdefault(entry.dialogue, entry)
-    return list(chosen.values())
-
-
-def drawn_of(entries: list[Entry], wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
-    """The names drawn for one sample, those that are ``taken`` already among them."""
-    if wanted > len(entries):
-        notes.append(f"{wanted} {what} were asked for, there are {len(entries)}: all are taken")
-    strata: dict[int, list[Entry]] = defaultdict(list)
-    for entry in entries:
-        if entry.name not in taken:
-            strata[entry.scenario].append(entry)
-    total, chosen = min(wanted, len(entries)) - len(taken), set(taken)
-    if total <= 0 or not strata:
-        return chosen
-    for stratum, share in zip(strata.values(), apportion(total, [len(one) for one in strata.values()]), strict=True):
-        order = sorted(stratum, key=lambda entry: (entry.rank, derived_random(seed, what, entry.name).random(), entry.name))
-        chosen.update(entry.name for entry in order[:share])
-    return chosen
-
-
 def _add(cells: dict[str, dict[str, Cell]], names: set[str], variants: tuple[str, ...], what: str) -> None:
     for name in names:
         for variant in variants:
@@ -223,10 +204,16 @@ def _add(cells: dict[str, dict[str, Cell]], names: set[str], variants: tuple[str
             cells[name][variant] = Cell(variant, samples=(*(before.samples if before else ()), what))
 
 
-def _add_rejected(cells: dict[str, dict[str, Cell]], release_dir: Path, entries: list[Entry], design: Design, notes: list[str]) -> None:
+def _add_rejected(
+    cells: dict[str, dict[str, Cell]], release_dir: Path, pairs: list[Entry], design: Design, places: Places, notes: list[str]
+) -> None:
     """A rejected candidate of a turn beside the variant that was taken in its place; one a turn."""
-    found = _rejected(release_dir, {entry.name for entry in entries})
-    chosen = drawn_of([entry for entry in entries if entry.name in found], design.rejected, design.seed, "rejected", notes)
+    found = _rejected(release_dir, {entry.name for entry in pairs})
+
+    def raters(entry: Entry) -> int:
+        return (1 if entry.name in cells else 2) * design.per_item
+
+    chosen = places.draw(design.wanted("rejected"), [entry for entry in pairs if entry.name in found], raters, notes)
     for name in chosen:
         cell = derived_random(design.seed, "candidate", name).choice(sorted(found[name]))
         _add(cells, {name}, (cell.variant,), "rejected")

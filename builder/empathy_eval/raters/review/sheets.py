@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -131,19 +130,9 @@ def _texts(release_dir: Path, units: Iterable[Unit]) -> dict[str, TableRow]:
 
 
 def _in_order(seen: list[tuple[Unit, Cell]], texts: dict[str, TableRow], seed: int, rater: str) -> list[tuple[Unit, Cell]]:
-    """The order a rater sees: replies before whole dialogues, flagged dialogues first, else a seeded order of the rater's own.
-
-    Replies of one dialogue come by turn: a later one shows the references of the earlier ones, beside which an edited copy would be seen
-    for what it is. Whole dialogues are not those of the replies, and come last.
-    """
+    """The order a rater sees: replies before whole dialogues, flagged ones first, else a seeded order of the rater's own."""
     shuffled = sorted(seen, key=lambda one: derived_random(seed, "order", rater, one[0].name).random())
-    group = {unit.name: (unit.whole, texts[unit.name]["dialogue_id"]) for unit, _ in seen}
-    flagged = {group[unit.name] for unit, _ in seen if texts[unit.name]["flags"]}
-    by_turn: dict[tuple[bool, str], list[tuple[Unit, Cell]]] = defaultdict(list)
-    for one in sorted(seen, key=lambda one: -texts[one[0].name].get("turn", 0)):
-        by_turn[group[one[0].name]].append(one)
-    shuffled.sort(key=lambda one: (one[0].whole, group[one[0].name] not in flagged))
-    return [by_turn[group[unit.name]].pop() for unit, _ in shuffled]
+    return sorted(shuffled, key=lambda one: (one[0].whole, not texts[one[0].name]["flags"]))
 
 
 def _lettered(code: str, cell: Cell, row: TableRow) -> TableRow:

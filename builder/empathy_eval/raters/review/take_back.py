@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.files import not_folders, write_whole
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.answers import OF_TURNS, Answers, read_answers
@@ -71,7 +71,7 @@ def import_reviews(release_dir: Path, files: Sequence[Path], key_file: Path, rec
         raise InputError(problems)
     check(imported.record, "reviews", record_file)
     not_folders(record_file, *(table_path(record_file, name) for name in tables_of(imported.record)))
-    write_whole(record_file, json.dumps(imported.record, indent=1, ensure_ascii=False) + "\n")
+    write_whole(record_file, json_text(imported.record, indent=1) + "\n")
     write_tables(imported.record, record_file)
     return imported
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.raters.review.by_group import group_lines
-from empathy_eval.raters.review.record import corrections, crossed_rows, decisions, planted_found, table_path, tables_of
+from empathy_eval.raters.review.record import corrections, crossed_rows, decisions, planted_found, table_path, tables_of, training_results
 from empathy_eval.raters.review.take_back import Imported
 
 
@@ -22,6 +22,7 @@ def facts_of(done: Imported) -> dict[str, Any]:
         "dialogues": len(judged),
         "removed": [one.to_json() for one in judged if one.removed],
         "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(done.record)}),
+        "training": training_results(done.record),
         "planted": {rater: {"found": found, "of": of} for rater, (found, of) in planted_found(done.record).items()},
         **({"crossed": {"choices": len(chosen), "fitting": sum(chosen)}} if chosen else {}),
         **({"by_group": groups} if groups else {}),
@@ -40,8 +41,18 @@ def told(done: Imported, record: Path) -> str:
     if crossed := facts.get("crossed"):
         lines.append(f"of {crossed['choices']} choices in crossed items {crossed['fitting']} took the reply that fits")
     lines += group_lines(facts["by_group"]) if "by_group" in facts else []
-    lines += [f"  {rater} found {one['found']} of {one['of']} planted tags" for rater, one in facts["planted"].items()]
+    lines += _checks(facts)
     return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in tables_of(done.record))])
+
+
+def _checks(facts: Mapping[str, Any]) -> list[str]:
+    """How raters did in the training, and which of the planted tags they found; nothing where nothing is known."""
+    training, planted = facts["training"], facts["planted"]
+    lines = ["training, by rater:"] if training else []
+    for rater, one in training.items():
+        lines.append(f"  {rater:<10} {one['right']} of {one['of']} right{'' if one['done'] else ', not finished'}")
+    lines += ["attention checks (planted tags found), by rater:"] if planted else []
+    return [*lines, *(f"  {rater:<10} {one['found']} of {one['of']}" for rater, one in planted.items())]
 
 
 def _returned(returned: Mapping[str, tuple[int, int]]) -> list[str]:

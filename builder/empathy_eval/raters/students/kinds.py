@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
-from empathy_eval.base.errors import Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.metrics.empathy_score.tensors import Arrays
 from empathy_eval.raters.students.contrasts import Data, Task
 
@@ -54,16 +54,22 @@ def trainer_of(kind: str) -> Callable[[Task], Trained]:
     Raises:
         InputError: if there is no such kind.
     """
-    if kind not in TRAINERS:
-        raise input_error("--kind", f'"{kind}" is not known', f"use one of these: {', '.join(TRAINERS)}")
+    if problems := unknown(kind):
+        raise InputError(problems)
     module, _, name = TRAINERS[kind].partition(":")
     found: Callable[[Task], Trained] = getattr(import_module(module), name)
     return found
 
 
+def unknown(kind: str) -> list[Problem]:
+    """What is wrong with the name of a kind."""
+    fix = f"use one of these: {', '.join(TRAINERS)}{nearest(kind, TRAINERS)}"
+    return [] if kind in TRAINERS else [Problem("--kind", f'"{kind}" is not known', fix)]
+
+
 def stray(kind: str, given: Mapping[str, Any]) -> list[Problem]:
-    """What is wrong with arguments, those that were given, for a kind that does not take them."""
-    return [
+    """What is wrong with a kind, and with arguments, those that were given, for a kind that does not take them."""
+    return unknown(kind) or [
         Problem(f"--{name.replace('_', '-')}", f"is nothing to the kind {kind}", f"leave it out, or use --kind {' or '.join(TAKEN[name])}")
         for name in given
         if kind not in TAKEN[name]

@@ -6,14 +6,17 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest_column
+from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows
+from empathy_eval.metrics.conversation import ROLES, context_of
 from empathy_eval.metrics.protocol import Context
 
 COLUMNS = ("context", "reply", "label", "source", "licence")
-SPEAKER = re.compile(r"^(seeker|helper):\s*", re.IGNORECASE)
+SPEAKER = re.compile(rf"^({'|'.join(ROLES)}):\s*", re.IGNORECASE)
 NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+(e-?[0-9]{1,3})?", re.IGNORECASE | re.ASCII)
 
 
@@ -44,7 +47,8 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
     lines, any_row = csv_rows(path), False
     _, head = next(lines, (0, []))
     if sorted(head) != sorted(COLUMNS):
-        yield Problem(str(path), f"has the columns {', '.join(head) or 'of nothing'}", f"write {', '.join(COLUMNS)}")
+        near = nearest_column(head, [name for name in COLUMNS if name not in head])
+        yield Problem(str(path), f"has the columns {', '.join(head) or 'of nothing'}", f"write {', '.join(COLUMNS)}{near}")
         return
     for number, cells in lines:
         any_row, where = True, f"{path}: line {number}"
@@ -52,21 +56,37 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
             yield Problem(where, f"has {len(cells)} cells", f"write one for each of {', '.join(head)}")
             continue
         texts = dict(zip(head, cells, strict=True))
-        row = {**texts, "label": label_of(texts["label"])}
-        wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled")]
+        said, label = _messages(texts["context"]), label_of(texts["label"])
+        row = {**texts, "context": said, "label": label}
+        wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled", by_hand=True)]
         yield from wrong
         if not wrong:
-            yield Labelled(turns_of(texts["context"]), texts["reply"], float(row["label"]), texts["source"], texts["licence"])
+            context = turns_of(said) if isinstance(said, str) else context_of(said)
+            yield Labelled(context, texts["reply"], float(label), texts["source"], texts["licence"])
     if not any_row:
         yield Problem(str(path), "holds no row", "leave it out, or write rows below its columns")
 
 
+def _messages(cell: str) -> str | list[Any]:
+    """The list that a cell holds as JSON, or the cell itself."""
+    if not cell.lstrip().startswith("[{"):
+        return cell
+    try:
+        value = json_value(cell)
+    except Refused:
+        return cell
+    return value if isinstance(value, list) else cell
+
+
 def turns_of(text: str) -> Context:
-    """The turns of a context: a line that begins with ``seeker:`` or ``helper:`` begins a turn; what stands before is the seeker's."""
+    """The turns of a context: a line that begins with ``seeker:`` or ``helper:`` begins a turn; what stands before is the seeker's.
+
+    ``user:`` and ``assistant:`` stand for the two as well.
+    """
     turns = list[dict[str, str]]()
     for line in text.strip().splitlines():
         if found := SPEAKER.match(line):
-            turns.append({"role": found[1].lower(), "text": line[found.end() :]})
+            turns.append({"role": ROLES[found[1].lower()], "text": line[found.end() :]})
         elif turns:
             turns[-1]["text"] += f"\n{line}"
         else:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.hashing import derived_random
+from empathy_eval.base.stages import stage
 from empathy_eval.metrics.bertscore import TOKENS, batches
 from empathy_eval.metrics.empathy_score.inputs import Inputs
 from empathy_eval.metrics.empathy_score.networks import Design, forward, padded
@@ -174,6 +175,7 @@ def teach(taught: Class, lessons: Lessons, course: Course, worth: Worth, checkpo
         if record.ended(course.patience):
             break
         steps = course.steps_of(epoch, len(lessons.singles), len(lessons.pairs))
+        stage(f"epoch {epoch + 1} of at most {course.epochs}", sum(map(len, steps[first:])), "lessons")
         for number in range(first, len(steps)):
             rate = course.rate_at(epoch * len(steps) + number, course.epochs * len(steps))
             for name, loss in taught.step(steps[number], rate, "dropout", epoch, number).items():
@@ -183,6 +185,7 @@ def teach(taught: Class, lessons: Lessons, course: Course, worth: Worth, checkpo
                 checkpoint.save({**vars(record), "epoch": epoch, "step": number + 1}, taught.tensors())
                 saved = time.monotonic()
         first = 0
+        stage(f"measuring epoch {epoch + 1}")
         if record.takes(worth()):
             best = {name: one.detach().clone() for name, one in taught.network.state_dict().items()}
             checkpoint.keep_best(epoch, best)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -11,11 +10,16 @@ from typing import Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.files import data_folder, whole_folder
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check
+from empathy_eval.base.stages import stage
 from empathy_eval.base.templates import environment
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.configuration import language_of
+from empathy_eval.design.contrasts import RAW, STANCE
 from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.provenance import Provenance, Result, file_of
+from empathy_eval.evaluation.resampling import Estimate
 from empathy_eval.metrics.empathy_score.kinds import scorer_of
 from empathy_eval.metrics.empathy_score.model_folder import (
     CARD,
@@ -39,8 +43,8 @@ CARD_TEMPLATE = "card.md.j2"
 LICENCE = "CC BY 4.0"
 
 
-@dataclass(frozen=True)
-class Model:
+@dataclass(frozen=True, repr=False)
+class Model(Result):
     """A model that was trained: its folder, what it was made of (``config.json``) and what it is worth (``metrics.json``)."""
 
     folder: Path
@@ -49,7 +53,13 @@ class Model:
 
     def to_json(self) -> dict[str, Any]:
         """The model as JSON values."""
-        return {"folder": str(self.folder), "config": self.config, "metrics": self.metrics}
+        return self._with_provenance({"folder": str(self.folder), "config": self.config, "metrics": self.metrics})
+
+    @property
+    def headline(self) -> dict[str, Estimate]:
+        """By split that it was not trained on how often it is right: at equal closeness where there are controls, else as released."""
+        found = {split: next(iter((tables.get(STANCE) or tables[RAW]).values())) for split, tables in self.metrics["splits"].items()}
+        return {split: Estimate(one["accuracy"], one["low"], one["high"]) for split, one in found.items()}
 
 
 def train(task: Task, kind: str, out: Path) -> Model:
@@ -73,11 +83,13 @@ def train(task: Task, kind: str, out: Path) -> Model:
     # The checkpoints too belong to one training at a time.
     with whole_folder(out, made_by=CHECKSUMS) as folder:
         checkpoint = out.with_name(f".{out.name}.checkpoint")
+        stage("reading and learning", things="pairs")
         learned = trainer(replace(task, checkpoint=checkpoint))
         config = _config(task, kind, learned, manifest)
         check(config, "empathyscore_config", CONFIG)
         files = {CONFIG: _json(config), WEIGHTS: tensor_bytes(learned.arrays), **learned.files}
         model = ModelFolder(kind, out, config, learned.arrays, identity(*files.values()), learned.files)
+        stage("measuring the model")
         metrics = worth_of(EmpathyScore.of(model, scorer_of(model)), task, learned.pairs)
         metrics |= {"training": learned.training} if learned.training else {}
         files |= {WORTH: _json(metrics), CARD: _card(config, metrics, learned).encode()}
@@ -85,7 +97,8 @@ def train(task: Task, kind: str, out: Path) -> Model:
             (folder / name).write_bytes(data)
         (folder / CHECKSUMS).write_bytes(checksums_text(files).encode())
         shutil.rmtree(checkpoint, ignore_errors=True)
-    return Model(out, config, metrics)
+    asked = {"kind": kind, "contrasts": config["contrasts"], **config["settings"]}
+    return Model(out, config, metrics, provenance=Provenance.of(task.release, task.splits, files=map(file_of, task.also), **asked))
 
 
 def _config(task: Task, kind: str, learned: Trained, manifest: Mapping[str, Any]) -> dict[str, Any]:
@@ -114,4 +127,4 @@ def _card(config: Mapping[str, Any], metrics: Mapping[str, Any], learned: Traine
 
 
 def _json(value: Mapping[str, Any]) -> bytes:
-    return (json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json_text(value) + "\n").encode()

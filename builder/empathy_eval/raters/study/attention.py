@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.provenance import File
 from empathy_eval.raters.study.balance import DIGITS, NO_VALUES, balance, rounded, sizes, tellings
 from empathy_eval.raters.study.chi_square import Counted, tested
 from empathy_eval.raters.study.permutation import Wanted, permuted
@@ -85,5 +87,6 @@ def with_raters(studied: Studied, study: Study, table: RatersTable) -> Studied:
     """What a study says, and what is told of its raters."""
     chance = (studied.settings["permutations"], studied.settings["seed"])
     found = attention(table, study, studied.whole.omnibus, chance, studied.settings["alpha"])
-    source = None if table.source is None else {"name": table.source.name, "sha256": table.source.sha256}
-    return replace(studied, settings={**studied.settings, "raters": source}, balance=balance(table, study, *chance), attention=found)
+    source: dict[str, Any] | None = None if table.source is None else {"name": table.source.name, "sha256": table.source.sha256}
+    told = replace(studied, settings={**studied.settings, "raters": source}, balance=balance(table, study, *chance), attention=found)
+    return told.beside([File(**source)] if source else ())

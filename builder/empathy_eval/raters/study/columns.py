@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.schemas import schema, validator, violations
+from empathy_eval.base.errors import InputError, Problem, nearest_column
+from empathy_eval.base.schemas import hidden, schema, validator, violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.raters.agreement.table import Codes
@@ -121,8 +121,9 @@ class Columns:
 
     def _check_header(self, names: Sequence[str]) -> None:
         shown = ",".join(names)[:80]
+        fix = HEADER + nearest_column(names, [name for name in NEEDED if name not in names])
         found = [
-            Problem(f"{self.files[-1]}: line 1", f'the header "{shown}" has {names.count(name) or "no"} "{name}"', HEADER)
+            Problem(f"{self.files[-1]}: line 1", f'the header "{shown}" has {names.count(name) or "no"} "{name}"', fix)
             for name in COLUMNS
             if names.count(name) > 1 or (name in NEEDED and name not in names)
         ]
@@ -180,17 +181,17 @@ class Columns:
         for row in rows[:SHOWN].tolist():
             value = {name: known[name][self._codes[name][row]] for name in COLUMNS}
             told = {name: json.loads(one.text) if isinstance(one, Unfit) else one for name, one in value.items() if one is not None}
-            for place, what, fix in violations(told, SCHEMA):
+            for place, what, fix in violations(told, SCHEMA, by_hand=True):
                 self.faults.add(self._file[row], self._lines[row], f"{place} {what}", fix)
         self.faults.unsaid += len(rows[SHOWN:])
         return np.flatnonzero(~broken)
 
 
 def _odd(value: Any, name: str, valid: Callable[[Any], bool]) -> bool:
-    """Whether a value breaks the schema of its column; most are texts, which need no validator."""
+    """Whether a value breaks the schema of its column, or hides something; most are texts, which need no validator."""
     if value is None:
         return name in NEEDED
-    return not (isinstance(value, str) and value.strip()) and not valid(value)
+    return not (isinstance(value, str) and value.strip()) and not valid(value) or bool(hidden(value))
 
 
 def _plain(value: object) -> object:

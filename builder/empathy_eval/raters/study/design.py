@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from empathy_eval.raters.agreement.read import NUMBER
 from empathy_eval.raters.agreement.table import MISSING, Codes
 from empathy_eval.raters.study.columns import SHOWN, Columns
 
 Named = tuple[tuple[str, ...], Codes]
 MOST_GROUPS, MOST_STRATA = 30, 200
+
+
+def in_order(names: Collection[str]) -> tuple[str, ...]:
+    """The names in order: by their value where all are numbers, else as text."""
+    if all(NUMBER.fullmatch(one) for one in names):
+        return tuple(sorted(names, key=lambda one: (float(one), one)))
+    return tuple(sorted(names))
 
 
 @dataclass(frozen=True)
@@ -22,11 +30,14 @@ class Rows:
     row: Codes
 
     def named(self, name: str) -> Named:
-        """The names in a column in order, and the place of each row among them; ``MISSING`` where its file has no such column."""
+        """The names in a column in order, and the place of each row among them; ``MISSING`` where its file has no such column.
+
+        Names that are all numbers are in the order of these: 2 before 10.
+        """
         values = list(self.columns.values[name])
         codes = self.columns.codes(name)[self.row]
         used = [place for place in np.unique(codes).tolist() if values[place] is not None]
-        names = tuple(sorted({values[place].strip() for place in used}))
+        names = in_order({values[place].strip() for place in used})
         places = {one: place for place, one in enumerate(names)}
         found = np.full(len(values), MISSING)
         found[used] = [places[values[place].strip()] for place in used]

@@ -15,6 +15,7 @@ from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.provenance import Provenance, Result
 
 CONFIDENCE = 0.95
 # From here on tests hold that intervals by rater cover what they should.
@@ -57,8 +58,8 @@ def _noncentrality(df: int, alpha: float, power: float) -> float:
     return float(optimize.brentq(lambda more: stats.ncx2.sf(point, df, more) - power, 0, above, xtol=1e-12, rtol=1e-14))
 
 
-@dataclass(frozen=True)
-class Plan:
+@dataclass(frozen=True, repr=False)
+class Plan(Result):
     """The study that an effect takes, all groups of one size.
 
     ``independent`` ratings would do if each came from a rater of its own; ``clustered``, that many times ``design_effect``, where a
@@ -90,7 +91,7 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values."""
-        return asdict(self)
+        return self._with_provenance(asdict(self))
 
 
 def plan(
@@ -116,14 +117,15 @@ def plan(
     expected = None if share is None else share * raters * per_rater / worth
     low, high = (None, None) if share is None or (expected or 0) < LEAST_EXPECTED else gain_of_nothing(share, raters, per_rater, icc)
     notes = _notes(raters, expected)
-    settings = signature_line(
-        plan="chi-square", effect=effect, alpha=alpha, power=power, groups=groups, categories=categories, per_rater=per_rater, icc=icc,
-        share=share, level=CONFIDENCE,
-    )  # fmt: skip
+    asked: dict[str, Any] = {
+        "effect": effect, "alpha": alpha, "power": power, "groups": groups, "categories": categories, "per_rater": per_rater, "icc": icc,
+        "share": share,
+    }  # fmt: skip
+    settings = signature_line(plan="chi-square", **asked, level=CONFIDENCE)
     return Plan(
         effect, alpha, power, groups, categories, per_rater, icc, share, df, independent, worth, clustered,
         raters_a_group=raters, raters=raters * groups, ratings=raters * groups * per_rater, items=raters * per_rater, low=low, high=high,
-        note="; ".join(notes) or None, signature=settings,
+        note="; ".join(notes) or None, signature=settings, provenance=Provenance.of(**asked),
     )  # fmt: skip
 
 

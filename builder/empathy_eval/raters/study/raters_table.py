@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest_column
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows, json_rows
 from empathy_eval.evaluation.score_file import DELIMITERS
 from empathy_eval.raters.agreement.read import NUMBER
 from empathy_eval.raters.agreement.table import MISSING, Codes, Floats
 from empathy_eval.raters.study.columns import Faults
-from empathy_eval.raters.study.ratings import Study, Table, table_of
+from empathy_eval.raters.study.ratings import Study, Table, tables_of
 
 SCHEMA = "raters_row"
 RATER, GROUP, CHECKS, FAILED = "rater", "group", "checks", "checks_failed"
@@ -127,7 +127,7 @@ def read_raters(path: Path, study: Study) -> RatersTable:
         for name, value in row.items():
             if name != RATER:
                 cells[name][rater] = value
-    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), table_of(path))
+    return RatersTable(study, cells, len(study.raters) - len(kept), len(rows) - len(kept), *tables_of([path], ()))
 
 
 def _odd(row: Mapping[str, str], lines: Mapping[str, int], study: Study, place: Mapping[str, int]) -> Iterator[tuple[str, str]]:
@@ -147,7 +147,7 @@ def _rows(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, str]]]:
     """(line, what its cells say) of rows that fit the schema; cells that say nothing are left out, faults of others are noted."""
     for line, row in _objects(path, faults) if path.suffix.lower() == ".jsonl" else _lines(path, faults):
         told = {name: value for name, value in row.items() if not (value is None or (isinstance(value, str) and not value.strip()))}
-        if broken := list(violations(told, SCHEMA)):
+        if broken := list(violations(told, SCHEMA, by_hand=True)):
             for where, what, fix in broken:
                 faults.add(0, line, f"{where} {what}".strip(), fix)
         else:
@@ -181,7 +181,8 @@ def _check_header(path: Path, names: Sequence[str]) -> None:
     wrong += ["has a column without a name"] if "" in names and len(names) > 1 else []
     wrong += [f'has "{FAILED}" and no "{CHECKS}"'] if FAILED in names and CHECKS not in names else []
     if wrong:
-        raise InputError([Problem(f"{path}: line 1", f'the header "{shown}" {one}', HEADER) for one in wrong])
+        fix = HEADER + nearest_column(names, [name for name in (RATER,) if name not in names])
+        raise InputError([Problem(f"{path}: line 1", f'the header "{shown}" {one}', fix) for one in wrong])
 
 
 def _text(value: object) -> str:

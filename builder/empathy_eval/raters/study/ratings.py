@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from empathy_eval.base.errors import Problem
+from empathy_eval.base.errors import Problem, nearest
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.raters.agreement.table import MISSING, Codes
 from empathy_eval.raters.study.columns import Columns
@@ -40,9 +40,13 @@ class Table:
     added: bool
 
 
-def table_of(path: Path, *, added: bool = False) -> Table:
-    """What is told of a file."""
-    return Table(path.name, digest_file(path) if path.is_file() else None, added)
+def tables_of(paths: Sequence[Path], add: Sequence[Path]) -> tuple[Table, ...]:
+    """What is told of files: names that are alike with as many of the folders above them as tell them apart."""
+    whole = list(dict.fromkeys([*paths, *add]))
+    parts = next((size for size in range(1, 100) if len({one.parts[-size:] for one in whole}) == len(whole)), 1)
+    names = {one: Path(*one.parts[-parts:]).as_posix() for one in whole}
+    told = [(one, False) for one in paths] + [(one, True) for one in add]
+    return tuple(Table(names[one], digest_file(one) if one.is_file() else None, added) for one, added in told)
 
 
 @dataclass(frozen=True)
@@ -138,7 +142,7 @@ def read_study(paths: Sequence[Path], reading: Reading, add: Sequence[Path] = ()
             what = f'has one category alone: every rating is "{scale.labels[given[0]]}"'
             columns.faults.of_file(0, what, "a study needs ratings in two categories")
     columns.faults.refuse(columns.files, said)
-    return replace(made, criterion=chosen or None, tables=(*map(table_of, paths), *(table_of(one, added=True) for one in add)))
+    return replace(made, criterion=chosen or None, tables=tables_of(paths, add))
 
 
 def _criterion(rows: Rows, criterion: str | None, said: list[Problem]) -> str | None:
@@ -150,7 +154,7 @@ def _criterion(rows: Rows, criterion: str | None, said: list[Problem]) -> str | 
         return None
     if criterion is not None and criterion not in names:
         known = f"choose one of {listed}" if names else 'the ratings have no column "criterion": leave the option out'
-        said.append(Problem("criterion", f'"{criterion}" is no criterion of the ratings', known))
+        said.append(Problem("criterion", f'"{criterion}" is no criterion of the ratings', known + nearest(criterion, names)))
         return None
     return criterion or (names[0] if names else "")
 
@@ -178,7 +182,7 @@ def _odd_groups(names: Sequence[str], baseline: str) -> list[Problem]:
         return [Problem("group", f"the study has {len(names):,} groups", f"a study has at most {MOST_GROUPS}: is the column right?")]
     found = list[Problem]()
     if baseline not in names:
-        found.append(Problem("baseline", f'"{baseline}" is no group of the study', f"use one of {shown}"))
+        found.append(Problem("baseline", f'"{baseline}" is no group of the study', f"use one of {shown}{nearest(baseline, names)}"))
     if len(names) == 1:
         found.append(
             Problem("group", f'the study has one group alone, "{names[0]}"', "give it the ratings of a second group, or --add them")

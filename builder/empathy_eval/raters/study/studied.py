@@ -8,24 +8,25 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from empathy_eval.base.data_frames import data_frame
 from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.provenance import KEYS, Result
 from empathy_eval.raters.study.long_form import COLUMNS, NUMBERS, WHOLE, of_group, of_part, of_power, of_spread, record
 from empathy_eval.raters.study.raters_long_form import of_attention, of_balance
-from empathy_eval.raters.study.results import Group, Part, Powered, Spread
+from empathy_eval.raters.study.results import Gain, Group, Part, Powered, Spread
 from empathy_eval.raters.study.told_of_raters import Attention, Balance
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-@dataclass(frozen=True)
-class Studied:
+@dataclass(frozen=True, repr=False)
+class Studied(Result):
     """A study between subjects: the whole, its parts by column, how alike a rater's ratings are, and what could have been seen.
 
     ``null_point`` is the point above which ``alpha`` of the omnibus statistics lie when raters are exchanged. Where raters differ, in
     severity or because their groups do, it is above chi-squared's own (``null_point_if_independent``). ``notes`` is what to mind.
     """
 
-    columns: ClassVar[tuple[str, ...]] = COLUMNS
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
     settings: Mapping[str, Any]
     groups: tuple[Group, ...]
     labels: tuple[str, ...]
@@ -41,6 +42,11 @@ class Studied:
     signature: str
 
     @property
+    def headline(self) -> dict[str, Gain]:
+        """By group its gain over the baseline in the highest category, with its interval and p-values."""
+        return {one.group: one for one in self.whole.gains if one.category == self.labels[-1]}
+
+    @property
     def no_null_point(self) -> str | None:
         """Why there is no point above which the statistics of exchanged raters lie."""
         if self.null_point is not None:
@@ -51,10 +57,13 @@ class Studied:
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values; what is not defined is null, with its reason in ``why``, or beside the figure in ``no_null_point``."""
-        return asdict(self) | {"no_null_point": self.no_null_point}
+        return self._with_provenance(asdict(self) | {"no_null_point": self.no_null_point})
 
     def records(self) -> Iterator[dict[str, Any]]:
         """The long form, a record a figure or note with the columns ``columns``."""
+        return self._stamped(self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
         for group in self.groups:
             yield from of_group(group, self.signature)
         for column, parts in {WHOLE: (self.whole,), **self.parts}.items():
@@ -83,4 +92,4 @@ class Studied:
         Raises:
             InputError: if pandas is not installed.
         """
-        return data_frame(self.records(), COLUMNS, NUMBERS)
+        return data_frame(self.records(), self.columns, NUMBERS)

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.base.hashing import digest, signature_line
+from empathy_eval.design.provenance import File, Provenance
 from empathy_eval.raters.study.chi_square import figure
 from empathy_eval.raters.study.clusters import spread
 from empathy_eval.raters.study.exchange import Exchange
@@ -39,7 +40,8 @@ class Asked:
         """What is wrong with it, for these ratings."""
         columns = tuple(ratings.strata)
         known = f"use one of {', '.join(columns)}" if columns else "give the ratings a column stratum or valence"
-        found = [Problem("by", f'the ratings have no column "{one}"', known) for one in self.by or () if one not in columns]
+        unknown = [one for one in self.by or () if one not in columns]
+        found = [Problem("by", f'the ratings have no column "{one}"', known + nearest(one, columns)) for one in unknown]
         if not _whole(self.permutations) or not 0 <= self.permutations <= MOST_PERMUTATIONS:
             fix = f"use 0 (no p by rater) to {MOST_PERMUTATIONS:,}"
             found.append(Problem("permutations", f'"{self.permutations}" is out of range', fix))
@@ -76,8 +78,15 @@ def study(ratings: Study, asked: Asked) -> Studied:
         {"baseline": ratings.groups[0], **asdict(asked), "by": by, "within": _within(ratings), **_named(ratings)},
         groups, ratings.labels, whole,
         {name: found for name, found in parts.items() if name}, spreads, *_null_points(ratings, whole.omnibus.df, asked), power, None, None,
-        tuple(_notes(ratings, groups) + few + (list(exchanges(ratings, asked.alpha)) if asked.permutations else [])), f"{line}|{settings}",
+        tuple(_notes(ratings, groups) + few + (list(exchanges(ratings, asked.alpha)) if asked.permutations else [])),
+        f"{line}|{settings}", provenance=_provenance(ratings, asked, by),
     )  # fmt: skip
+
+
+def _provenance(ratings: Study, asked: Asked, by: Sequence[str]) -> Provenance:
+    """The files that the ratings came from, and what was asked of them."""
+    how = {"baseline": ratings.groups[0], "criterion": ratings.criterion, "labels": list(ratings.labels), **asdict(asked), "by": list(by)}
+    return Provenance.of(files=[File(one.name, one.sha256) for one in ratings.tables], **how)
 
 
 def _null_points(ratings: Study, df: int | None, asked: Asked) -> tuple[float | None, float | None]:

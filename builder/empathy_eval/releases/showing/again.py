@@ -15,16 +15,14 @@ from empathy_eval.base.schemas import schema
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.base.version import __version__
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.design.configuration import Configuration, checked, language_of
+from empathy_eval.design.configuration import Configuration, checked
 from empathy_eval.design.kinds import KINDS
-from empathy_eval.design.language import load_language
 from empathy_eval.design.planning import Plan, plan_of
-from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.quotas import places
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.design.word_list import WORD_LIST, WordList, read_word_list
 from empathy_eval.generation.retrace import Retracer
+from empathy_eval.releases.showing.under import Folders, Under
 
 # A plan of strangers beyond this is not drawn again.
 MOST_DIALOGUES, MOST_TURNS = 5_000_000, 1000
@@ -70,15 +68,14 @@ class Again:
 def recipe_again(
     header: Mapping[str, Any], scenarios: Path | None, templates: Path | None, rules: Path | None, folder: Path | None = None
 ) -> Again:
-    """The recipe of a manifest, or of what a build wrote. ``scenarios``, ``templates`` and ``rules`` are folders in the project's place;
-    ``folder`` is the one with the header, and with the word list if that names one.
+    """The recipe of a manifest, or of what a build wrote. ``scenarios``, ``templates`` and ``rules`` are folders of one's own;
+    ``folder`` is the one with the header, which carries what it was built under, and the word list if the header names one.
 
     Raises:
-        InputError: if one of these folders is not valid.
+        InputError: if one of the folders of one's own is not valid.
     """
-    # Who brings scenarios brings them in the language of the texts; the packaged ones are English.
-    language = language_of(header["configuration"]) if scenarios else ENGLISH
-    catalogue, prompts = load_catalogue(scenarios, language), load_prompts(templates)
+    under = Under(header, Folders(scenarios, templates, rules), folder)
+    catalogue, prompts = under.catalogue(), under.prompts()
     try:
         config = checked(dict(header["configuration"]), "configuration", _words(header, folder))
     except EmpathyEvalError as error:
@@ -86,10 +83,10 @@ def recipe_again(
     if config.dialogues > MOST_DIALOGUES or config.rules.max_turns > MOST_TURNS or config.surplus > 1:
         return Again(None, notes=("the plan is larger than any that is drawn again",))
     try:
-        recipe = Recipe(config, catalogue, prompts, language=load_language(config.language, rules))
+        recipe = Recipe(config, catalogue, prompts, language=under.language())
     except EmpathyEvalError as error:
         return Again(None, notes=("nothing is checked or rendered again: " + _without(config, rules, error),))
-    return Again(recipe, tuple(_changed(header, recipe, scenarios)), tuple(_not_run(config)))
+    return Again(recipe, tuple(_changed(header, recipe, scenarios)), (*under.notes, *_not_run(config)))
 
 
 def _words(header: Mapping[str, Any], folder: Path | None) -> WordList | None:

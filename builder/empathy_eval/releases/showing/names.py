@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.hashing import SCHEME
 from empathy_eval.design.dataset import pair_id
+from empathy_eval.design.errata import near_ids
 from empathy_eval.design.kinds import KINDS
 
 NAME = re.compile(r"(\d{3}-(?:seed|\d{5,9})(?:-r[1-9]\d{0,3})?)(?:-t(\d{2,4}))?(?:-x([1-9]\d{0,3}))?(?:/([a-z_]+))?")
@@ -18,7 +19,6 @@ FORMS = (
     "a dialogue (017-00042), a pair or a turn (017-00042-t05), a variant (017-00042-t05/empathetic), a crossed item (017-00042-x1), or "
     "8 hex digits of a key or more"
 )
-NEAREST = 5
 
 
 @dataclass(frozen=True)
@@ -61,19 +61,5 @@ def place_of(name: str) -> Place | str:
 
 def unknown(name: str, source: str, there: Iterable[str]) -> InputError:
     """The error for an id that is not there, with those that are nearest."""
-    names = sorted(there)
-    same = [one for one in names if one[:3] == name[:3]]
-    index = _index(name)
-    near = sorted(sorted(same, key=lambda one: abs(_index(one) - index))[:NEAREST])
-    said = f"of this scenario there are {_some(near, len(same))}" if same else f"there are {_some(names[:NEAREST], len(names))}"
-    return input_error("ID", f'"{name}" is not in {source}', f"name one that is: {said}" if names else f"name {FORMS}")
-
-
-def _index(name: str) -> int:
-    # Names of a stranger's release are no more than text.
-    digits = re.match(r"[0-9]{1,12}(?=-|$)", name[4:])
-    return int(digits[0]) if digits else -1
-
-
-def _some(shown: Sequence[str], of: int) -> str:
-    return ", ".join(shown) + (f" and {of - len(shown):,} more" if of > len(shown) else "")
+    near = near_ids(name, there)
+    return input_error("ID", f'"{name}" is not in {source}', f"name one that is: {near}" if near else f"name {FORMS}")

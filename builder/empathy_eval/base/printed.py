@@ -1,0 +1,52 @@
+"""Results that print themselves: as the table of their command, in a terminal and in a notebook."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib import import_module
+
+from empathy_eval.base.errors import plain
+
+# What a notebook shows of a result at most, in lines and in signs.
+MOST_LINES, MOST_SIGNS = 60, 4000
+# By the name of a class, the module and the function that gives its table. Tables are in a later room, which tells of them here.
+_TABLES: dict[str, tuple[str, str]] = {}
+
+
+def printed_by(tables: Mapping[str, tuple[str, str]]) -> None:
+    """Says which function of which module gives the table of a class of results, by the name of the class."""
+    _TABLES.update(tables)
+
+
+class Printed:
+    """A result whose text is the table that its command prints; its ``repr`` is one line, so that no console is flooded."""
+
+    def head(self) -> Sequence[str]:
+        """The lines above the table: what the result is of."""
+        return ()
+
+    def __str__(self) -> str:
+        if type(self).__name__ not in _TABLES:
+            return repr(self)
+        module, name = _TABLES[type(self).__name__]
+        table: str = getattr(import_module(module), name)(self)
+        return plain("\n".join([*self.head(), "", table] if self.head() else [table]))
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}{''.join(f': {plain(line)}' for line in self.head()[:1])}; print() shows its table>"
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(cut(str(self)))}</pre>"
+
+
+def cut(text: str) -> str:
+    """The first lines of a text, as many as a notebook should show, and how many more there are."""
+    lines, kept, signs = text.split("\n"), list[str](), 0
+    for line in lines[:MOST_LINES]:
+        signs += len(escape(line)) + 1
+        if signs > MOST_SIGNS:
+            break
+        kept.append(line)
+    more = len(lines) - len(kept)
+    return "\n".join([*kept, *([f"… {more:,} more lines: print() the result, or take to_json()"] if more else [])])

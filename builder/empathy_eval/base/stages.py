@@ -1,0 +1,61 @@
+"""Stages of a long job: its present stage and count, for a display that follows it. Where nothing follows, nothing is done."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass
+class Stages:
+    """The stage that a job is at: its ``name``, and how many ``things`` of the ``total`` are done; a total of 0 is not known.
+
+    It may be read in another thread at any moment. ``number`` counts stages and their counts, so that two of one name can be told apart.
+    The name is None before the first stage, and empty while the job shows its progress by other means.
+    """
+
+    name: str | None = None
+    things: str = ""
+    total: int = 0
+    done: int = 0
+    number: int = 0
+
+    def count(self, total: int, things: str) -> None:
+        """Begins to count."""
+        self.things, self.total, self.done = things, total, 0
+        self.number += 1
+
+
+_FOLLOWED: ContextVar[Stages | None] = ContextVar("followed", default=None)
+
+
+@contextlib.contextmanager
+def followed() -> Iterator[Stages]:
+    """Follows the job that is done within, in this thread."""
+    stages = Stages()
+    token = _FOLLOWED.set(stages)
+    try:
+        yield stages
+    finally:
+        _FOLLOWED.reset(token)
+
+
+def stage(name: str, total: int = 0, things: str = "") -> None:
+    """Tells that the job begins another stage, named as what it does: "drawing figures"."""
+    if (stages := _FOLLOWED.get()) is not None:
+        stages.name = name
+        stages.count(total, things)
+
+
+def count(total: int, things: str) -> None:
+    """Tells how many things there are to do within the stage, from now on."""
+    if (stages := _FOLLOWED.get()) is not None:
+        stages.count(total, things)
+
+
+def advance(things: int = 1) -> None:
+    """Tells that so many more things of the stage are done."""
+    if (stages := _FOLLOWED.get()) is not None:
+        stages.done += things

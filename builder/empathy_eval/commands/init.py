@@ -1,0 +1,116 @@
+"""``init``: a commented configuration, or a folder of scenarios, to begin with."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest, plain
+
+EXAMPLES = """\
+examples:
+  empathy-eval init                            demo.yaml: the curated seeds, without a model, a key or a network
+  empathy-eval init full                       full.yaml: new dialogues by a model of your choice
+  empathy-eval init scenarios --out mine       mine/scenarios: taxonomy, personas and one scenario, to be changed and added to
+"""
+KINDS = ("demo", "full", "scenarios")
+# The scenario that stands as an example in a folder of one's own, by its number.
+EXAMPLE = "001"
+# The commands that come next, for the path of what was written.
+NEXT = {
+    "demo": ("preview {}", "build {} --out build/demo", "release build/demo --out build/demo/release --version 0.1.0"),
+    "full": (
+        "preview {} --model NAME",
+        "build {} --out build/full --model NAME --base-url http://localhost:8000/v1 --budget-tokens 1000000",
+        "release build/full --out build/full/release --version 0.1.0",
+    ),
+    "scenarios": (
+        "preview demo --scenarios {}",
+        "build demo --scenarios {} --out build/scenarios",
+        "release build/scenarios --out build/scenarios/release --version 0.1.0",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Begun:
+    """The files that were written, and the commands that come next."""
+
+    files: tuple[Path, ...]
+    commands: tuple[str, ...]
+
+    def __str__(self) -> str:
+        written = (f"wrote {one}" for one in self.files)
+        return plain("\n".join([*written, "", "next:", *(f"  {one}" for one in self.commands)]))
+
+
+def init(kind: str = "demo", out: str | Path = ".") -> Begun:
+    """Writes a beginning of one's own into the folder ``out``: a configuration (``demo``, ``full``) or the folder ``scenarios``.
+
+    The files are those of the package. Each key has its description before it, as a comment; keys that are left out stand with their
+    defaults in comments too.
+
+    Raises:
+        InputError: for a kind that there is not, or where one of the files is there already: nothing is overwritten.
+        JobError: if the files cannot be written.
+    """
+    from empathy_eval.base.files import not_folders, write_whole
+    from empathy_eval.design.commented import commented
+
+    if kind not in KINDS:
+        raise input_error("init", f'"{kind}" is not known', f"use one of {', '.join(KINDS)}{nearest(kind, KINDS)}")
+    texts = {Path(out) / path: commented(source.read_text(encoding="utf-8")) for path, source in _sources(kind).items()}
+    for path in texts:
+        not_folders(path)
+    if there := [path for path in texts if os.path.lexists(path)]:
+        fix = "take it away, or name another folder with --out: nothing is overwritten"
+        raise InputError([Problem(str(path), "is there already", fix) for path in there])
+    for path, text in texts.items():
+        write_whole(path, text)
+    begun = Path(out) / ("scenarios" if kind == "scenarios" else f"{kind}.yaml")
+    return Begun(tuple(texts), tuple(f"empathy-eval {one.format(shlex.quote(str(begun)))}" for one in NEXT[kind]))
+
+
+def _sources(kind: str) -> dict[str, Path]:
+    """The packaged files by the path under which they are written."""
+    from empathy_eval.base.files import data_folder
+    from empathy_eval.design.crossed import CROSSED
+    from empathy_eval.design.scenarios import COMMON
+
+    if kind != "scenarios":
+        return {f"{kind}.yaml": data_folder("release") / f"{kind}.yaml"}
+    folder = data_folder("scenarios")
+    (example,) = folder.glob(f"{EXAMPLE}-*.yaml")
+    files = [*(folder / name for name in COMMON), example, folder / CROSSED / f"{EXAMPLE}.yaml"]
+    return {f"scenarios/{path.relative_to(folder)}": path for path in files}
+
+
+def add(verbs: Any) -> None:
+    """Adds the verb to the parser."""
+    verb = verbs.add_parser(
+        "init",
+        help="write a commented configuration, or a folder of scenarios, to begin with",
+        description="Writes a configuration of your own, in which every key is explained, or a folder of scenarios with one example. "
+        "Overwrites nothing. Prints the commands that come next.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verb.add_argument(
+        "kind",
+        nargs="?",
+        choices=KINDS,
+        default="demo",
+        help="demo (default): the curated seeds; full: new dialogues by a model; scenarios: a folder for --scenarios",
+    )
+    verb.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="the folder to write into (default: where the command runs)")
+    verb.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Runs the verb; returns the exit status."""
+    print(init(options.kind, options.out))
+    return 0

@@ -1,0 +1,37 @@
+"""Tables for a terminal: no column joins the next, and only one module lays them out."""
+
+from __future__ import annotations
+
+import re
+
+from empathy_eval.base.table_text import lined
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.test_rooms import MODULES
+
+CELLS = st.text(alphabet="abc ", max_size=40).map(str.strip)
+# A width that is written down, in a place where cells could be longer.
+FIXED = re.compile(r":[<>]\d|\.[lr]just\(")
+# Lines with a width that are no table of names: counts before what they count, sizes before files, and names with a width of their own.
+OTHERS = {"base.table_text", "releases.diff", "commands.publish", "raters.review.telling"}
+
+
+@given(st.integers(1, 5).flatmap(lambda wide: st.lists(st.lists(CELLS, min_size=wide, max_size=wide), min_size=1, max_size=6)))
+def test_every_column_begins_after_the_widest_cell_before_it_and_two_spaces(rows: list[list[str]]) -> None:
+    lines = lined(rows)
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row, line in zip(rows, lines, strict=True):
+        place = 0
+        for wide, cell in zip(widths, row, strict=True):
+            assert line[place : place + wide].strip() == cell and not line[place + wide : place + wide + 2].strip()
+            place += wide + 2
+
+
+def test_the_columns_that_are_named_are_flush_right() -> None:
+    assert lined([("a", "b", "c"), ("long", "longer", "longest")], right=(1,)) == ["a          b  c", "long  longer  longest"]
+    assert lined([("a", "b", "c"), ("long", "longer", "longest")]) == ["a          b        c", "long  longer  longest"]
+
+
+def test_no_other_module_lays_out_a_table_by_widths_that_are_written_down() -> None:
+    assert {name for name, path in MODULES.items() if FIXED.search(path.read_text(encoding="utf-8"))} <= OTHERS

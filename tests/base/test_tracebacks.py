@@ -1,0 +1,64 @@
+"""The place of what code of others raised."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+from empathy_eval.base.tracebacks import place_of, whole
+
+MINE = """
+import json
+
+def helper(text):
+    return json.loads(text)
+
+def score(text):
+    return helper(text)
+"""
+
+
+def raised(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, text: str = "{") -> Exception:
+    monkeypatch.syspath_prepend(folder)
+    for one in [one for one in sys.modules if one.partition(".")[0] == name.partition(".")[0]]:
+        del sys.modules[one]
+    with pytest.raises(Exception) as caught:  # noqa: PT011  # whatever it raises
+        importlib.import_module(name).score(text)
+    # Of the frames of this test nothing is to be told.
+    error: Exception = caught.value.with_traceback(caught.value.__traceback__ and caught.value.__traceback__.tb_next)
+    return error
+
+
+def test_the_last_line_of_the_users_own_code_is_named_without_its_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    error = raised(tmp_path, "mine", monkeypatch)
+    assert place_of(error) == " (mine.py:5, in helper)"
+    assert whole(error).startswith("Traceback") and "json.loads(text)" in whole(error) and "JSONDecodeError" in whole(error)
+
+
+def test_a_module_of_a_package_is_named_as_it_is_in_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "kit").mkdir()
+    (tmp_path / "kit" / "__init__.py").write_text("")
+    (tmp_path / "kit" / "mine.py").write_text(MINE)
+    assert place_of(raised(tmp_path, "kit.mine", monkeypatch)) == " (kit/mine.py:5, in helper)"
+
+
+def test_of_an_installed_package_it_is_the_last_line_of_that_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "site-packages"
+    folder.mkdir()
+    (folder / "installed_one.py").write_text("import other_one\n\ndef score(text):\n    return other_one.score(text)\n")
+    (folder / "other_one.py").write_text(MINE)
+    assert place_of(raised(folder, "installed_one", monkeypatch)) == " (installed_one.py:4, in score)"
+
+
+def test_of_a_module_that_cannot_be_read_it_is_the_line_of_the_mistake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "unfinished.py").write_text("x = 1\ny = (\n")
+    assert place_of(raised(tmp_path, "unfinished", monkeypatch)) == " (unfinished.py:2)"
+    (tmp_path / "failing.py").write_text("x = 1\nraise OSError('no disk')\n")
+    assert place_of(raised(tmp_path, "failing", monkeypatch)) == " (failing.py:2)"
+
+
+def test_what_no_code_of_others_raised_has_no_place() -> None:
+    assert place_of(ValueError("never raised")) == ""

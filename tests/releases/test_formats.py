@@ -1,0 +1,102 @@
+"""A release of another format is told in a word, and later programs verify one that pins what it was measured with."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from empathy_eval.cli import main
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.prompts import Prompts
+from empathy_eval.design.scenarios import Catalogue
+from empathy_eval.evaluation.report import metrics_of, report
+from empathy_eval.metrics import registry
+from empathy_eval.metrics.trust import Told
+from empathy_eval.releases.manifest import manifest_text, sealed
+from empathy_eval.releases.verify import verify
+from empathy_eval.releases.verify_manifest import manifest_faults
+
+from tests.conftest import released_quickly
+from tests.doubles import made_once
+
+LATER = ("empathy_eval.metrics.sentlink:Sentlink", dict[str, Any]())
+
+
+@pytest.fixture(scope="module")
+def usual(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts: Prompts) -> Path:
+    """A release whose configuration names no metrics."""
+    return made_once.copied(tmp_path_factory, "usual", lambda one: released_quickly(one, catalogue, prompts, bootstrap=10))[0] / "release"
+
+
+def changed(folder: Path, copy: Path, *without: str, **facts: Any) -> Path:
+    """A copy of a release whose manifest says something else, or less, and is sealed again."""
+    shutil.copytree(folder, copy)
+    value = {name: one for name, one in (read_manifest(copy) | facts).items() if name not in without}
+    (copy / "manifest.json").write_text(manifest_text(sealed(value)))
+    return copy
+
+
+def test_a_manifest_pins_each_metric_of_its_report_with_the_signature_that_stands_in_the_tables(usual: Path) -> None:
+    pinned = {one["metric"]: one["signature"] for one in read_manifest(usual)["metrics"]}
+    assert list(pinned) == registry.default_names({}) and "metrics" not in read_manifest(usual)["configuration"]["report"]
+    rows = {row["metric"]: row["signature"] for row in json.loads((usual / "report" / "tables.json").read_text())["inversion"]}
+    assert len(pinned) == len(rows) and pinned["rouge-l"] == rows["ROUGE-L"]
+    # How many words were counted is of the data.
+    assert rows["Dist-2"].startswith(f"{pinned['dist-2']}|")
+
+
+def test_a_metric_that_is_built_in_later_breaks_no_release_of_before(
+    usual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(registry.BUILT_IN, "linked", LATER)
+    assert "linked" in registry.default_names({})
+    (told,) = verify(usual)
+    assert isinstance(told, Told) and told.metric == "linked" and "the report has no row of it" in told.what
+    assert main(["verify", str(usual), "--strict", "--fast"]) == 0
+    assert f"{usual}: is what it claims" in capsys.readouterr().out
+    report(usual, tmp_path / "again")
+    assert (tmp_path / "again" / "tables.json").read_bytes() == (usual / "report" / "tables.json").read_bytes()
+
+
+def test_a_metric_whose_settings_are_others_here_is_told_once(usual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("empathy_eval.metrics.chrf.ChrF.signature", "chars:7")
+    (fault,) = verify(usual)
+    assert "metrics: chrf" in fault.where and fault.what.endswith(', here it is "chars:7"') and "the program that made it" in fault.fix
+
+
+def test_what_a_manifest_pins_is_run_only_where_strangers_may_name_it(usual: Path) -> None:
+    manifest = read_manifest(usual)
+    strange = [{"metric": name, "signature": ""} for name in ("os:getcwd", "no-such-metric")]
+    found, left = metrics_of(manifest | {"metrics": [*strange, *manifest["metrics"]]})
+    assert [one.metric for one in left] == ["os:getcwd", "no-such-metric"] and "it is code that the manifest names" in left[0].what
+    assert len(found.metrics) + len(found.diversities) == len(manifest["metrics"])
+
+
+def test_a_manifest_that_pins_other_metrics_than_its_configuration_names_is_a_fault(light: Path, usual: Path) -> None:
+    for folder, change in ((light, lambda pins: pins[:1]), (light, lambda pins: pins[::-1]), (usual, lambda pins: [*pins, pins[0]])):
+        manifest = read_manifest(folder)
+        assert list(manifest_faults(folder, manifest)) == []
+        said = "\n".join(map(str, manifest_faults(folder, manifest | {"metrics": change(manifest["metrics"])})))
+        assert "manifest.json: metrics: says " in said
+    missing = {name: value for name, value in read_manifest(usual).items() if name != "metrics"}
+    assert "metrics: says nothing, the configuration gives some" in "\n".join(map(str, manifest_faults(usual, missing)))
+
+
+def test_an_older_and_a_later_format_are_each_told_in_one_word(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    older = changed(light, tmp_path / "older", "format", "metrics")
+    (fault,) = verify(older)
+    assert "is a release of an older format (1; this program verifies 2)" in fault.what and "the program that made it" in fault.fix
+    assert main(["verify", str(older)]) == 2 and '"difficulty"' in capsys.readouterr().out
+    later = changed(light, tmp_path / "later", format=3)
+    value = json.loads((later / "manifest.json").read_text()) | {"unheard": "of"}
+    (later / "manifest.json").write_text(json.dumps(value))
+    (fault,) = verify(later)
+    assert 'is a release of format "3", which this program does not know' in fault.what and "newer version" in fault.fix
+
+
+def test_a_release_of_version_0_1_0_says_no_format_and_is_verified(light: Path, tmp_path: Path) -> None:
+    old = changed(light, tmp_path / "old", "format", "metrics", builder="0.1.0")
+    assert not any("format" in str(one) for one in verify(old, fast=True))
