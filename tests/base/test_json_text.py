@@ -33,6 +33,7 @@ NO_OUTPUT = {
     "evaluation.retold": ALIKE, "raters.judges.told": ALIKE, "releases.verify_papers": ALIKE,
     "completions.models.transport": "a form of a secret that is looked for",
     "generation.asked_before": "a parameter of a query",
+    "commands.printing": "how a sign that nobody sees is written out", "design.commented": "a default in a comment of YAML",
     "metrics.empathy_score.tensors": "the header of a file of tensors, whose form is not ours",
     "raters.students.checkpoint": "the state of a training that was stopped, which only it reads",
 }  # fmt: skip

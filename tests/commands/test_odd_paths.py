@@ -99,7 +99,7 @@ score R --metric length --no-shortcuts --no-cache --fairness --rules {}
 shortcuts {}
 shortcuts R --without embedding --out {}
 train {} --out N
-train R --out {} --kind students
+train R --out {}
 ledger show {}
 ledger show L --config {}
 ledger merge {} L

@@ -243,7 +243,7 @@ def test_a_judge_of_the_family_that_wrote_the_texts_is_warned_of() -> None:
 
 def test_scores_that_are_all_equal_are_drawn() -> None:
     flat = [a_row("M0", 0.0, within=0.0)], [a_row("M0", 0.0, 0.0, within=0.0)]
-    assert "M0" in a_page(Measured(*flat, groups={"scenario": {"one": flat[0]}}))
+    assert "M0" in a_page(Measured(*flat, groups={"scenario, as released": {"one": flat[0]}}))
 
 
 def test_manners_are_told_with_the_accuracy_of_each_metric_and_how_many_there_are() -> None:
@@ -279,7 +279,9 @@ def test_a_metric_that_fails_in_a_part_of_the_texts_stands_in_the_tables_over_th
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_whatever_a_text_holds_is_shown_as_text(text: str) -> None:
-    measured = a_measured([-0.5], [0.1], groups={"scenario": {text: [a_row(text, -0.2)]}}, faults=[MetricFault(text, text, text)])
+    measured = a_measured(
+        [-0.5], [0.1], groups={"scenario, as released": {text: [a_row(text, -0.2)]}}, faults=[MetricFault(text, text, text)]
+    )
     found = read(a_page(measured, told(text)))
     assert found.said.count(re.sub(r"\s+", " ", text)) >= 8
     assert not found.tags & {"script", "img", "iframe", "object"}
@@ -323,7 +325,7 @@ def test_everybody_can_read_the_page_on_a_phone_and_on_a_screen(
 ) -> None:
     hostile = tmp_path / "hostile.html"
     rows = {name: [a_row("M0", -0.2)] for name in HOSTILE}
-    odd = a_measured([-0.5], [0.1], groups={"scenario": rows}, audit=an_audit(raw=0.7, stance=0.2))
+    odd = a_measured([-0.5], [0.1], groups={"scenario, as released": rows}, audit=an_audit(raw=0.7, stance=0.2))
     hostile.write_text(a_page(odd, told(" ".join(HOSTILE))), encoding="utf-8")
     for path in (audited, hostile):
         with watched(

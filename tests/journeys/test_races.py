@@ -6,7 +6,6 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
@@ -72,9 +71,7 @@ def two(verb: str, world: Path) -> tuple[list[str], list[str]]:
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("verb", VERBS)
-def test_of_two_that_write_one_folder_one_has_its_whole_result_and_the_other_is_refused(
-    verb: str, world: Path, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:  # fmt: skip
+def test_of_two_that_write_one_folder_one_has_its_whole_result_and_the_other_is_refused(verb: str, world: Path, tmp_path: Path) -> None:
     commands, alone, seconds = two(verb, world), list[dict[str, str]](), list[float]()
     for number, command in enumerate(commands):
         begin = time.monotonic()
@@ -95,11 +92,10 @@ def test_of_two_that_write_one_folder_one_has_its_whole_result_and_the_other_is_
             process.join()
         ends, words = [process.exitcode or 0 for process in running], [log.read_text() for log in logs]
         assert sorted(ends) in ([0, 2], [0, 0]) and not any("Traceback" in text for text in words), (offset, words)
-        # Who begins after the other has ended is in nobody's way.
+        # Who comes to it after the other has ended is in nobody's way; what is there then may be kept for a reason of its own.
         if 2 in ends:
-            refused += 1
-            assert BUSY in words[ends.index(2)], (offset, words)
+            refused += BUSY in words[ends.index(2)]
+            assert "\n  Fix: " in words[ends.index(2)], (offset, words)
         assert held(place / "out") == alone[ends.index(0)] if 2 in ends else held(place / "out") in alone, offset
         assert [path.name for path in place.iterdir()] == ["out"], offset
-    record_property("refused", f"{refused} of {len(TRIED)}")
-    assert refused >= len(TRIED) // 2
+    assert refused >= len(TRIED) // 2, f"{refused} of {len(TRIED)}"

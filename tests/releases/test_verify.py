@@ -192,7 +192,7 @@ def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None
     told = path.read_text()
     tables = json.loads(told)
     tables["inversion"][1]["scores"]["empathetic"] = 0.9
-    tables["groups"]["phase"]["action"][0]["differences"]["empathetic - apathetic"]["p"] = 0.9
+    tables["groups"]["phase"]["action"][0]["differences"]["stance"]["p"] = 0.9
     tables["groups"]["manner"]["hurrying"][0]["differences"]["stance"]["accuracy"]["value"] = 1.5
     tables["ways"]["manners"][0]["near"] = 0
     tables["lengths"]["variants"][0]["counts"][8] += 1
@@ -200,7 +200,7 @@ def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None
     assert said(copy, fast=True) == ""
     found = said(copy)
     assert "tables.json: inversion: ROUGE-L: scores: empathetic: says 0.9, the data gives" in found
-    assert "tables.json: groups: phase: action: BLEU-4: differences: empathetic - apathetic: p: says 0.9" in found
+    assert "tables.json: groups: phase: action: BLEU-4: differences: stance: p: says 0.9" in found
     assert "tables.json: groups: manner: hurrying: BLEU-4: differences: stance: accuracy: value: says 1.5" in found
     assert "tables.json: ways: manners: 0: near: says 0, the data gives" in found
     assert "tables.json: lengths: variants: 0: counts: 8: says" in found

@@ -58,7 +58,7 @@ def own(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue) -> Path:
     (folder / "scenarios").mkdir()
     for name in ("taxonomy", "personas", "telltale", *(one.file_name.removesuffix(".yaml") for one in catalogue.scenarios)):
         shutil.copy(folder / "all" / f"{name}.yaml", folder / "scenarios")
-    edit(folder / "scenarios" / "017-dealing-with-the-loss-of-a-pet.yaml", definition="An animal has died: 'é' — \"so\"\u2028it is.")
+    edit(folder / "scenarios" / "017-dealing-with-the-loss-of-a-pet.yaml", definition="An animal has died: 'é' — \"so\"\u00a0it is.")
     recipe = load_recipe(
         demo_file(folder, report=REPORT), scenarios=folder / "scenarios", rules=folder / "rules", templates=folder / "templates"
     )

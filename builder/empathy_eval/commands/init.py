@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error, nearest, plain
+from empathy_eval.base.paths import takes_paths
 
 EXAMPLES = """\
 examples:
@@ -48,6 +49,7 @@ class Begun:
         return plain("\n".join([*written, "", "next:", *(f"  {one}" for one in self.commands)]))
 
 
+@takes_paths
 def init(kind: str = "demo", out: str | Path = ".") -> Begun:
     """Writes a beginning of one's own into the folder ``out``: a configuration (``demo``, ``full``) or the folder ``scenarios``.
 

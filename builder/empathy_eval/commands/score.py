@@ -95,9 +95,6 @@ def score(
 ) -> Scored:  # fmt: skip
     """Puts metrics, files of scores and judges on the stand of the report, over all splits of a release or one.
 
-    A ``split`` is ``train``, ``validation``, ``test`` or ``all``; without one it is ``test`` where a metric was trained on the release, and
-    ``all`` elsewhere. With a ``limit`` so many pairs are measured, drawn by their ids, for a first look.
-
     The release is a folder, or a Hub name such as ``org/name@v1.0.0``. A metric is a name or ``module:name``, with settings as in
     ``bertscore:layer=5``, or an object; a file of scores is CSV, TSV or JSONL with ``pair_id``, ``variant``, ``score``, or a column a
     variant; one with ``crossed_id``, ``context``, ``reply`` (1 or 2 each), ``score`` is of crossed items. A judge is named as
@@ -107,13 +104,13 @@ def score(
     for the shortcut audit, without an embedding, ``fairness`` for every scorer by group of scenarios, and metrics where names are others.
     ``cache`` is where costly scores are kept (True: in the user's cache folder, False: nowhere). ``attacks`` are names, ``module:name`` or
     objects with which a sample of the replies is attacked, none of them (an empty list) all that are built in; their fixed texts are
-    English, or those of the folder ``rules``.
+    English, or those of the folder ``rules``. Without a ``split`` it is ``test`` where a metric was trained on the release, else ``all``.
+    With a ``limit`` so many pairs are measured, drawn by their ids, for a first look.
 
     What it gives is a ``Measured``. In the place of the release there may be a ``.jsonl`` file of texts of one's own, a line
     ``{"context": …, "reply": …}`` each; then it gives means by system, an ``OwnMeasured``. With ``ratings`` all scores, and the shortcuts,
     are put beside what people rated, an ``AgainstPeople``: a table of ``item``, ``rater``, ``rating``, or what ``review import`` wrote.
-    ``ensembles`` are rows of others, ``huffman:name,name`` or ``mean:name,name``, fitted to the ratings of validation, measured on test.
-    ``leaked`` is told where an output of what is scored holds the canary of the benchmark.
+    ``ensembles`` are rows of others (``huffman:name,name``, ``mean:name,name``). ``leaked`` is told of outputs that hold the canary.
 
     Raises:
         InputError: if it is no release or cannot be had, a metric or a judge is unknown, a file is faulty, or an ensemble cannot be fitted.
@@ -125,8 +122,6 @@ def score(
     }  # fmt: skip
     if not (metrics or scores or judges or annotations or (ratings and shortcuts)):
         raise input_error("score", "nothing to score with", "give --metric NAME, --scores FILE or both, or --judge TEACHER/RUBRIC")
-    if limit is not None:
-        check_count("score: limit", limit, 1)
     _refuse_unfit(_of_own(release), asked)
     with scoring_with(cache, engine, ray_address, progress) as scoring:
         return _told(_found(release, metrics, [Path(one) for one in scores], scoring, asked), release, scores, asked, leaked)
@@ -195,6 +190,8 @@ def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
     from empathy_eval.design.dataset import SPLITS
     from empathy_eval.evaluation.score import ALL
 
+    if asked["limit"] is not None:
+        check_count("score: limit", asked["limit"], 1)
     known = (*SPLITS, ALL)
     unfit = [name for name in STAND if asked[name] and (own or (asked["ratings"] and name in NOT_BESIDE_PEOPLE))]
     if unfit:

@@ -139,6 +139,7 @@ def _english_texts(language: Language, packaged: Sequence[str]) -> Iterator[Prob
         yield Problem(f"language: {language.code}", f"{said[name]} are English", f"bring a folder of your own with --{name} DIR")
 
 
+@takes_paths
 def configuration_file(config: str | Path) -> Path:
     """The file of a configuration: a path stays what it is, a bare name that is no file stands for a packaged one.
 

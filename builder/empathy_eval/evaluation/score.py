@@ -42,9 +42,7 @@ def score(
 ) -> Measured:  # fmt: skip
     """Puts metrics, by name or ``module:name``, files of scores and judges on the stand of the report, over all splits or one.
 
-    Without a split that is ``test`` where a metric was trained on the release, else all; ``all`` is all. A ``limit`` is for a first look:
-    so many pairs, drawn by the seed and their ids, without the audit, crossed items and the texts from before the contrast checks.
-
+    Without a split that is ``test`` where a metric was trained on the release, else all. A ``limit`` is for a first look at so many pairs.
     Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
     file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
     the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding, as is what is told
@@ -55,8 +53,7 @@ def score(
         InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
             row, or nothing is left to score.
     """
-    manifest = read_manifest(release_dir)
-    configuration = manifest["configuration"]
+    configuration = (manifest := read_manifest(release_dir))["configuration"]
     chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"], limit)
     if items:
         check_items(items)
@@ -66,8 +63,6 @@ def score(
     chosen = attacks(language=language) if attacks else None
     ruled = judged(release_dir, judges, annotations)
     files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
-    if limit and of_items:
-        raise input_error(of_items[0].path, "is of crossed items, and a limit is of pairs", "leave one of the two out")
     for some in (scores, [one.path for one in of_items]):
         named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], some)
     given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
@@ -75,13 +70,22 @@ def score(
     _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
     under, fair = UnderAttack(stand, chosen) if chosen else None, fairness(stand) if fairness else None
     take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
-    measured = measured_with_audit(stand, take=take) if shortcuts and not limit else stand.measured(take)
-    measured = measured if limit else with_crossed(measured, stand, of_items, shortcuts=shortcuts)
-    left = "without the shortcut audit, crossed items and texts from before the contrast checks"
-    notes += [f"a first look: {len(stand.pairs)} pairs, drawn by their ids, {left}"] if limit else []
-    measured = replace(measured, notes=tuple(notes)).under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
+    measured = _measured(stand, take, of_items, notes, shortcuts)
+    measured = measured.under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
     asked = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None}
     return measured.of(_provenance(stand, files, chosen, asked))
+
+
+def _measured(stand: Stand, take: Take, of_items: Sequence[GivenCrossed], notes: Sequence[str], shortcuts: bool) -> Measured:
+    """The tables with what is said of their pairs; those of a first look without the audit and crossed items."""
+    if stand.chance.limit is None:
+        measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
+        return replace(with_crossed(measured, stand, of_items, shortcuts=shortcuts), notes=tuple(notes))
+    if of_items:
+        raise input_error(of_items[0].path, "is of crossed items, and a limit is of pairs", "leave one of the two out")
+    left = "without the shortcut audit, crossed items and texts from before the contrast checks"
+    said = f"a first look: {len(stand.pairs)} pairs, drawn by their ids, {left}"
+    return replace(stand.measured(take), notes=(*notes, said))
 
 
 def splits_measured(

@@ -60,9 +60,8 @@ def release(
     Manifest and changelog name the ``previous`` release and those before it.
 
     Raises:
-        InputError: if something that is given is not valid or does not fit, the build is not finished, was changed by hand, has missing
-            items (unless ``partial``), withdraws what it did not plan or has nothing to release, or ``out`` holds another release (unless
-            it is to ``replace`` that).
+        InputError: if something that is given does not fit, the build is not finished (unless ``partial``), was changed by hand, withdraws
+            what it did not plan or has nothing to release, or ``out`` holds another release (unless it is to ``replace`` that).
     """
     _check_names(version, date)
     signing = key_to_sign(key, build_dir, out) if key else None

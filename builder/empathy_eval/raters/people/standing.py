@@ -104,14 +104,12 @@ def score_rated(
     ``ensembles`` are fitted on its validation split; all is measured on its test split then, its pairs too.
 
     Raises:
-        InputError: if it is no release, a metric or a judge is unknown, a file of scores or ratings is faulty, or an ensemble cannot be
-            fitted.
+        InputError: if it is no release, a name is unknown, a file of scores or ratings is faulty, or an ensemble cannot be fitted.
     """
     if items:
         check_items(items)
     manifest = read_manifest(release_dir)
-    report = manifest["configuration"]
-    language = language_of(report)
+    language = language_of(report := manifest["configuration"])
     found = _with_shortcuts(find(names, report["report"], language=language) if names else Found((), (), language), shortcuts)
     ruled = judged(release_dir, judges, annotations)
     named_apart([one.name for one in (*found.metrics, *ruled)], files)
@@ -119,8 +117,7 @@ def score_rated(
     asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
     # What people rated is a sample, which may hold little of one split: without a split it stays whole, with a warning.
     splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"], default=SPLITS)
-    splits = (FITTED_ON, MEASURED_ON) if asked else splits
-    texts, table, told = ratings_of_release(release_dir, ratings, splits)
+    texts, table, told = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if asked else splits)
     of_splits = splits_of(release_dir, texts.keys) if asked else ()
     scores = scored(replace(texts, language=language, splits=of_splits), found, given, scoring)
     fits = fitted(asked, scores, table) if asked else ()
@@ -131,8 +128,8 @@ def score_rated(
         release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[one.name for one in found.metrics],
         judges=[one.name for one in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
     )  # fmt: skip
-    everything = Found((*found.metrics, *given), (), language)
     if fits:
+        everything = Found((*found.metrics, *given), (), language)
         measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
     else:
         measured = against_people(scores, table, chance, unit="dialogue")
