@@ -107,7 +107,7 @@ def test_of_simulated_groups_without_a_difference_p_is_seldom_small() -> None:
         return
     (few, effect), (more, other) = shares_below(5, 2000), shares_below(8, 2000)
     told = f"{few} % (accuracy) and {effect} % (effect) with five of them in the group, and in {more} and {other} % with eight"
-    assert told in " ".join((Path(__file__).parent.parent.parent / "docs" / "metrics.md").read_text(encoding="utf-8").split())
+    assert told in " ".join((Path(__file__).parent.parent.parent / "docs" / "scoring.md").read_text(encoding="utf-8").split())
 
 
 def test_pairs_without_a_score_are_left_out_of_both_sides() -> None:

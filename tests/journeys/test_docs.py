@@ -93,7 +93,7 @@ def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) 
     from empathy_eval.metrics.registry import find
     from empathy_eval.metrics.scoring import Pairs, statistics_of
 
-    code, _ = blocks("metrics.md", "python")
+    (code,) = blocks("metrics.md", "python")
     assert len(code.strip().splitlines()) <= 15
     (ee / "shared_words.py").write_text(code)
     (toml,) = blocks("metrics.md", "toml")
@@ -174,7 +174,7 @@ def test_the_commands_of_score_run_as_written(released: tuple[Path, Released], t
     lines = [f"{pair},{variant},{place}" for pair in pairs for place, variant in enumerate(("apathetic", "empathetic"))]
     (tmp_path / "judge.csv").write_text("\n".join(["pair_id,variant,score", *lines]))
     split = next(name for name in ("test", "train") if released[1].manifest["counts"]["pairs"][name])
-    script, *_ = blocks("metrics.md", "sh")
+    (script,) = blocks("scoring.md", "sh")
     said = ran(script.replace("--split test", f"--split {split}"), tmp_path)
     assert "shared words, pairs, " in said and "judge, pairs, " in said
 
@@ -191,9 +191,9 @@ def test_scores_under_attack_and_of_crossed_items_are_as_written(light: Path, tm
 
 
 def test_ones_own_texts_are_scored_and_put_beside_people_as_written(tmp_path: Path) -> None:
-    _, own, people, ensembles = blocks("metrics.md", "sh")
-    (tmp_path / "replies.jsonl").write_text(blocks("metrics.md", "jsonl")[0])
-    (tmp_path / "ratings.csv").write_text(blocks("metrics.md", "csv")[0])
+    (own,), (people, ensembles) = blocks("own_texts.md", "sh"), blocks("people.md", "sh")
+    (tmp_path / "replies.jsonl").write_text(blocks("own_texts.md", "jsonl")[0])
+    (tmp_path / "ratings.csv").write_text(blocks("people.md", "csv")[0])
     assert "VADER, A - B" in ran(own, tmp_path)
     assert "rating: 12 ratings of 6 texts (3 contexts) by 2 raters" in ran(people, tmp_path)
     assert "huffman:vader,length on rating: fitted on 8 ratings of 4 texts of validation" in ran(ensembles, tmp_path)
@@ -202,15 +202,15 @@ def test_ones_own_texts_are_scored_and_put_beside_people_as_written(tmp_path: Pa
 def test_rows_of_preferences_are_scored_as_written(light: Path, ee: Path) -> None:
     shutil.copytree(light, ee / "build" / "demo" / "release")
     split = next(one for one in SPLITS if pq.read_metadata(file_of(light, "preferences", one)).num_rows)
-    exec(blocks("metrics.md", "python")[1].replace('"train"', f'"{split}"'), {})  # noqa: S102 (as a reader would)
-    (command,) = blocks("metrics.md", "bash")
+    exec(blocks("own_texts.md", "python")[0].replace('"train"', f'"{split}"'), {})  # noqa: S102 (as a reader would)
+    (command,) = blocks("own_texts.md", "bash")
     assert "VADER, chosen - rejected" in ran(command, ee)
 
 
 def test_empathyscore_is_trained_and_scored_with_as_written(light: Path, tmp_path: Path) -> None:
     shutil.copytree(light, tmp_path / "build" / "demo" / "release")
-    (tmp_path / "replies.jsonl").write_text(blocks("metrics.md", "jsonl")[0])
-    (tmp_path / "ratings.csv").write_text(blocks("metrics.md", "csv")[0])
+    (tmp_path / "replies.jsonl").write_text(blocks("own_texts.md", "jsonl")[0])
+    (tmp_path / "ratings.csv").write_text(blocks("people.md", "csv")[0])
     split = next(one for one in SPLITS if pq.read_metadata(file_of(light, "pairs", one)).num_rows)
     said = ran(commands("empathyscore.md").replace("--split test", f"--split {split}"), tmp_path)
     assert "EmpathyScore (plain) - EmpathyScore (model)" in said and "EmpathyScore (plain), A - B" in said

@@ -40,8 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     tiny = runpy.run_path(str(EXAMPLES[0] / "tests" / "conftest.py"))
     tiny["made_classifier"](folder / "models" / "goemotions")
     tiny["made_seq2seq"](folder / "models" / "bart")
-    (folder / "replies.jsonl").write_text(blocks_of_docs("metrics.md", "jsonl")[0])
-    (folder / "ratings.csv").write_text(blocks_of_docs("metrics.md", "csv")[0])
+    (folder / "replies.jsonl").write_text(blocks_of_docs("own_texts.md", "jsonl")[0])
+    (folder / "ratings.csv").write_text(blocks_of_docs("people.md", "csv")[0])
     fitting, module = blocks(1, "python")
     (folder / "mine.py").write_text(module)
     with pytest.MonkeyPatch.context() as patch:

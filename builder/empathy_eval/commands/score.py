@@ -52,7 +52,7 @@ judge.csv has the columns pair_id, variant, score, and its row the name "judge".
 they are wrong. With crossed_id, context, reply, score it is of crossed items, which stand in a table of their own where a release has
 some: docs/crossed_scores.md. docs/metrics.md shows a metric of your own in 15 lines, docs/judges.md how a model comes to judge. score
 asks none.
-replies.jsonl has a line {"context": …, "reply": …} a text, and may have item, system, reference and split beside: docs/metrics.md.
+replies.jsonl has a line {"context": …, "reply": …} a text, and may have item, system, reference and split beside: docs/own_texts.md.
 """
 RATINGS = "put all beside what people rated: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
 # What belongs to a release alone.
