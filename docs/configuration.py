@@ -1,4 +1,4 @@
-"""Writes ``docs/configuration.md`` from the descriptions in ``schemas/input/`` (``make docs``). A test fails where that was forgotten."""
+"""Generator of ``docs/configuration.md``, from the descriptions in ``schemas/input/`` (``make docs``). A test compares both."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import jinja2
 DOCS = Path(__file__).resolve().parent
 PAGE = DOCS / "configuration.md"
 SCHEMAS = DOCS.parent / "schemas" / "input"
-# The last sentence of a description, where a key is part of what is asked.
+# The last sentence of a description, if the key is part of requests.
 AGAIN = " Changing it asks again for "
 KINDS = {"string": "text", "integer": "whole number", "number": "number", "boolean": "true or false", "array": "list", "object": "mapping"}
 
 
 @cache
 def schema(name: str) -> dict[str, Any]:
-    """A schema of the folder."""
+    """One schema of the folder."""
     read: dict[str, Any] = json.loads((SCHEMAS / f"{name}.schema.json").read_text(encoding="utf-8"))
     return read
 
 
 def at(name: str, way: str) -> dict[str, Any]:
-    """The part of a schema at a place such as ``$defs/model/then``; what is referred to on the way is followed."""
+    """The part of a schema at a path such as ``$defs/model/then``; references on the way are resolved."""
     part = schema(name)
     for step in way.split("/") if way else ():
         part = part[step]
@@ -39,19 +39,19 @@ def at(name: str, way: str) -> dict[str, Any]:
 
 
 def rows(name: str, way: str = "") -> Iterator[dict[str, str]]:
-    """A row a key of an object; what has keys of its own stands in a table of its own."""
+    """One table row for each key of an object. A key with keys of its own also has a table of its own."""
     of = at(name, way)
     for key in of["properties"]:
         part = at(name, "/".join(filter(None, (way, "properties", key))))
         says, _, again = part.get("description", "").partition(AGAIN)
         if part.get("properties"):
-            yield {"key": key, "takes": "keys of its own, below", "unless": unless(key, part, of), "says": "", "again": ""}
+            yield {"key": key, "takes": "keys of its own, see below", "unless": unless(key, part, of), "says": "", "again": ""}
         elif says:
             yield {"key": key, "takes": takes(part), "unless": unless(key, part, of), "says": says, "again": again.rstrip(".") or "no"}
 
 
 def takes(part: dict[str, Any]) -> str:
-    """What may stand at a key."""
+    """The values that a key accepts."""
     if "enum" in part:
         return ", ".join(f"`{value}`" for value in part["enum"])
     kinds = part["type"] if isinstance(part["type"], list) else [part["type"]]
@@ -61,18 +61,18 @@ def takes(part: dict[str, Any]) -> str:
 
 
 def unless(key: str, part: dict[str, Any], of: dict[str, Any]) -> str:
-    """What is taken where a key is left out."""
+    """The default of a key, or that it is required."""
     if key in of.get("required", ()):
-        return "needed"
+        return "required"
     if key in of.get("then", {}).get("required", ()):
-        return "needed for `drawn`"
+        return "required for `drawn`"
     if part.get("default") == {} and part.get("properties"):
-        return "its defaults, below"
+        return "its defaults, see below"
     return f"`{json.dumps(part['default'])}`" if "default" in part else ""
 
 
 def page() -> str:
-    """The whole page."""
+    """The whole page as Markdown."""
     compiler = jinja2.Environment(
         loader=jinja2.FileSystemLoader(DOCS), undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True, autoescape=False  # noqa: S701
     )  # fmt: skip

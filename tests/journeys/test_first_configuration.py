@@ -26,7 +26,7 @@ def test_a_build_by_a_model_from_an_empty_folder_by_what_the_program_says_alone(
     preview, build, release = next_of(ran("empathy-eval init full", tmp_path))
     path = tmp_path / "full.yaml"
     text = path.read_text()
-    assert "# How many dialogues a release is to have." in text
+    assert "# The number of dialogues in a release." in text
     path.write_text(re.sub(r"(?m)^(dialogues|controls): \d+$", r"\1: 2", text))
     with running() as server:
         said = ran(preview.replace("NAME", "m"), tmp_path)
