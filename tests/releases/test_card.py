@@ -144,15 +144,15 @@ def test_the_card_names_every_paper_with_what_it_states_of_itself(released: tupl
 @pytest.mark.parametrize(
     ("ids", "told"),
     [
-        ({"017-seed-x1"}, "checked against them, but for 1 that were brought with the scenarios and are not part of Empathy-Eval."),
-        (None, "**curated**: brought with the scenarios, which are not part of Empathy-Eval."),
+        ({"017-seed-x1"}, "checked against them, but for 1 that came with the scenarios and are not part of Empathy-Eval."),
+        (None, "**curated**: they came with the scenarios, which are not part of Empathy-Eval."),
     ],
 )
 def test_english_crossed_items_of_somebody_else_are_not_called_the_authors_own(
     ids: set[str] | None, told: str, released: tuple[Path, Released], tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(released[0], tmp_path / "copy"))
-    assert "brought with the scenarios" not in (folder / "README.md").read_text()
+    assert "came with the scenarios" not in (folder / "README.md").read_text()
     for path in files_of(folder, "crossed"):
         table = pq.read_table(path)
         others = [{"reply_2": "Of somebody else."} if ids is None or name in ids else {} for name in table["crossed_id"].to_pylist()]
