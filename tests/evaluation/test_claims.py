@@ -14,7 +14,7 @@ from empathy_eval.evaluation.wording import how_many, whom
 from tests.evaluation.test_page import a_measured, a_row, an_audit, bare
 
 NOTHING = " A metric below this line has not shown that it measures empathy."
-BAG = "a bag-of-words classifier that does not see the context"
+BAG = "a bag-of-words classifier without the context"
 ORDER = ["By construction", "At equal closeness", "Shortcut line"]
 
 
@@ -57,7 +57,7 @@ def test_without_controls_nothing_is_said_of_stance() -> None:
     forced, left, reached = said(a_measured([-0.5], [], audit=an_audit(raw=0.93)))
     assert left == "This release has no controls, so it cannot show whether a metric measures stance or closeness."
     # The one metric is forced as released, so it is not held against the line.
-    assert reached == f"As released, {BAG} reaches 93.0 %, and the best shortcut (characters) reaches 94.0 %."
+    assert reached == f"As released, {BAG} reaches 93.0 %, the best shortcut (characters) 94.0 %."
     free = Measured([a_row("free", 0.2, forced=False, accuracy=Estimate(0.99, 0.98, 1.0))], audit=an_audit(raw=0.93))
     assert said(free)[2].endswith("The one metric that the checks do not force is above this line.")
 
@@ -96,7 +96,7 @@ def test_a_metric_is_above_or_below_the_line_only_with_its_whole_interval(
 ) -> None:
     measured = at(*accuracies, line=line)
     words, best = (f"{100 * one:.1f} %" for one in (line - 0.01, line))
-    assert said(measured)[2] == f"At equal closeness, {BAG} reaches {words}, and the best shortcut (characters) reaches {best}. {told}"
+    assert said(measured)[2] == f"At equal closeness, {BAG} reaches {words}, the best shortcut (characters) {best}. {told}"
 
 
 def test_words_alone_may_be_the_best_shortcut_or_be_missing() -> None:
@@ -128,7 +128,7 @@ def test_one_dialogue_makes_no_claim_at_all() -> None:
     few = replace(measured, controls=single(measured.controls))
     assert said(few)[1:] == [
         "One dialogue is too few to tell.",
-        f"At equal closeness, {BAG} reaches 89.0 %, and the best shortcut (characters) reaches 90.0 %. "
+        f"At equal closeness, {BAG} reaches 89.0 %, the best shortcut (characters) 90.0 %. "
         "One dialogue is too few to compare metrics with this line.",
     ]
 

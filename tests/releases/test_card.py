@@ -127,7 +127,7 @@ def test_the_card_claims_no_more_than_its_figures(controls: bool, released: tupl
         changed = replace(changed, controls=[], balance=[])
     (folder / "README.md").write_text(card_text(folder, released[1].manifest, replace(report, measured=changed)))
     card = (folder / "README.md").read_text()
-    assert ("accuracy at equal closeness*" in card) == controls and ("it has no controls" in card) != controls
+    assert ("its *accuracy at equal closeness*." in card) == controls and ("This release has no controls" in card) != controls
     assert f"The shortcut line{'' if controls else ' as released'} is 90.0 %" in card
     rows = [line.split("|") for line in card.splitlines() if line.startswith(tuple(f"| {row.metric} |" for row in changed.inversion))]
     assert {cells[3].strip() for cells in rows if "%" in cells[2]} <= {"above", "at", "below"} and len(rows) == len(changed.inversion)

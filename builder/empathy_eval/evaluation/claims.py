@@ -116,11 +116,11 @@ def _reached(measured: Measured) -> Claim:
         return Claim(name, "", "No shortcut was measured, so it is not known whether a metric does better than words alone.")
     if line is None:
         return Claim(name, "", "No shortcut could be measured, so it is not known whether a metric does better than words alone.")
-    reach, bag = percent(line.accuracy.value), "a bag-of-words classifier that does not see the context"
+    reach, bag = percent(line.accuracy.value), "a bag-of-words classifier without the context"
     if line.shortcut == WORDS_ALONE:
         said = f"{bag} reaches {reach}; no other shortcut reaches more."
     elif line.words:
-        said = f"{bag} reaches {percent(line.words.value)}, and the best shortcut ({line.shortcut}) reaches {reach}."
+        said = f"{bag} reaches {percent(line.words.value)}, the best shortcut ({line.shortcut}) {reach}."
     else:
         said = f"the best shortcut ({line.shortcut}) reaches {reach}."
     return Claim(name, reach, " ".join(filter(None, [f"{WHERE[line.contrast]}, {said}", standing(line)])))
