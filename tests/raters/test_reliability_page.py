@@ -142,7 +142,7 @@ def test_the_headline_counts_the_criteria_at_the_benchmark(whole: Reliability, r
     counts = [len(one.at_benchmark.so) for one in whole.overall.judges.values()]
     assert whole.overall.crowd and min(counts) < max(counts)
     crowd = len(whole.overall.crowd.at_benchmark.so)
-    head = f"2 judges reach what experts reach with each other on {min(counts)} to {max(counts)} of 4 criteria, the crowd on {crowd}"
+    head = f"2 judges reach the agreement of experts on {min(counts)} to {max(counts)} of 4 criteria, the crowd on {crowd}"
     assert head in read.said and f"{whole.overall.benchmark:.2f}" in read.said
     one = Tables(page(small.figures(replace(small.PANEL, judges=small.JUDGES[:2], crowd=())))).said
     assert f"m1-plain reaches the agreement of experts on {max(counts)} of 4 criteria" in one
@@ -204,14 +204,14 @@ def test_what_is_not_defined_says_why_where_it_stands(read: Tables) -> None:
     [
         (
             Panel(("expert-1",), small.JUDGES[:1]),
-            ["One expert has nobody to agree with, so there is no benchmark", "experts (there are fewer than two experts)",
+            ["There is only one expert, so there is no benchmark", "experts (there are fewer than two experts)",
              "there is only one judge", "there is only one sample", "no crowd here"],
         ),
         (
             Panel(small.EXPERTS),
-            ["Nobody here is a judge", "there is neither a judge nor a crowd", "Not defined: there is no judge"],
+            ["There is no judge", "there is neither a judge nor a crowd", "Not defined: there is no judge"],
         ),
-        (Panel(small.EXPERTS[:2], (), small.CROWD, "median"), ["its median", "Two experts have one pair", "The crowd reaches what"]),
+        (Panel(small.EXPERTS[:2], (), small.CROWD, "median"), ["its median", "Two experts have one pair", "The crowd reaches the agreement"]),
     ],
 )  # fmt: skip
 def test_a_panel_that_lacks_somebody_has_a_page_that_says_so(panel: Panel, reasons: list[str]) -> None:
@@ -347,7 +347,7 @@ def test_everybody_can_read_the_page_and_no_name_runs_in_it(browser: Browser, wh
                     assert serious_findings(tab) == []
                 assert tab.evaluate("document.documentElement.scrollWidth") <= width
                 assert broken_words(tab) == [] and not tab.locator("table:not(:has(tbody tr))").count()
-                assert tab.title() == "How far these raters can be relied on" and not dialogs
+                assert tab.title() == "Agreement of raters" and not dialogs
                 assert tab.evaluate(SMALLEST) >= 12
 
 

@@ -137,7 +137,7 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
         return "–" if value is None else "<0.0001" if value < 0.0001 else f"{bound}{value:.4f}"
 
     def gone_by(test: dict[str, Any]) -> str:
-        return f" gone by: expected {test['least_expected']:.2g}" if test["p_by"] == "permutation" else ""
+        return f" used: expected {test['least_expected']:.2g}" if test["p_by"] == "permutation" else ""
 
     def both(test: dict[str, Any], one: dict[str, Any]) -> list[str]:
         drawn = test["permutation"]
@@ -177,7 +177,7 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studie
     alone = f"(95 % interval, not corrected for 3 groups, {percents(gain.low or 0)} to {percents(gain.high or 0)} %"
     more = f"{gain.group} was rated “Good” {gain.gain:.1f} % more often than human {alone}"
     not_shown = (
-        f"That a group was rated “Good” more or less often than human is not shown: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
+        f"No group is shown to be rated “Good” more or less often than human: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
     )
     chosen = {
         0.05: f"{not_shown} may be chance (p = 0.0500, by rater, corrected for them)",
@@ -302,7 +302,7 @@ def test_what_is_told_of_raters_is_on_the_page_and_no_rater_is(studied: Studied,
     said = Page(html := page(told_of_raters(studied))).said
     rows = cells_of(html)
     assert ["sex", "χ²", "1.50", "3", "0.6800", "0.7000", "0.180", "0.9000"] in rows
-    assert ["rare", "χ²", "1.50", "3", "0.6800", "0.7000 gone by: expected 4", "0.180", "0.9000"] in rows
+    assert ["rare", "χ²", "1.50", "3", "0.6800", "0.7000 used: expected 4", "0.180", "0.9000"] in rows
     assert ["age", "Kruskal–Wallis", "2.5", "3", "0.5000", "–", "–", "1.0000"] in rows and ["human", "12", "–", "46.5", "–"] in rows
     assert ["not told: too few have it"] in rows and ["alpha", "12", "758.3 %", "541.7 %"] in rows
     assert "χ² of all groups by all categories is 11.1 with 6 degrees of freedom" in said and "it holds" in said
