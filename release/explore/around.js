@@ -31,11 +31,11 @@ function dialoguePart({ row, pairs, controls, annotations }, asks) {
       "p",
       { class: "quiet" },
       word(row.scenario),
-      ` · ${row.split} · ${number(row.turns.length)} turns, ${number(pairs.length)} of ${number(helpers)} helper turns with a pair here`,
+      ` · ${row.split} · ${number(row.turns.length)} turns; ${number(pairs.length)} of ${number(helpers)} helper turns have a pair here`,
     ),
     made("ol", { class: "transcript dialogue", role: "list" }, turns),
     annotations.length
-      ? section("What judges rated", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, [])))
+      ? section("Ratings by judges", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, [])))
       : null,
   ];
 }
@@ -43,13 +43,13 @@ function dialoguePart({ row, pairs, controls, annotations }, asks) {
 function turnPair(pair, controlled, asks) {
   const cells = controlled ? ["apathetic", "near_empathetic", "far_apathetic", "empathetic"] : ["apathetic", "empathetic"];
   return folded(
-    "Its variants",
+    "Show variants",
     made(
       "div",
       { class: "cells two" },
       cells.map((name) => variantPart(pair, name, false)),
     ),
-    made("p", {}, made("a", { href: linkTo(filtersOf(asks), { id: pair.pair_id }) }, "All of ", word(pair.pair_id))),
+    made("p", {}, made("a", { href: linkTo(filtersOf(asks), { id: pair.pair_id }) }, "Open ", word(pair.pair_id))),
   );
 }
 
@@ -91,8 +91,8 @@ const TOLD = [
   ["planned", "dialogues were planned"],
   ["accepted", "were accepted"],
   ["rejected", "were rejected by the checks"],
-  ["missing", "are missing: they were never answered well"],
-  ["spares_left_out", "were accepted beyond the quota of their scenario, and left out"],
+  ["missing", "are missing: no valid answer was received"],
+  ["spares_left_out", "were accepted beyond the quota of their scenario and excluded"],
 ];
 
 /** The screen of what was left out and why: numbers and lists of the manifest, then the candidates. */
@@ -115,13 +115,13 @@ function leftPart(candidates, asks) {
       counts.map(([count, what]) => made("div", {}, made("dt", {}, what), made("dd", {}, count))),
     ),
     listed(
-      "Why dialogues were rejected",
+      "Rejected dialogues by reason",
       ["reason", "dialogues"],
       Object.entries(left.rejected_by_reason).map(([reason, count]) => [word(reason), number(count)]),
     ),
     listed(
-      "Samples that were refused on the way",
-      ["what and why", "samples"],
+      "Refused samples by reason",
+      ["text and reason", "samples"],
       Object.entries(left.samples_refused ?? {}).map(([reason, count]) => [word(reason), number(count)]),
     ),
     listed(
@@ -136,12 +136,12 @@ function leftPart(candidates, asks) {
     ),
     listed(
       "Near-duplicates",
-      ["left out", "of this one, which stays"],
+      ["excluded", "near-duplicate of (released)"],
       Object.entries(left.duplicates).map(([one, other]) => [word(one), made("a", { href: fragmentOf({ dialogue: other }) }, word(other))]),
     ),
     listed(
       "Scenarios below their quota",
-      ["scenario", "dialogues too few"],
+      ["scenario", "missing dialogues"],
       Object.entries(left.below_quota ?? {}).map(([one, count]) => [
         word(about.scenarios.find(({ id }) => Number(id) === Number(one))?.name ?? one),
         number(count),
@@ -154,8 +154,8 @@ function leftPart(candidates, asks) {
 function candidatesSection({ total, rows, counts, page, last }, asks) {
   if (!total && !asks.reason)
     return section(
-      "Candidates that were refused",
-      made("p", { class: "quiet" }, "No candidate of the pairs here was refused by a contrast check alone."),
+      "Refused candidates",
+      made("p", { class: "quiet" }, "For the pairs shown here, no candidate was refused by a contrast check alone."),
     );
   const reasons = [...counts].sort(([, one], [, other]) => other - one);
   const choice = (reason, label) =>
@@ -169,9 +169,9 @@ function candidatesSection({ total, rows, counts, page, last }, asks) {
       ),
     );
   return section(
-    "Candidates that were refused",
-    made("p", { class: "quiet" }, "Texts that were written for a pair that is here, and that a check turned down before one passed."),
-    counts.has("not_chosen") ? made("p", { class: "quiet" }, "Those that are not_chosen passed: of several, another was released.") : null,
+    "Refused candidates",
+    made("p", { class: "quiet" }, "These texts were written for the released pairs. A check refused them before another text passed."),
+    counts.has("not_chosen") ? made("p", { class: "quiet" }, "Candidates with the reason not_chosen passed all checks, but another one was released.") : null,
     made(
       "ul",
       { class: "choices", role: "list" },

@@ -3,8 +3,8 @@
 const ABOUT_VARIANT = {
   apathetic: ["Apathetic", "near the reference"],
   near_empathetic: ["Near empathetic", "near the reference"],
-  empathetic: ["Empathetic", "in other words"],
-  far_apathetic: ["Far apathetic", "in other words"],
+  empathetic: ["Empathetic", "far from the reference"],
+  far_apathetic: ["Far apathetic", "far from the reference"],
 };
 const NEAR_ONES = ["apathetic", "near_empathetic"];
 const NAMES = {
@@ -55,7 +55,7 @@ function pairPart(found, asks, removed) {
     facts.map(([name, value]) => made("div", {}, made("dt", {}, name), made("dd", {}, value))),
   );
   const before = section(
-    "What came before",
+    "Context",
     text(row.description, { class: "words quiet" }),
     row.context?.length ? transcript(row.context) : made("p", { class: "quiet" }, "This is the first turn."),
   );
@@ -72,7 +72,7 @@ function pairPart(found, asks, removed) {
     { class: `cells ${controlled ? "four" : "two"}` },
     cells.map((name) => variantPart(row, name, removed)),
   );
-  const link = made("a", { href: linkTo(filtersOf(asks), { dialogue: row.dialogue_id }) }, "The whole dialogue");
+  const link = made("a", { href: linkTo(filtersOf(asks), { dialogue: row.dialogue_id }) }, "Show the whole dialogue");
   return [
     flagNote(row.flags),
     said,
@@ -86,15 +86,15 @@ function pairPart(found, asks, removed) {
     ...judgedParts(found.judged, ["reference", ...cells]),
     candidatesPart(found.candidates),
     section(
-      "Where this comes from",
+      "Source",
       made(
         "p",
         { class: "quiet" },
-        row.source === "seed" ? "A seed dialogue of the scenario's file, told by " : "Dialogue by ",
+        row.source === "seed" ? "Seed dialogue of the scenario, written by " : "Dialogue by ",
         word(row.model ?? row.source),
-        ", near variants by ",
+        "; near variants by ",
         word(row.near_model),
-        ", far ones by ",
+        "; far variants by ",
         word(row.far_model),
         ".",
       ),
@@ -194,7 +194,7 @@ function scoresPart({ items, controlled }, cells) {
 function candidatesPart(candidates) {
   if (!candidates.length) return null;
   const chosen = candidates.some((one) => (one.reasons ?? []).includes("not_chosen"));
-  return section(chosen ? "Candidates that are not released" : "Candidates that were refused", candidatesTable(candidates, false));
+  return section(chosen ? "Candidates that were not released" : "Refused candidates", candidatesTable(candidates, false));
 }
 
 function candidatesTable(candidates, linked) {
@@ -209,7 +209,7 @@ function candidatesTable(candidates, linked) {
     ),
     text(one.text),
   ]);
-  return table("Candidates that were refused", [...(linked ? ["pair"] : []), "variant", "attempt", "reasons", "text"], rows, {
+  return table("Refused candidates", [...(linked ? ["pair"] : []), "variant", "attempt", "reasons", "text"], rows, {
     class: "texts",
   });
 }

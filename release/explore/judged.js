@@ -18,13 +18,13 @@ const byJudge = (rows) => grouped(rows, (row) => `${row.teacher}, by the rubric 
 function judgedParts([annotations, comparisons, strategies], variants) {
   return [
     annotations.length
-      ? section("What judges rated", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, variants)))
+      ? section("Ratings by judges", ...[...byJudge(annotations)].map(([who, rows]) => annotationsPart(who, rows, variants)))
       : null,
     comparisons.length
-      ? section("What judges preferred", ...[...byJudge(comparisons)].map(([who, rows]) => comparisonsPart(who, rows)))
+      ? section("Preferences of judges", ...[...byJudge(comparisons)].map(([who, rows]) => comparisonsPart(who, rows)))
       : null,
     strategies.length
-      ? section("Which strategies judges saw", ...[...byJudge(strategies)].map(([who, rows]) => strategiesPart(who, rows)))
+      ? section("Strategies named by judges", ...[...byJudge(strategies)].map(([who, rows]) => strategiesPart(who, rows)))
       : null,
   ];
 }
@@ -66,7 +66,7 @@ function comparisonsPart(who, rows) {
   ]);
   return [
     made("h3", {}, word(who)),
-    table(`Comparisons of ${who}`, ["texts", "first shown first", "second shown first", "the same in both orders", "preferred"], cells, {
+    table(`Comparisons of ${who}`, ["texts", "preferred when the first is shown first", "preferred when the second is shown first", "same in both orders", "preferred overall"], cells, {
       class: "compact spoken",
     }),
     reasonsPart(reasons),
@@ -84,7 +84,7 @@ function strategiesPart(who, rows) {
   const told = ideal.slice(0, STRATEGIES_SHOWN).map(([chance, name], at) => [at ? ", " : "", word(name), ` ${Math.round(100 * chance)} %`]);
   return [
     made("h3", {}, word(who)),
-    ideal.length ? made("p", {}, "Right before a reply was seen: ", told, ".") : null,
+    ideal.length ? made("p", {}, "Most likely strategies before the judge saw a reply: ", told, ".") : null,
     table(`Strategies of ${who}`, ["text", "named"], cells, { class: "compact spoken" }),
   ];
 }

@@ -7,7 +7,7 @@ const EXCERPT = 90; // signs of a reference in the list
 /** How many were found, in words. */
 function countOf(shelf, found) {
   const of = shelf.source.whole ? "the whole release" : "the sample";
-  const read = shelf.filled < shelf.rows ? `, ${number(shelf.filled)} of ${number(shelf.rows)} read so far` : "";
+  const read = shelf.filled < shelf.rows ? `, ${number(shelf.filled)} of ${number(shelf.rows)} loaded so far` : "";
   return `${number(found.rows.length)} of ${number(shelf.filled)} pairs of ${of}${read}`;
 }
 
@@ -31,9 +31,9 @@ function listPart(shelf, found, asks) {
         { class: "small legend" },
         "Scores: the ",
         made("strong", { class: "kind" }, "empathetic"),
-        " reply above, the ",
+        " reply is above, the ",
         made("strong", { class: "cold" }, "apathetic"),
-        " one below; what the metric rates better is bold and in its colour.",
+        " one below. The reply that the metric prefers is bold and coloured.",
       )
     : null;
   return [
@@ -68,7 +68,7 @@ function scoreCell(shelf, metric, row) {
   const one = (variant, sign, name) => {
     const value = figure(shelf.scoreOf(metric.name, variant, row));
     const wins = better === sign && metric["higher is better"] !== null;
-    const told = made("span", { class: "vh" }, `${variant}${wins ? ", rated better" : ""}: `);
+    const told = made("span", { class: "vh" }, `${variant}${wins ? ", preferred" : ""}: `);
     return made("span", { class: `${name}${wins ? " better" : ""}` }, told, value);
   };
   return [one("empathetic", 1, "kind"), one("apathetic", -1, "cold")];
@@ -79,10 +79,10 @@ function emptyPart(shelf, asks) {
   const part = made(
     "p",
     { class: "note" },
-    "Nothing fits all of these filters. ",
-    made("a", { href: fragmentOf({}) }, "Take them all away"),
+    "No pair matches all of these filters. ",
+    made("a", { href: fragmentOf({}) }, "Clear filters"),
   );
-  part.append(shelf.source.whole || !Object.keys(filtersOf(asks)).length ? "." : ", or load the whole release: this is a sample of it.");
+  part.append(shelf.source.whole || !Object.keys(filtersOf(asks)).length ? "." : ", or load the whole release: this page shows a sample of it.");
   return part;
 }
 
@@ -91,7 +91,7 @@ function spreadPart(shelf, rows) {
   const values = Float32Array.from(rows, (row) => shelf.margin[row])
     .filter((value) => !Number.isNaN(value))
     .sort();
-  if (!values.length) return [made("p", { class: "quiet small" }, "Nothing that was found has one.")];
+  if (!values.length) return [made("p", { class: "quiet small" }, "No pair in the results has a word margin.")];
   const [least, middle, most] = [values[0], values[values.length >> 1], values.at(-1)];
   const bins = new Uint32Array(BINS);
   for (const value of values) bins[Math.min(BINS - 1, Math.floor((BINS * (value - least)) / (most - least || 1)))] += 1;
@@ -110,5 +110,5 @@ function spreadPart(shelf, rows) {
     for (const [name, value] of Object.entries({ x: at + 0.1, y: 10 - height, width: 0.8, height })) bar.setAttribute(name, value);
     chart.append(bar);
   }
-  return [chart, made("p", { class: "quiet small" }, `Found: ${figure(least, 2)} to ${figure(most, 2)}, half below ${figure(middle, 2)}.`)];
+  return [chart, made("p", { class: "quiet small" }, `Results: ${figure(least, 2)} to ${figure(most, 2)}, median ${figure(middle, 2)}.`)];
 }

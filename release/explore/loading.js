@@ -16,7 +16,7 @@ async function explore(source, again) {
     await next.score(() => came(next));
     next.filling = false;
     await came(next, true);
-    if (source.whole) sayShortly(`All ${number(next.rows)} pairs have been read.`);
+    if (source.whole) sayShortly(`All ${number(next.rows)} pairs are loaded.`);
   } catch (error) {
     next.filling = false;
     // Another source was chosen meanwhile: what became of this one is of no interest.
@@ -73,8 +73,8 @@ async function enter(next) {
 
 function tellSource() {
   const { pairs, of, split } = about.sampled;
-  const sample = pairs ? `A sample: ${pairs === of ? "all" : `${number(pairs)} of the`} ${number(of)} pairs of ${split}` : "No sample";
-  place("source").replaceChildren(...(shelf.source.whole ? ["The whole release, from ", word(shelf.source.name)] : [sample]));
+  const sample = pairs ? `Sample: ${pairs === of ? "all" : `${number(pairs)} of the`} ${number(of)} pairs of ${split}` : "No sample";
+  place("source").replaceChildren(...(shelf.source.whole ? ["Whole release, from ", word(shelf.source.name)] : [sample]));
   place("load").hidden = shelf.source.whole;
   place("elsewhere").hidden = !shelf.source.whole && !readable(server);
 }
@@ -85,7 +85,7 @@ function progress(next) {
   place("bar").value = next?.done ?? 0;
   if (next)
     place("doing").textContent =
-      next.filled < next.rows || !next.rows ? `${number(next.filled)} of ${number(next.rows)} pairs read` : "reading scores";
+      next.filled < next.rows || !next.rows ? `${number(next.filled)} of ${number(next.rows)} pairs loaded` : "loading scores";
 }
 
 const server = new URL(about.base, document.baseURI);
@@ -104,7 +104,7 @@ function fromServer(base) {
   }
   const again = () => fromServer(base);
   if (!readable(url)) {
-    warn("loading", new Trouble(`“${base}” is no address of a server.`, "write it as https://… , or choose a folder"));
+    warn("loading", new Trouble(`“${base}” is not a web address.`, "enter an address that begins with https://, or choose a folder"));
     return;
   }
   explore(new Remote(url.href), again);

@@ -18,12 +18,12 @@ function warn(kind, error, again) {
   if (!error) return;
   const told =
     error instanceof Trouble
-      ? [made("strong", {}, word(error.message)), ` To mend it: ${error.fix}.`]
-      : [made("strong", {}, `This page has failed: ${error.message}.`)];
+      ? [made("strong", {}, word(error.message)), ` To fix it: ${error.fix}.`]
+      : [made("strong", {}, `Error in this page: ${error.message}.`)];
   const note = made("div", { class: "note", "data-kind": kind }, made("p", {}, told));
   const buttons = made("p", { class: "buttons" });
   if (again) buttons.append(button("Try again", () => again()));
-  buttons.append(button("Put away", () => warn(kind)));
+  buttons.append(button("Dismiss", () => warn(kind)));
   note.append(buttons);
   place("alarm").append(note);
 }
@@ -67,7 +67,7 @@ async function show(focus = true) {
     return warn("search", error, () => show()); // what was shown stays
   }
   if (screen === "list") return undefined;
-  const before = setTimeout(() => say("Reading …"), 150);
+  const before = setTimeout(() => say("Loading …"), 150);
   try {
     const [heading, parts] = await { item: itemScreen, dialogue: dialogueScreen, left: leftScreen }[screen]();
     if (here !== turn) return undefined;
@@ -132,7 +132,7 @@ function listLink() {
   return linkTo(filtersOf(asks), { page: at >= LISTED ? Math.floor(at / LISTED) + 1 : undefined });
 }
 
-const back = () => made("a", { href: listLink(), class: "back" }, "All that was found");
+const back = () => made("a", { href: listLink(), class: "back" }, "Back to results");
 
 /** The pair before or behind the one that is shown, among those that were found. */
 function neighbour(step) {
@@ -152,7 +152,7 @@ function wayPart() {
     const id = neighbour(by);
     return id ? made("a", { href: linkTo(asks, { id }), rel: by < 0 ? "prev" : "next" }, label) : made("span", { class: "quiet" }, label);
   };
-  const standing = at < 0 ? "not among those found" : `${number(at + 1)} of ${number(found.rows.length)} found`;
+  const standing = at < 0 ? "not in the results" : `${number(at + 1)} of ${number(found.rows.length)} results`;
   return made(
     "nav",
     { class: "way", "aria-label": "Pairs" },
@@ -174,7 +174,7 @@ function removedSwitch() {
     await show(false);
     document.querySelector(".way input")?.focus();
   });
-  return made("label", { class: "switch" }, box, "show words taken out");
+  return made("label", { class: "switch" }, box, "Show removed words");
 }
 
 async function dialogueScreen() {
@@ -185,14 +185,14 @@ async function dialogueScreen() {
 
 async function leftScreen() {
   const candidates = await readCandidates(shelf, asks.reason, Math.max(1, Math.trunc(Number(asks.page)) || 1));
-  return [[made("h1", {}, "What was left out, and why")], leftPart(candidates, asks)];
+  return [[made("h1", {}, "Excluded items")], leftPart(candidates, asks)];
 }
 
 function missing(what, id) {
   const gone = about.left_out.withdrawn.find((one) => (one.dialogue_id ?? one.pair_id) === id);
   if (gone) return made("p", { class: "note" }, `This ${what} was withdrawn on ${gone.date}: `, word(gone.reason));
   if (shelf.source.whole)
-    return made("p", { class: "note" }, `The release has no ${what} `, word(id), ". See whether the link is for another version.");
+    return made("p", { class: "note" }, `The release has no ${what} `, word(id), ". The link may be for another version.");
   const note = made("div", { class: "note" }, made("p", {}, `The ${what} `, word(id), " is not in the sample that this page holds."));
   note.append(
     made(

@@ -31,7 +31,7 @@ const text = (value, attributes = {}) => made("p", { class: "words", dir: "auto"
 /** A text with the words marked that the reference does not have, and, if asked for, those that it alone has. */
 function marked(before, after, removed) {
   const found = changes(before ?? "", after ?? "");
-  if (!found) return [text(after), made("p", { class: "quiet small" }, "Too long to mark what differs.")];
+  if (!found) return [text(after), made("p", { class: "quiet small" }, "This text is too long to mark the differences.")];
   const pieces = found.flatMap(([kind, words]) => {
     if (kind === "same") return [words];
     if (kind === "removed" && !removed) return [];
@@ -82,7 +82,7 @@ const flagNote = (flags) =>
         "p",
         { class: "note", "data-part": "flag" },
         made("strong", {}, `Flag: ${flags.join(", ")}. `),
-        flags.includes("crisis") ? "This turn, or one before it, has language of hopelessness or danger." : "",
+        flags.includes("crisis") ? "This turn or an earlier one contains language of hopelessness or danger." : "",
       )
     : null;
 
@@ -128,6 +128,6 @@ function pagesNav(at, last, link) {
   return made(
     "nav",
     { "aria-label": "Pages", class: "pages" },
-    made("ul", { role: "list" }, way("Before", at - 1), items, way("Next", at + 1)),
+    made("ul", { role: "list" }, way("Previous", at - 1), items, way("Next", at + 1)),
   );
 }

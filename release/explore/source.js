@@ -12,7 +12,7 @@ const about = JSON.parse(document.getElementById("about").textContent);
 const embedded = JSON.parse(document.getElementById("sample").textContent);
 
 const FULL_NAME = `${about.name} ${about.version}`;
-const ANOTHER = `this page is that of ${FULL_NAME}: open the page of the other release, or fetch this one again whole`;
+const ANOTHER = `this page belongs to ${FULL_NAME}: open the page of the other release, or download this release again`;
 const BY_HAND = "choose its folder instead, or serve it with “empathy-eval explore RELEASE --serve”";
 const MOST_WHOLE = 4 << 20; // what a server without ranges may send instead of a part, in bytes
 const PATIENCE = 60_000; // milliseconds for an answer
@@ -52,7 +52,7 @@ class Remote {
         if (answer.status === 206) return part(url, answer, end - start, bytes);
         if (bytes > MOST_WHOLE) {
           answer.body?.cancel();
-          throw new Trouble(`The server does not answer ranges: it would send all ${number(bytes)} bytes of ${url}.`, BY_HAND);
+          throw new Trouble(`The server does not support range requests: it would send all ${number(bytes)} bytes of ${url}.`, BY_HAND);
         }
         all = received(url, answer);
         const data = await all;
@@ -88,14 +88,14 @@ async function asked(url, headers = {}) {
 function refusal(url, status) {
   if (!status) {
     const fix =
-      "see whether the address is right, the server runs, and, where it is not the page's own, whether it lets other pages read (CORS)";
+      "check that the address is right and the server runs; a server other than the page's own must allow it to read (CORS)";
     return new Trouble(`${url} could not be reached.`, `${fix}; or ${BY_HAND}`);
   }
-  if (status === 404 || status === 410) return new Trouble(`${url} is not there (${status}).`, "name the folder that holds manifest.json");
+  if (status === 404 || status === 410) return new Trouble(`${url} was not found (${status}).`, "enter the address of the folder that holds manifest.json");
   if (status === 401 || status === 403)
-    return new Trouble(`${url} may not be read (${status}).`, `the server keeps it to some: fetch it, then ${BY_HAND}`);
-  if (status === 416) return new Trouble(`${url} ends too early (416).`, ANOTHER);
-  return new Trouble(`${url} was answered with ${status}.`, `try again later; or ${BY_HAND}`);
+    return new Trouble(`${url} is not public (${status}).`, `download the release, then ${BY_HAND}`);
+  if (status === 416) return new Trouble(`${url} is shorter than expected (416).`, ANOTHER);
+  return new Trouble(`${url} failed with status ${status}.`, `try again later; or ${BY_HAND}`);
 }
 
 /** The bytes of an answer. */
@@ -103,7 +103,7 @@ async function received(url, answer) {
   try {
     return await answer.arrayBuffer();
   } catch {
-    throw new Trouble(`${url} broke off before its end.`, `try again; or ${BY_HAND}`);
+    throw new Trouble(`${url} was cut off before its end.`, `try again; or ${BY_HAND}`);
   }
 }
 
@@ -116,7 +116,7 @@ async function part(url, answer, length, bytes) {
   }
   const data = await received(url, answer);
   if (data.byteLength !== length)
-    throw new Trouble(`${url} gave ${number(data.byteLength)} bytes where ${number(length)} were asked for.`, ANOTHER);
+    throw new Trouble(`${url} returned ${number(data.byteLength)} bytes instead of ${number(length)}.`, ANOTHER);
   return data;
 }
 
@@ -152,7 +152,7 @@ class Chosen {
     if (!file)
       throw new Trouble(
         `${path} is not in the folder “${this.name}”.`,
-        "choose the whole folder of the release, the one that holds manifest.json",
+        "choose the complete folder of the release, which holds manifest.json",
       );
     return file;
   }
@@ -172,7 +172,7 @@ async function fromDisk(reading, path) {
   try {
     return await reading;
   } catch {
-    throw new Trouble(`${path} cannot be read from the disk any more.`, "it was changed or taken away: choose the folder again");
+    throw new Trouble(`${path} can no longer be read from the disk.`, "it was changed or removed: choose the folder again");
   }
 }
 
@@ -183,7 +183,7 @@ async function checkRelease(source) {
     manifest = JSON.parse(await source.manifest());
   } catch (error) {
     if (error instanceof Trouble) throw error;
-    throw new Trouble(`manifest.json in ${source.name} is no JSON.`, "name the folder of a release");
+    throw new Trouble(`manifest.json in ${source.name} is not JSON.`, "choose the folder of a release");
   }
   if (manifest?.name !== about.name || manifest?.version !== about.version) {
     throw new Trouble(`${source.name} holds ${manifest?.name ?? "something else"} ${manifest?.version ?? ""}.`, ANOTHER);

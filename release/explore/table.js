@@ -2,7 +2,7 @@
 
 const KEPT = 6; // groups of whole rows that are kept, of all files together
 const KEPT_ROWS = 5000; // what such a group may have
-const AGAIN = "fetch the release again whole";
+const AGAIN = "download the release again";
 
 class Table {
   static made = 0;
@@ -85,7 +85,7 @@ class Table {
       return await work();
     } catch (error) {
       if (error instanceof Trouble) throw error;
-      throw new Trouble(`${this.path} is damaged, or no parquet file: ${error.message}.`, AGAIN);
+      throw new Trouble(`${this.path} is damaged or is not a parquet file: ${error.message}.`, AGAIN);
     }
   }
 }

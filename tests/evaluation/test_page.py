@@ -149,8 +149,8 @@ def test_what_the_checks_force_is_marked_wherever_it_stands() -> None:
 
 def test_how_far_closeness_moves_scores_has_no_greatest_ratio_where_stance_may_move_none() -> None:
     # 0.6 over 0.2 and 0.6 over 0.05; then over 0.005, whose interval of 0.01 to either side holds 0.
-    assert "reference 3.0 to 12 times as far as stance does" in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.05]))).said
-    assert "reference 3.0 or more times as far as stance does" in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.005]))).said
+    assert "scores of reference-based metrics 3.0 to 12 times as much as stance does" in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.05]))).said
+    assert "scores of reference-based metrics 3.0 or more times as much as stance does" in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.005]))).said
 
 
 def test_singular_and_plural_follow_the_counts() -> None:
@@ -164,8 +164,8 @@ def test_residual_imbalance_is_said_only_where_chance_does_not_explain_it() -> N
     uneven = a_measured([-0.5], [0.1], balance=[a_row("edit ratio", 0, -0.05, better=None)])
     even = a_measured([-0.5], [0.1], balance=[a_row("edit ratio", 0, -0.001, better=None)])
     assert "the empathetic ones are closer to the reference" in read(a_page(uneven)).said
-    assert "where stance differs and little else" in read(a_page(uneven)).said
-    assert "a difference that chance explains" in read(a_page(even)).said and "where only stance differs" in read(a_page(even)).said
+    assert "besides stance, edit size or length still differs" in read(a_page(uneven)).said
+    assert "this difference may be chance" in read(a_page(even)).said and "where only stance differs" in read(a_page(even)).said
 
 
 def bare(row: MetricRow) -> MetricRow:
@@ -181,10 +181,10 @@ def test_without_intervals_nothing_is_claimed() -> None:
     measured = a_measured([-0.5, -0.4], [0.1, 0.2], audit=an_audit(stance=0.9))
     single = replace(measured, inversion=[bare(one) for one in measured.inversion], controls=[bare(one) for one in measured.controls])
     said = read(a_page(single)).said
-    assert "One dialogue has no intervals, so this report makes no claim." in said and "Forced by construction" not in said
+    assert "One dialogue has no intervals, so this report makes no claim." in said and "By construction" not in said
     balance = [bare(a_row("edit ratio", 0, -0.05, better=None)), bare(a_row("length", 0, 0.0, better=None))]
     said = read(a_page(replace(measured, balance=balance))).said
-    assert "whether by chance, one dialogue cannot tell" in said and "edit size or length may still do" in said
+    assert "one dialogue is too few to tell whether this is chance" in said and "edit size or length may still differ" in said
     assert "replies are as long as near-apathetic ones" in said and "where only stance differs" not in said
 
 
@@ -204,9 +204,9 @@ def test_the_first_table_tells_the_accuracy_and_where_it_stands_beside_the_line(
 
 def test_shortcuts_are_told_with_their_line_their_words_and_their_settings() -> None:
     said = read(a_page(a_measured([-0.5], [0.1], audit=an_audit(raw=0.8, stance=1.0)))).said
-    assert "At 100 % nothing can be above it" in said and "Mihalcea" in said and "bounds what these shortcuts reach" in said
+    assert "At 100 % nothing can be above it" in said and "Mihalcea" in said and "covers only these shortcuts" in said
     assert "glad 36:1" in said and "just 0:41" in said and "003-x-t03 +2.50" in said and "counts:characters" in said
-    assert "As released: characters, right in 81.0 % of 20 pairs" in said
+    assert "As released: characters, 81.0 % on 20 pairs" in said
     assert "nothing can be above it" not in read(a_page(a_measured([-0.5], [0.1], audit=an_audit(stance=0.9)))).said
     assert "This report has no shortcut audit" in read(a_page(a_measured([-0.5], [0.1]))).said
 
@@ -225,7 +225,7 @@ def test_every_two_metrics_stand_beside_each_other() -> None:
     some = [compared("M0", "M1", "stance", 0.04), compared("M0", "M2", "stance", 0.05), compared("M0", "M1", RAW, 0.5)]
     seen = {"stance": Smallest(20, 0.58, 0.24, "s"), RAW: Smallest(40, 1.0, 0.31, "s")}
     said = read(a_page(a_measured([-0.5, -0.4], [0.1, 0.2], comparisons=some, smallest=seen))).said
-    assert "Every two metrics at equal closeness: 2 comparisons, of which 1 differs in accuracy" in said
+    assert "Pairwise comparisons at equal closeness: 2 comparisons, of which 1 differs in accuracy" in said
     assert "as released: 1 comparison, of which 0 differ in accuracy" in said
     assert "+0.125[+0.100, +0.150]" in said and "−0.50[−0.60, −0.40]" in said
     assert "at equal closeness, over 20 pairs, an accuracy that is truly 58.0 % or a standardised effect of 0.24" in said
@@ -251,12 +251,12 @@ def test_manners_are_told_with_the_accuracy_of_each_metric_and_how_many_there_ar
     groups = {"manner": {"hurrying": right[:1], "cheering": [], "made by rules": right}}
     counts = {"manners": [{"name": "hurrying", "near": 1234, "far": 5}], "devices": [{"name": "small step", "texts": 77}]}
     said = read(a_page(a_measured([-0.5], [0.1], groups=groups), {**told(), "ways": counts})).said
-    assert "Which coldness is a metric blind to?" in said and "By manner, at equal closeness, near and far" in said
+    assert "Accuracy by manner of apathy" in said and "By manner, at equal closeness, near and far" in said
     assert "hurrying4025.0 %[20.0 %, 30.0 %]+0.1000[+0.0900, +0.1100]–" in said
     assert "cheering0––" in said and "made by rules40" in said and "12.5 %−0.2000" in said
     assert "hurrying1,2345" in said and "small step77" in said
     without = read(a_page(a_measured([-0.5], [0.1]))).said
-    assert "Which coldness" not in without and "By manner" not in without and "manner and device" not in without
+    assert "manner of apathy" not in without and "By manner" not in without and "manner and device" not in without
 
 
 def test_candidates_and_faults_are_told() -> None:
@@ -264,7 +264,7 @@ def test_candidates_and_faults_are_told() -> None:
     assert "No pair was refused by a contrast check alone" in plain and "Metrics that failed" not in plain
     fault = MetricFault("mine", "003-00001-t03, apathetic", 'raised ValueError: "no"')
     full = read(a_page(a_measured([-0.5], [0.1], candidates=[replace(a_row("M0", -0.123), pairs=77)], faults=[fault]))).said
-    assert "77 pairs, where 40 pairs are released" in full and "−0.1230" in full
+    assert "77 pairs before the contrast checks, while 40 pairs are released" in full and "−0.1230" in full
     assert "1 metric could not be measured" in full and '003-00001-t03, apathetic: raised ValueError: "no"' in full
 
 
@@ -273,7 +273,7 @@ def test_a_metric_that_fails_in_a_part_of_the_texts_stands_in_the_tables_over_th
     measured = a_measured([-0.5], [0.1], faults=[fault])
     partly = replace(measured, inversion=[replace(measured.inversion[0], pairs=38, left_out=2)])
     said = read(a_page(partly)).said
-    assert "1 metric failed in a part of the texts and stands in the tables" in said and "could not be measured" not in said
+    assert "1 metric failed on some texts; the tables use the pairs that have scores" in said and "could not be measured" not in said
     assert "38 of 40 pairs" in said
 
 

@@ -142,11 +142,11 @@ def test_the_headline_counts_the_criteria_at_the_benchmark(whole: Reliability, r
     counts = [len(one.at_benchmark.so) for one in whole.overall.judges.values()]
     assert whole.overall.crowd and min(counts) < max(counts)
     crowd = len(whole.overall.crowd.at_benchmark.so)
-    head = f"2 judges reach what experts reach with each other on {min(counts)} to {max(counts)} of 4 criteria, the crowd on {crowd}"
+    head = f"2 judges reach the agreement of experts on {min(counts)} to {max(counts)} of 4 criteria, the crowd on {crowd}"
     assert head in read.said and f"{whole.overall.benchmark:.2f}" in read.said
     one = Tables(page(small.figures(replace(small.PANEL, judges=small.JUDGES[:2], crowd=())))).said
-    assert f"m1-plain reaches what experts reach with each other on {max(counts)} of 4 criteria" in one
-    assert "There is no crowd here" in one and "crowd on" not in one
+    assert f"m1-plain reaches the agreement of experts on {max(counts)} of 4 criteria" in one
+    assert "There is no crowd" in one and "crowd on" not in one
     assert "Experts agree with each other by a median kappa of" in Tables(page(small.figures(Panel(small.EXPERTS)))).said
 
 
@@ -194,7 +194,7 @@ def test_what_is_not_defined_says_why_where_it_stands(read: Tables) -> None:
     (cells,) = [one for one in read.tables["Kappas of Manner"] if one[0].startswith("safety")]
     assert cells[1:] == ["not defined: both give one and the same rating to all items in common; no pair has a kappa"]
     assert read.tables["Variance inflation by criterion"][-1][1].startswith("not defined: all its ratings are the same")
-    assert "1 criterion has no kappa" in read.said and "Not drawn, for want of one of the two: safety." in read.said
+    assert "1 criterion has no kappa" in read.said and "Not drawn, because one of the two is missing: safety." in read.said
     assert "Not defined for m1-examples: there is only one sample." in read.said
     assert "None" not in read.said
 
@@ -204,14 +204,14 @@ def test_what_is_not_defined_says_why_where_it_stands(read: Tables) -> None:
     [
         (
             Panel(("expert-1",), small.JUDGES[:1]),
-            ["One expert has nobody to agree with, so there is no benchmark", "experts (there are fewer than two experts)",
+            ["There is only one expert, so there is no benchmark", "experts (there are fewer than two experts)",
              "there is only one judge", "there is only one sample", "no crowd here"],
         ),
         (
             Panel(small.EXPERTS),
-            ["Nobody here is a judge", "there is neither a judge nor a crowd", "Not defined: there is no judge"],
+            ["There is no judge", "there is neither a judge nor a crowd", "Not defined: there is no judge"],
         ),
-        (Panel(small.EXPERTS[:2], (), small.CROWD, "median"), ["its median", "Two experts have one pair", "The crowd reaches what"]),
+        (Panel(small.EXPERTS[:2], (), small.CROWD, "median"), ["its median", "Two experts have one pair", "The crowd reaches the agreement"]),
     ],
 )  # fmt: skip
 def test_a_panel_that_lacks_somebody_has_a_page_that_says_so(panel: Panel, reasons: list[str]) -> None:
@@ -234,7 +234,7 @@ def test_a_crowd_that_rated_other_items_is_told_to_be_apart(whole: Reliability) 
     frameworks = tuple(replace(one, rows=tuple(map(without, one.rows))) for one in whole.frameworks)
     parts = tuple(replace(one, crowd=None) for one in whole.overall.frameworks)
     found = Tables(page(replace(whole, frameworks=frameworks, overall=replace(whole.overall, crowd=None, frameworks=parts))))
-    assert "What the crowd reaches Not defined: the crowd rated no item of these." in found.said
+    assert "Crowd against the benchmark Not defined: the crowd rated no item of these." in found.said
     assert "Not drawn, for it is not defined anywhere: crowd (the crowd rated no item of these)." in found.said
     assert "crowd Not defined: the crowd rated no item of these." in found.said and "None" not in found.said
     assert found.tables["F1 on Listening"][5] == ["crowd", "not defined: the crowd rated no item of these"]
@@ -266,7 +266,7 @@ def test_nothing_is_said_of_a_benchmark_or_of_judges_that_are_not_there() -> Non
     alone = Tables(page(small.figures(Panel(small.EXPERTS[:1]), resamples=0))).said
     assert "–: the benchmark is the median" not in alone
     experts = Tables(page(small.figures(Panel(small.EXPERTS), resamples=0))).said
-    assert "–: the benchmark is the median" in experts and "held against the median expert." not in experts
+    assert "–: the benchmark is the median" in experts and "compared with the median expert." not in experts
 
 
 def test_many_judges_and_experts_are_summed_up_and_folded() -> None:
@@ -295,7 +295,7 @@ def test_contradictions_are_told_in_both_directions_with_their_items(whole: Reli
 
 def test_equal_figures_give_equal_pages_and_the_command_stands_at_the_end(whole: Reliability, read: Tables) -> None:
     assert page(whole) == page(small.figures())
-    assert "empathy-eval agree 'my ratings.csv' --page out.html" in read.said and "made again" not in page(whole)
+    assert "empathy-eval agree 'my ratings.csv' --page out.html" in read.said and "make this page again" not in page(whole)
     assert whole.signature in read.said and all(row.experts.signature in read.said for one in whole.frameworks for row in one.rows)
 
 
@@ -347,7 +347,7 @@ def test_everybody_can_read_the_page_and_no_name_runs_in_it(browser: Browser, wh
                     assert serious_findings(tab) == []
                 assert tab.evaluate("document.documentElement.scrollWidth") <= width
                 assert broken_words(tab) == [] and not tab.locator("table:not(:has(tbody tr))").count()
-                assert tab.title() == "How far these raters can be relied on" and not dialogs
+                assert tab.title() == "Agreement of raters" and not dialogs
                 assert tab.evaluate(SMALLEST) >= 12
 
 

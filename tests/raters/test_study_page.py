@@ -137,7 +137,7 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
         return "–" if value is None else "<0.0001" if value < 0.0001 else f"{bound}{value:.4f}"
 
     def gone_by(test: dict[str, Any]) -> str:
-        return f" gone by: expected {test['least_expected']:.2g}" if test["p_by"] == "permutation" else ""
+        return f" used: expected {test['least_expected']:.2g}" if test["p_by"] == "permutation" else ""
 
     def both(test: dict[str, Any], one: dict[str, Any]) -> list[str]:
         drawn = test["permutation"]
@@ -177,7 +177,7 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studie
     alone = f"(95 % interval, not corrected for 3 groups, {percents(gain.low or 0)} to {percents(gain.high or 0)} %"
     more = f"{gain.group} was rated “Good” {gain.gain:.1f} % more often than human {alone}"
     not_shown = (
-        f"That a group was rated “Good” more or less often than human is not shown: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
+        f"No group is shown to be rated “Good” more or less often than human: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
     )
     chosen = {
         0.05: f"{not_shown} may be chance (p = 0.0500, by rater, corrected for them)",
@@ -192,14 +192,14 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studie
         assert told in Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(plain))))).said
     few = [replace(one, holm_by_rater=0.06, test=replace(one.test, permutation=0.01)) for one in studied.whole.gains]
     said = Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(few))))).said
-    assert "(p ≤ 0.0600, by rater, corrected for them; 99 exchanges are too few to say more)" in said
+    assert "(p ≤ 0.0600, by rater, corrected for them; 99 permutations are too few to say more)" in said
     unsure = replace(studied.whole, gains=tuple(replace(one, low=-50.0, high=90.0) for one in studied.whole.gains))
     said = Page(page(replace(studied, whole=unsure))).said
     assert "No group was rated “Good” more or less often than human by more than its interval" in said
     assert "0 of 3 groups lie above human with the whole interval, 0 below." in said
     none = replace(studied.whole, gains=tuple(replace(one, low=None, high=None, why="no why") for one in studied.whole.gains))
     said = Page(page(replace(studied, whole=none))).said
-    assert "Whether a group was rated “Good” more often than human cannot be said" in said and "3 have none" in said
+    assert "It is not known whether a group was rated “Good” more often than human" in said and "3 have none" in said
     less = [replace(one, gain=-40.0, low=-60.0, high=-10.0, holm_by_rater=0.03) for one in studied.whole.gains]
     said = Page(page(replace(studied, whole=replace(studied.whole, gains=tuple(less))))).said
     assert "was rated “Good” 40.0 % less often than human (95 % interval, not corrected for 3 groups, −60.0 to −10.0 %; p" in said
@@ -231,10 +231,10 @@ def test_it_says_where_exchanges_are_too_few_for_as_many_tests_and_how_many_are_
     pairs = sum(len(one.pairwise) for one in studied.parts["stratum"])
     assert pairs >= 24
     said = Page(page(studied)).said
-    assert f"of 99 exchanges no p by rater is below 0.05 when Holm corrects it over {pairs} tests" in said
+    assert f"with 99 permutations, no p by rater can be below 0.05 after Holm's correction over {pairs} tests" in said
     assert f"--permutations {20 * pairs} are enough" in said
     enough = replace(studied, settings={**studied.settings, "permutations": 20 * pairs})
-    assert "Too few exchanges" not in Page(page(enough)).said
+    assert "Too few permutations" not in Page(page(enough)).said
 
 
 def test_a_p_that_could_not_be_smaller_is_a_bound_and_so_is_what_corrects_it() -> None:
@@ -250,7 +250,7 @@ def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(stud
     said = Page(html := page(studied)).said
     assert f"In this study the design effect is {studied.power.design_effect:.2f}" in said
     assert studied.null_point is not None and studied.null_point >= 10
-    assert f"lie above about {studied.null_point:.0f} (of 99 exchanges); if ratings were independent" in said
+    assert f"lie above about {studied.null_point:.0f} (of 99 permutations); if ratings were independent" in said
     assert (of_pages.about(9.44), of_pages.about(29.94)) == ("9.4", "30")
     assert f"and groups alike, they would lie above {studied.null_point_if_independent:.1f}" in said
     parting = [
@@ -265,8 +265,8 @@ def test_it_says_why_the_plain_test_is_too_sure_with_both_p_where_they_part(stud
     assert "ratings of one rater are no more alike" in Page(page(alike)).said
     unknown = replace(studied, power=replace(studied.power, design_effect=None, effective_ratings=None, reached=None, smallest_w=None))
     assert (
-        "no group has raters enough" in Page(page(unknown)).said
-        and "cannot be said, for want of a design effect" in Page(page(unknown)).said
+        "no group has enough raters" in Page(page(unknown)).said
+        and "is not known, because there is no design effect" in Page(page(unknown)).said
     )
 
 
@@ -277,7 +277,7 @@ def test_what_is_not_defined_says_why_in_place(studied: Studied) -> None:
     for why in whys:
         assert [why] in rows
     small = [one for one in studied.parts["stratum"] if one.omnibus.p_by == "permutation"]
-    assert small and any(row[0] == small[0].name and "gone by: expected" in row[1] for row in rows if len(row) == 11)
+    assert small and any(row[0] == small[0].name and "used: expected" in row[1] for row in rows if len(row) == 11)
 
 
 def test_a_study_without_strata_blocks_or_exchanges_says_so(tmp_path: Path) -> None:
@@ -288,21 +288,21 @@ def test_a_study_without_strata_blocks_or_exchanges_says_so(tmp_path: Path) -> N
     said = Page(page(found)).said
     assert "the ratings have no blocks" in said and "by stratum" not in said.lower().split("settings")[0]
     assert "Added later: the raters of late were not drawn together" in said and "late (added)" in said
-    assert "no raters were exchanged" in said and "no table of raters was given" in said
-    assert "gone by" not in said
+    assert "no raters were permuted" in said and "no table of raters was given" in said
+    assert "used: expected" not in said
 
 
 def test_of_tables_too_long_for_a_page_the_json_is_named(studied: Studied, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(of_pages, "MOST_ROWS", 20)
     said = Page(page(studied)).said
-    assert "36 rows are too many for a page: the JSON beside it has them." in said and "12 rows are too many" not in said
+    assert "36 rows are too many for this page; the JSON file beside it has them." in said and "12 rows are too many" not in said
 
 
 def test_what_is_told_of_raters_is_on_the_page_and_no_rater_is(studied: Studied, table: Path) -> None:
     said = Page(html := page(told_of_raters(studied))).said
     rows = cells_of(html)
     assert ["sex", "χ²", "1.50", "3", "0.6800", "0.7000", "0.180", "0.9000"] in rows
-    assert ["rare", "χ²", "1.50", "3", "0.6800", "0.7000 gone by: expected 4", "0.180", "0.9000"] in rows
+    assert ["rare", "χ²", "1.50", "3", "0.6800", "0.7000 used: expected 4", "0.180", "0.9000"] in rows
     assert ["age", "Kruskal–Wallis", "2.5", "3", "0.5000", "–", "–", "1.0000"] in rows and ["human", "12", "–", "46.5", "–"] in rows
     assert ["not told: too few have it"] in rows and ["alpha", "12", "758.3 %", "541.7 %"] in rows
     assert "χ² of all groups by all categories is 11.1 with 6 degrees of freedom" in said and "it holds" in said

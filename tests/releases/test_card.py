@@ -127,7 +127,7 @@ def test_the_card_claims_no_more_than_its_figures(controls: bool, released: tupl
         changed = replace(changed, controls=[], balance=[])
     (folder / "README.md").write_text(card_text(folder, released[1].manifest, replace(report, measured=changed)))
     card = (folder / "README.md").read_text()
-    assert ("accuracy at equal closeness*" in card) == controls and ("it has no controls" in card) != controls
+    assert ("its *accuracy at equal closeness*." in card) == controls and ("This release has no controls" in card) != controls
     assert f"The shortcut line{'' if controls else ' as released'} is 90.0 %" in card
     rows = [line.split("|") for line in card.splitlines() if line.startswith(tuple(f"| {row.metric} |" for row in changed.inversion))]
     assert {cells[3].strip() for cells in rows if "%" in cells[2]} <= {"above", "at", "below"} and len(rows) == len(changed.inversion)
@@ -144,15 +144,15 @@ def test_the_card_names_every_paper_with_what_it_states_of_itself(released: tupl
 @pytest.mark.parametrize(
     ("ids", "told"),
     [
-        ({"017-seed-x1"}, "checked against them, but for 1 that were brought with the scenarios and are not part of Empathy-Eval."),
-        (None, "**curated**: brought with the scenarios, which are not part of Empathy-Eval."),
+        ({"017-seed-x1"}, "checked against them, but for 1 that came with the scenarios and are not part of Empathy-Eval."),
+        (None, "**curated**: they came with the scenarios, which are not part of Empathy-Eval."),
     ],
 )
 def test_english_crossed_items_of_somebody_else_are_not_called_the_authors_own(
     ids: set[str] | None, told: str, released: tuple[Path, Released], tmp_path: Path
 ) -> None:
     folder = Path(shutil.copytree(released[0], tmp_path / "copy"))
-    assert "brought with the scenarios" not in (folder / "README.md").read_text()
+    assert "came with the scenarios" not in (folder / "README.md").read_text()
     for path in files_of(folder, "crossed"):
         table = pq.read_table(path)
         others = [{"reply_2": "Of somebody else."} if ids is None or name in ids else {} for name in table["crossed_id"].to_pylist()]

@@ -141,7 +141,7 @@ def test_the_sample_is_there_at_once_and_every_filter_finds_what_fits(explored: 
         go(tab, f"#{fragment}")
         until(tab, lambda: count(tab).startswith(f"{len(right)} of "), f"{fragment}: {len(right)}, {count(tab)}")  # noqa: B023
         assert ids(tab) == right[:20], fragment
-    assert "Nothing fits all of these filters" in tab.locator("#rows").inner_text()
+    assert "No pair matches all of these filters" in tab.locator("#rows").inner_text()
     # What an object of JavaScript has by itself is no contrast and no variant.
     for fragment in ("up=VADER&down=distance&at=toString", "metric=VADER&of=constructor&least=0"):
         go(tab, f"#{fragment}")
@@ -154,7 +154,7 @@ def test_what_fails_in_a_search_is_told_and_what_was_shown_stays(explored: Path,
     opened(tab, explored)
     shown = ids(tab)
     go(tab, "#narrower=0.1")
-    assert "This page has failed: no such thing" in alarm(tab) and ids(tab) == shown
+    assert "Error in this page: no such thing" in alarm(tab) and ids(tab) == shown
     go(tab, "#")
     until(tab, lambda: not tab.locator("#alarm").inner_text())
 
@@ -162,11 +162,11 @@ def test_what_fails_in_a_search_is_told_and_what_was_shown_stays(explored: Path,
 def test_above_the_list_stands_which_score_is_whose(explored: Path, tab: Page) -> None:
     opened(tab, explored)
     tab.wait_for_selector("#rows .legend")
-    assert tab.locator("#rows > *").first.inner_text().startswith("Scores: the empathetic reply above, the apathetic one below")
+    assert tab.locator("#rows > *").first.inner_text().startswith("Scores: the empathetic reply is above, the apathetic one below")
     colour = "one => getComputedStyle(one).color"
     for name in ("kind", "cold"):
         assert tab.locator(f".legend .{name}").evaluate(colour) == tab.locator(f".list .{name}.better").first.evaluate(colour)
-    assert "rated better: " in (tab.locator(".list .better").first.text_content() or "")
+    assert "preferred: " in (tab.locator(".list .better").first.text_content() or "")
 
 
 def test_what_is_chosen_in_the_form_is_the_address_and_the_way_back_takes_it_away(explored: Path, tab: Page) -> None:
@@ -198,7 +198,7 @@ def test_what_is_chosen_in_the_form_is_the_address_and_the_way_back_takes_it_awa
     other.goto(link)
     until(other, lambda: other.locator("#screen h1").all_inner_texts() == [first])
     assert "21 of " in other.locator(".way").inner_text()
-    tab.get_by_role("button", name="Take all filters away").click()
+    tab.get_by_role("button", name="Clear filters").click()
     assert tab.evaluate("location.hash") == ""
 
 
@@ -206,7 +206,7 @@ def test_the_keyboard_is_enough(explored: Path, tab: Page) -> None:
     opened(tab, explored)
     shown = ids(tab)
     tab.keyboard.press("Tab")
-    assert tab.evaluate("document.activeElement.textContent") == "Skip to what was found"
+    assert tab.evaluate("document.activeElement.textContent") == "Skip to the results"
     tab.keyboard.press("Enter")
     assert tab.evaluate("document.activeElement.id") == "main" and tab.evaluate("location.hash") == ""
     for key in "jjk":
@@ -227,13 +227,13 @@ def test_the_keyboard_is_enough(explored: Path, tab: Page) -> None:
     assert tab.evaluate("document.activeElement.name") == "scenario"
     tab.locator("#main").focus()
     tab.keyboard.press("?")
-    assert tab.get_by_role("dialog", name="Keys").is_visible()
+    assert tab.get_by_role("dialog", name="Keyboard shortcuts").is_visible()
     tab.get_by_label("Use single letters").uncheck()
     tab.keyboard.press("Escape")
     tab.keyboard.press("?")
-    assert not tab.get_by_role("dialog", name="Keys").is_visible()
+    assert not tab.get_by_role("dialog", name="Keyboard shortcuts").is_visible()
     tab.reload()
-    tab.get_by_role("button", name="Keys").click()
+    tab.get_by_role("button", name="Keyboard shortcuts").click()
     assert not tab.get_by_label("Use single letters").is_checked()
     tab.get_by_label("Use single letters").check()
 
@@ -257,20 +257,20 @@ def test_a_pair_shows_its_variants_their_differences_and_all_that_is_known_of_th
     assert "warmth\t2.00\t2.00\t2.00" in ratings
     assert "no\ttie" in tab.get_by_role("region", name="Comparisons of a judge").inner_text()
     assert "70 %" in tab.locator("#screen").inner_text() and "Affirmation" in tab.get_by_role("region", name="Strategies of").inner_text()
-    tab.get_by_label("show words taken out").uncheck()
+    tab.get_by_label("Show removed words").uncheck()
     until(tab, lambda: not near.locator("del").count())
     assert tab.evaluate("document.activeElement.type") == "checkbox"
     # A pair without controls, flag or judge.
     go(tab, "#id=013-00013-t03", "013-00013-t03")
     assert tab.locator(".variant h2").all_inner_texts() == ["Reference", "Apathetic", "Empathetic"]
-    assert not tab.locator(FLAGGED).count() and "What judges rated" not in tab.locator("#screen").inner_text()
-    tab.get_by_role("link", name="The whole dialogue").click()
+    assert not tab.locator(FLAGGED).count() and "Ratings by judges" not in tab.locator("#screen").inner_text()
+    tab.get_by_role("link", name="Show the whole dialogue").click()
     until(tab, lambda: tab.locator("#screen h1").all_inner_texts() == ["Dialogue 013-00013"])
     assert tab.locator(".transcript > li").count() == 10
-    tab.get_by_text("Its variants").nth(1).click()
+    tab.get_by_text("Show variants").nth(1).click()
     assert tab.locator("[data-variant=empathetic]").nth(1).is_visible()
     assert "whole dialogue" in tab.get_by_role("region", name="Ratings of a judge").inner_text()
-    tab.get_by_role("link", name="All of 013-00013-t03").click()
+    tab.get_by_role("link", name="Open 013-00013-t03").click()
     until(tab, lambda: tab.locator("#screen h1").all_inner_texts() == ["013-00013-t03"])
 
 
@@ -280,7 +280,7 @@ def test_what_was_left_out_is_told_with_its_reasons(explored: Path, tab: Page) -
     for part in ("planned 69", "too_short 4", "003-00099 2026-01-02 It named somebody.", "001-00098 001-00001", "dialogue: not JSON 2"):
         assert part in told, part
     assert "Scenarios below their quota" not in told
-    refused = tab.get_by_role("region", name="Candidates that were refused")
+    refused = tab.get_by_role("region", name="Refused candidates")
     tab.get_by_role("link", name=re.compile("overlap_high")).click()
     until(tab, lambda: "edit_ratio_high" not in refused.inner_text())
     first = refused.get_by_role("link").first.inner_text()
@@ -320,11 +320,11 @@ def test_a_folder_that_is_not_this_release_whole_is_told_and_what_was_shown_stay
 
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "letter.txt").write_text("Dear all")
-    assert "There is no release in the folder “empty”. To mend it: choose the folder that holds manifest.json" in chosen(tmp_path / "empty")
+    assert "There is no release in the folder “empty”. To fix it: choose the folder that holds manifest.json" in chosen(tmp_path / "empty")
     cut = spoilt("cut", "data/pairs/train.parquet", lambda path: path.write_bytes(path.read_bytes()[:-50]))
     assert "data/pairs/train.parquet has" in chosen(cut)
     zeros = spoilt("zeros", "data/pairs/test.parquet", lambda path: path.write_bytes(bytes(path.stat().st_size)))
-    assert "data/pairs/test.parquet is damaged, or no parquet file" in chosen(zeros)
+    assert "data/pairs/test.parquet is damaged or is not a parquet file" in chosen(zeros)
     gone = spoilt("gone", "data/pairs/validation.parquet", lambda path: path.unlink())
     assert "data/pairs/validation.parquet is not in the folder" in chosen(gone)
     manifest = {**json.loads((explored / "manifest.json").read_text()), "version": "2.0.0"}
@@ -353,18 +353,18 @@ def test_from_a_server_the_release_is_read_by_ranges(online: Page, served: Range
     assert not any("preferences" in path or "provenance" in path for path, _ in served.asked)
     go(online, "#id=000-00000-t01", "000-00000-t01")
     assert online.locator(".variant").count() == 5
-    assert "1 of 300 found" in online.locator(".way").inner_text()
+    assert "1 of 300 results" in online.locator(".way").inner_text()
 
 
 @pytest.mark.parametrize(
     "fault, said",
     [
-        ("missing", "is not there (404). To mend it: name the folder that holds manifest.json"),
-        ("refused", "may not be read (403)"),
+        ("missing", "was not found (404). To fix it: enter the address of the folder that holds manifest.json"),
+        ("refused", "is not public (403)"),
         ("gone", "could not be reached"),
-        ("short", "bytes where"),
+        ("short", "bytes instead of"),
         ("halved", "bytes, not "),
-        ("cut", "broke off before its end"),
+        ("cut", "was cut off before its end"),
     ],
 )
 def test_a_failed_read_is_told_and_what_was_shown_stays(online: Page, served: Ranges, fault: str, said: str) -> None:
@@ -381,13 +381,13 @@ def test_a_failed_read_is_told_and_what_was_shown_stays(online: Page, served: Ra
 def test_scores_that_cannot_be_read_leave_the_other_filters(online: Page, served: Ranges) -> None:
     served.told("missing", "items")
     online.get_by_role("button", name="Load the whole release").click()
-    assert "report/items.parquet is not there" in alarm(online)
+    assert "report/items.parquet was not found" in alarm(online)
     go(online, "#split=validation")
     until(online, lambda: count(online).startswith("60 of 300"))
     assert online.locator("[data-part=scores]").evaluate("one => one.disabled")
     served.told("missing", "controls")
     go(online, "#id=001-00001-t01")
-    until(online, lambda: "data/controls/validation.parquet is not there" in alarm(online))
+    until(online, lambda: "data/controls/validation.parquet was not found" in alarm(online))
     served.told(None)
     online.locator("#alarm [data-kind=screen]").get_by_role("button", name="Try again").click()
     until(online, lambda: online.locator(".variant").count() == 3)
@@ -403,20 +403,20 @@ def test_a_server_without_ranges_may_send_small_files_whole_and_no_large_ones(on
     (served.folder / "large.html").write_text(large.replace('"base": "../"', '"base": "./"'))
     online.goto(f"{served.url}large.html")
     online.get_by_role("button", name="Load the whole release").click()
-    assert "The server does not answer ranges" in alarm(online)
+    assert "The server does not support range requests" in alarm(online)
     (served.folder / "large.html").unlink()
 
 
 def test_another_address_is_read_and_what_is_none_is_told(online: Page, served: Ranges) -> None:
     def asked(address: str) -> None:
         online.locator("#elsewhere").click()
-        online.get_by_label("Or a server").fill(address)
-        online.get_by_role("button", name="Read it from there").click()
+        online.get_by_label("Or a web address").fill(address)
+        online.get_by_role("button", name="Load", exact=True).click()
 
     asked("ftp://somewhere/")
-    assert "is no address of a server" in alarm(online)
+    assert "is not a web address" in alarm(online)
     asked(f"{served.url}data/")
-    until(online, lambda: "data/manifest.json is not there" in alarm(online))
+    until(online, lambda: "data/manifest.json was not found" in alarm(online))
     asked(served.url.rstrip("/"))
     whole(online)
     assert served.url in online.locator("#source").inner_text()
@@ -455,7 +455,7 @@ def test_as_few_words_as_can_be_are_marked_and_none_in_a_very_long_text(tab: Pag
     write_explorer(folder, write_explored(folder, 5, long))
     opened(tab, folder, "#id=004-00004-t01")
     tab.wait_for_selector(".variant")
-    assert "Too long to mark what differs" in tab.locator("[data-variant=apathetic]").inner_text()
+    assert "This text is too long to mark the differences" in tab.locator("[data-variant=apathetic]").inner_text()
 
 
 def test_what_differs_in_a_language_without_spaces_is_marked_by_its_words(tab: Page, tmp_path: Path) -> None:
@@ -469,7 +469,7 @@ def test_what_differs_in_a_language_without_spaces_is_marked_by_its_words(tab: P
     assert (near.locator("del").all_inner_texts(), near.locator("ins").all_inner_texts()) == (["漫长"], ["普通"])
     assert {one.get_attribute("lang") for one in tab.locator(".variant .words, .transcript .words").all()} == {"zh"}
     assert tab.locator("dd .words").first.get_attribute("lang") is None, "what a judge wrote is of no known language"
-    tab.get_by_label("show words taken out").uncheck()
+    tab.get_by_label("Show removed words").uncheck()
     until(tab, lambda: near.locator(".words").inner_text() == texts["apathetic"])
 
 
@@ -515,7 +515,7 @@ def test_everybody_can_use_the_page_on_a_phone_and_on_a_screen(browser: Browser,
             for summary in tab.locator("#screen summary").all():
                 summary.click()
             fine(fragment)
-        tab.get_by_role("button", name="Keys").click()
+        tab.get_by_role("button", name="Keyboard shortcuts").click()
         fine("keys")
         tab.keyboard.press("Escape")
         tab.get_by_role("button", name="Load the whole release").click()

@@ -81,47 +81,48 @@ def claims(measured: Measured) -> list[Claim]:
 
 
 def _forced(reading: Mapping[str, Difference]) -> Claim:
-    name, of = "Forced by construction", len(reading)
+    name, of = "By construction", len(reading)
     if not of:
-        return Claim(name, "", "No metric of this report compares a reply with a reference, so the checks force no preference.")
+        return Claim(name, "", "No metric in this report compares a reply with a reference, so the checks force no preference.")
     cold = sides(reading.values())["apathetic"]
-    what = "that compares a reply with a reference" if of == 1 else "that compare a reply with a reference"
-    said = f"{how_many(cold, of, what, 'prefer')} the apathetic near-copy as released{': the checks force that' if cold else ''}."
-    return Claim(name, f"{cold} of {of}", said)
+    said = f"As released, {how_many(cold, of, 'reference-based', 'prefer')} the apathetic reply."
+    why = "The checks force this: that reply is a near-copy of the reference. This alone says nothing about empathy."
+    return Claim(name, f"{cold} of {of}", f"{said} {why}" if cold else said)
 
 
 def _left(measured: Measured, reading: Mapping[str, Difference]) -> Claim:
-    name, found = "What is left", measured.equal_closeness
+    name, found = "At equal closeness", measured.equal_closeness
     if not found:
-        told = "Whether a metric sees stance or closeness, this release cannot say: it has no controls."
-        return Claim(name, "", "No metric could be measured over the pairs with controls." if measured.balance else told)
+        told = "This release has no controls, so it cannot show whether a metric measures stance or closeness."
+        return Claim(name, "", "No metric could be measured on the pairs with controls." if measured.balance else told)
     of_them = {metric: one for metric, one in found.items() if metric in reading}
-    some, what = (of_them, "") if of_them else (found, "metric" if len(found) == 1 else "metrics")
+    some, what = (of_them, "reference-based metric") if of_them else (found, "metric")
     seen = sides(some.values())
-    said = f"{WHERE[STANCE]}, {whom(seen, what)}."
+    told = whom(seen, what if len(some) == 1 else f"{what}s")
+    said = f"{told[0].upper()}{told[1:]}."
     if seen["untested"] == len(some):
         return Claim(name, "", said)
     values = sorted(one.accuracy.value for one in some.values() if one.accuracy)
     ends = list(dict.fromkeys(percent(one) for one in (values[0], values[-1])))
     figure = "\N{EN DASH}".join(dict.fromkeys(percent(one, 0).rstrip("\N{NO-BREAK SPACE}%") for one in (values[0], values[-1])))
-    rate = "It rates" if len(some) == 1 else "They rate"
-    told = f"{rate} the empathetic reply better in {' to '.join(ends)} of the comparisons; one half is chance."
+    whose = "Its accuracy is" if len(some) == 1 else "Their accuracies range from" if len(ends) > 1 else "Their accuracy is"
+    told = f"{whose} {' to '.join(ends)}; chance is {percent(0.5, 0)}."
     return Claim(name, f"{figure}\N{NO-BREAK SPACE}%", f"{said} {told}")
 
 
 def _reached(measured: Measured) -> Claim:
-    name, line = "What shortcuts reach", line_of(measured)
+    name, line = "Shortcut line", line_of(measured)
     if measured.audit is None:
-        return Claim(name, "", "No shortcut was tried, so whether a metric shows more than words alone do is not known.")
+        return Claim(name, "", "No shortcut was measured, so it is not known whether a metric does better than words alone.")
     if line is None:
-        return Claim(name, "", "No shortcut could be measured, so whether a metric shows more than words alone do is not known.")
-    reach = percent(line.accuracy.value)
+        return Claim(name, "", "No shortcut could be measured, so it is not known whether a metric does better than words alone.")
+    reach, bag = percent(line.accuracy.value), "a bag-of-words classifier without the context"
     if line.shortcut == WORDS_ALONE:
-        said = f"{WORDS_ALONE} are right in {reach}, and no shortcut more often."
+        said = f"{bag} reaches {reach}; no other shortcut reaches more."
     elif line.words:
-        said = f"{WORDS_ALONE} are right in {percent(line.words.value)}, the best shortcut ({line.shortcut}) in {reach}."
+        said = f"{bag} reaches {percent(line.words.value)}, the best shortcut ({line.shortcut}) {reach}."
     else:
-        said = f"the best shortcut ({line.shortcut}) is right in {reach}."
+        said = f"the best shortcut ({line.shortcut}) reaches {reach}."
     return Claim(name, reach, " ".join(filter(None, [f"{WHERE[line.contrast]}, {said}", standing(line)])))
 
 
@@ -130,15 +131,15 @@ def standing(line: Line) -> str:
     found = Counter(line.beside.values())
     of, what = len(line.beside) - found[UNTESTED], "with an accuracy" if line.contrast == STANCE else "that the checks do not force"
     if not of:
-        return "Where metrics stand beside that line, one dialogue is too few to tell." if line.beside else ""
+        return "One dialogue is too few to compare metrics with this line." if line.beside else ""
     rest = [f"{found[one]} {'is' if found[one] == 1 else 'are'} {PLACES_OF[one]}" for one in (AT, BELOW) if found[one]]
     if of == 1:
-        said = f"The one metric {what} is {next(one for one in (ABOVE, AT, BELOW) if found[one])} that line."
+        said = f"The one metric {what} is {next(one for one in (ABOVE, AT, BELOW) if found[one])} this line."
     elif found[ABOVE] == of:
-        said = f"All {of} metrics {what} are above that line."
+        said = f"All {of} metrics {what} are above this line."
     elif found[ABOVE]:
-        said = f"{found[ABOVE]} of the {of} metrics {what} {'is' if found[ABOVE] == 1 else 'are'} above that line; {listed(rest)}."
+        said = f"{found[ABOVE]} of the {of} metrics {what} {'is' if found[ABOVE] == 1 else 'are'} above this line; {listed(rest)}."
     else:
         told = f"all are {PLACES_OF[BELOW if found[BELOW] else AT]}" if len(rest) == 1 else listed(rest)
-        said = f"None of the {of} metrics {what} is above that line; {told}."
-    return said + (" A metric below the shortcut line has shown nothing yet." if found[BELOW] else "")
+        said = f"None of the {of} metrics {what} is above this line; {told}."
+    return said + (" A metric below this line has not shown that it measures empathy." if found[BELOW] else "")

@@ -76,20 +76,20 @@ def _fooled(judge: str, some: list[Standing], line: tuple[float, str] | None) ->
     ends = sorted(one.right["value"] for one in some)
     shares = " to ".join(dict.fromkeys(percent(one) for one in (ends[0], ends[-1])))
     count = max(one.of["pairs"] for one in some)
-    said = f"over {counted(count, 'pair')} it is right in {shares} of the comparisons"
+    said = f"its accuracy over {counted(count, 'pair')} is {shares}"
     if line is None:
-        return Fooled(judge, "not known", f"{said}; no shortcut was measured beside it.")
+        return Fooled(judge, "not known", f"{said}; no shortcut was measured to compare it with.")
     places = Counter(one.place for one in some)
     parts = [f"{places[one]} {'is' if places[one] == 1 else 'are'} {PLACES_OF[one]}" for one in (ABOVE, AT, BELOW, UNTESTED) if places[one]]
     of = counted(len(some), "criterion", "criteria")
-    told = f"{said}. Beside the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
+    told = f"{said}. Compared with the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
     if places[UNTESTED]:
-        return Fooled(judge, "not known, for want of intervals", told)
+        return Fooled(judge, "not known, because there are no intervals", told)
     if places[ABOVE] == len(some):
         return Fooled(judge, "no", told)
     if places[ABOVE]:
         return Fooled(judge, "by some criteria", told)
-    return Fooled(judge, "yes" if places[BELOW] == len(some) else "nothing shows that it is not", told)
+    return Fooled(judge, "yes" if places[BELOW] == len(some) else "not shown either way", told)
 
 
 def judges_charts(judges: Mapping[str, Any] | None, measured: Measured) -> list[Chart]:

@@ -11,6 +11,7 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.templates import environment
 from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
+from empathy_eval.design.terms import terms
 from empathy_eval.evaluation.charts import Chart, by_scenario
 from empathy_eval.evaluation.claims import PLACES_OF, claims, line_of, ranked
 from empathy_eval.evaluation.judged import judged
@@ -28,7 +29,7 @@ def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts
     return templates.get_template("page.html.j2").render(
         measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
         line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
-        by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured),
+        by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured), terms=terms(),
         style=(folder / "page.css").read_text(encoding="utf-8"),
     ) + "\n"  # fmt: skip
 

@@ -40,21 +40,19 @@ def whom(found: Mapping[str, int], what: str = "") -> str:
     if found["untested"] == of:
         return "one dialogue is too few to tell"
     if found["neither"] == of:
-        return (
-            f"{all_of_them} does not tell empathetic from apathetic" if of == 1 else f"none of the {of} can tell empathetic from apathetic"
-        )
+        return f"{all_of_them} shows no clear preference" if of == 1 else f"none of the {f'{of} {what}'.rstrip()} shows a clear preference"
     parts = [f"{found[side]} {'prefers' if found[side] == 1 else 'prefer'} the {side} reply" for side in PAIR_VARIANTS[::-1] if found[side]]
-    parts += [f"{found['neither']} cannot tell the two apart"] if found["neither"] else []
+    parts += [f"{found['neither']} {'shows' if found['neither'] == 1 else 'show'} no clear preference"] if found["neither"] else []
     parts += [f"{found['untested']} {'has' if found['untested'] == 1 else 'have'} no interval"] if found["untested"] else []
-    return listed(parts)
+    return (f"of the {of} {what}, " if what else "") + listed(parts)
 
 
 def how_many(count: int, of: int, what: str, verb: str) -> str:
-    """``All 5 metrics that ... prefer``: how many of how many."""
+    """``all 5 reference-based metrics prefer``: how many of how many."""
     if of == 1:
-        return f"The one metric {what} {verb + 's' if count else 'does not ' + verb}"
+        return f"the one {what} metric {verb + 's' if count else 'does not ' + verb}"
     if count == of:
-        return f"All {of} metrics {what} {verb}"
+        return f"all {of} {what} metrics {verb}"
     if count == 0:
-        return f"None of the {of} metrics {what} {verb}s"
-    return f"{count} of the {of} metrics {what} {verb}{'s' if count == 1 else ''}"
+        return f"none of the {of} {what} metrics {verb}s"
+    return f"{count} of the {of} {what} metrics {verb}{'s' if count == 1 else ''}"

@@ -19,6 +19,7 @@ from empathy_eval.design.canary import notice_of
 from empathy_eval.design.crossed import CrossedItem, load_crossed
 from empathy_eval.design.dataset import SPLITS, cells, configs_of, files_of
 from empathy_eval.design.errata import before
+from empathy_eval.design.terms import terms
 from empathy_eval.evaluation.claims import claims, line_of
 from empathy_eval.evaluation.report import Report
 
@@ -30,7 +31,7 @@ def card_text(folder: Path, facts: dict[str, Any], report: Report) -> str:
     told = {"claims": claims(report.measured), "line": line_of(report.measured), "canary": notice_of(facts)}
     configs = configs_of(facts["counts"])
     papers = read_yaml(data_folder("release") / "papers.yaml", "papers")
-    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers}
+    values = {"facts": facts, "report": report, **told, "configs": list(configs), "splits": SPLITS, "papers": papers, "terms": terms()}
     values["crossed"] = _crossed(folder) if "crossed" in configs else None
     return _render("card.md.j2", **values, columns=_columns(configs), example=_example(folder))
 

@@ -30,6 +30,7 @@ from empathy_eval.design.canary import in_json
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import SPLITS, TEXT, column, configs_of, file_of, read_manifest, read_tables
 from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.design.terms import terms
 from empathy_eval.evaluation.text_scores import BESIDE as UNSCORED
 from empathy_eval.evaluation.text_scores import ITEMS
 
@@ -85,6 +86,7 @@ def explore_page(folder: Path, facts: dict[str, Any], base: str = HOME) -> str:
         sample_json=embedded_json({"files": files}),
         style=(source / "page.css").read_text(encoding="utf-8"),
         reader=(source / "reader.min.js").read_text(encoding="utf-8"),
+        terms=terms(),
         script="\n".join((source / name).read_text(encoding="utf-8") for name in SCRIPTS),
     ) + "\n"  # fmt: skip
 
