@@ -1,4 +1,4 @@
-"""The documents: no sentence is longer than thirty words, but for those that are named here."""
+"""The documents: no sentence has more than thirty words, except those that are listed here."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 MOST_WORDS = 30
-# The beginnings of sentences that may be longer: a bibliographic title counts as the words that it has.
+# Longer entries: a bibliographic title has the words that it has.
 LONGER = ("- *EmpathyScore:", "- *When Large", "- *EMPATH:", "- *Performance Evaluation Metrics")
 CODE = re.compile(r"^(```|~~~).*?^\1\s*$", re.MULTILINE | re.DOTALL)
-# A full stop, question or exclamation mark before a capital, a quote, code or emphasis; an item of a list or a cell of a table is its own sentence.
+# The end of a sentence: a mark before a capital, a quote, code or emphasis. An item of a list or a cell of a table is its own sentence.
 END = re.compile(r"(?<=[.!?])[)*_\"”]*\s+(?=[A-Z*_`\"“(\[\d])")
 
 
@@ -20,8 +20,7 @@ def sentences(text: str) -> Iterator[str]:
     for block in re.split(r"\n\s*\n|^(?=\s*(?:[-*]|\d+\.)\s)|^#.*$|^(?=\|)|\|", CODE.sub("\n\n", text), flags=re.MULTILINE):
         plain = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", block)
         plain = re.sub(r"`[^`]*`", "Code", plain)
-        for part in END.split(" ".join(plain.split())):
-            yield part
+        yield from END.split(" ".join(plain.split()))
 
 
 def words(sentence: str) -> int:

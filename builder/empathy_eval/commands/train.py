@@ -55,8 +55,8 @@ def train(
     one machine. A training that was stopped goes on where it was.
 
     The kinds ``encoder`` and ``students`` take an ``encoder``: a folder, or a name of the Hub. Students take a ``teacher``, a judge whose
-    annotations the release has, and then have two parts; ``also``, CSV files of labelled data (docs/empathyscore.md); the ``objective``, both,
-    regression or ranking; whether the parts have one ``shared`` encoder; and the ``max_tokens`` of a conversation with its reply.
+    annotations the release has, and then have two parts; ``also``, CSV files of labelled data (docs/empathyscore.md); the ``objective``,
+    both, regression or ranking; whether the parts have one ``shared`` encoder; and the ``max_tokens`` of a conversation with its reply.
 
     Raises:
         InputError: if it is no release or cannot be had, there is no such kind, contrast or split, the release has no such pairs, the kind
