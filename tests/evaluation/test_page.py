@@ -149,8 +149,14 @@ def test_what_the_checks_force_is_marked_wherever_it_stands() -> None:
 
 def test_how_far_closeness_moves_scores_has_no_greatest_ratio_where_stance_may_move_none() -> None:
     # 0.6 over 0.2 and 0.6 over 0.05; then over 0.005, whose interval of 0.01 to either side holds 0.
-    assert "scores of reference-based metrics 3.0 to 12 times as much as stance does" in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.05]))).said
-    assert "scores of reference-based metrics 3.0 or more times as much as stance does" in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.005]))).said
+    assert (
+        "scores of reference-based metrics 3.0 to 12 times as much as stance does"
+        in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.05]))).said
+    )
+    assert (
+        "scores of reference-based metrics 3.0 or more times as much as stance does"
+        in read(a_page(a_measured([-0.5, -0.5], [0.2, 0.005]))).said
+    )
 
 
 def test_singular_and_plural_follow_the_counts() -> None:

@@ -87,8 +87,8 @@ def page(folder: Path) -> Text:
 def test_the_page_is_self_contained_and_says_what_its_figures_are(released: tuple[Path, Released]) -> None:
     found = page(released[0] / "report")
     assert not [value for value in found.loads if "w3.org" not in value]
-    assert "figures of curated seed dialogues" in found.said
-    assert "forced by these checks" in found.said
+    assert "figures are about curated seed dialogues" in found.said
+    assert "Effects forced by the checks" in found.said
     assert "At equal closeness" in found.said
     for row in released[1].report.measured.inversion:
         assert row.signature in found.said and number(row.scores["apathetic"]) in found.said

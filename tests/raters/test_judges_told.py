@@ -81,7 +81,11 @@ def test_the_page_answers_first_whether_the_judge_is_fooled(judged: Path) -> Non
     page = (judged / "report" / "index.html").read_text()
     section = page[page.index('<section id="judges"') : page.index('<section id="lengths"')]
     text = re.sub(r"<[^>]+>", "", section)
-    assert text.index("Is judge/teacher fooled?") < text.index("Accuracy of each judge at equal closeness") < text.index("Quality of the judges' answers")
+    assert (
+        text.index("Is judge/teacher fooled?")
+        < text.index("Accuracy of each judge at equal closeness")
+        < text.index("Quality of the judges' answers")
+    )
     for name, one in tables(judged)["judges"]["worth"]["judge/teacher"]["criteria"].items():
         right = one["stance"]["judge"]
         assert f"judge/teacher: {name}" in text and f"{100 * right['value']:.1f}\N{NO-BREAK SPACE}%" in text

@@ -176,9 +176,7 @@ def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studie
     gain = max((one for one in studied.whole.gains if one.category == "Good" and (one.low or 0) > 0), key=lambda one: one.gain or 0)
     alone = f"(95 % interval, not corrected for 3 groups, {percents(gain.low or 0)} to {percents(gain.high or 0)} %"
     more = f"{gain.group} was rated “Good” {gain.gain:.1f} % more often than human {alone}"
-    not_shown = (
-        f"No group is shown to be rated “Good” more or less often than human: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
-    )
+    not_shown = f"No group is shown to be rated “Good” more or less often than human: {gain.group}’s gain of +{gain.gain:.1f} % {alone})"
     chosen = {
         0.05: f"{not_shown} may be chance (p = 0.0500, by rater, corrected for them)",
         0.04: f"{more}; p = 0.0400, by rater, corrected",

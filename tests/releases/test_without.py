@@ -83,7 +83,9 @@ def test_what_is_left_out_is_said_in_manifest_page_and_card_and_the_configuratio
     card, page = (left / "README.md").read_text(), (left / "report" / "index.html").read_text()
     assert LINE in card and "release build --out release --version 0.1.0 --without bertscore --without embedding\n" in card
     assert LINE in page.replace("<bdi>", "").replace("</bdi>", "") and "BERTScore" not in page.split("<nav")[0]
-    assert not any("Excluded from this release" in path.read_text() for path in (released[0] / "README.md", released[0] / "report" / "index.html"))
+    assert not any(
+        "Excluded from this release" in path.read_text() for path in (released[0] / "README.md", released[0] / "report" / "index.html")
+    )
 
 
 def test_the_audit_has_every_shortcut_but_the_embedding(left: Path, released: tuple[Path, Released]) -> None:
