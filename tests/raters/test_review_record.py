@@ -264,7 +264,7 @@ def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(
     card, changelog = ((later / name).read_text() for name in ("README.md", "CHANGELOG.md"))
     assert "Removed by review: dialogue `025-seed` (2 of 3 raters; `it 'wanders' off`; `it 'wanders' off`)" in changelog
     assert "`017-seed` (3 of 3; " in card
-    assert "said so: 2 (`017-seed`" in card
+    assert "asked for it: 2 (`017-seed`" in card
     empathy = next(row for row in reviews["ratings"] if (row["variant"], row["criterion"]) == ("apathetic", "empathy"))
     assert (
         f"| apathetic | empathy | {empathy['mean']:.2f} [{empathy['low']:.2f}, {empathy['high']:.2f}] | {RATERS} | {PAIRS} "
