@@ -17,7 +17,7 @@ FIXED = re.compile(r":[<>]\d|\.[lr]just\(")
 OTHERS = {"base.table_text", "releases.diff", "commands.publish", "raters.review.telling"}
 
 
-@given(st.integers(1, 5).flatmap(lambda wide: st.lists(st.lists(CELLS, min_size=wide, max_size=wide), min_size=1, max_size=6)))
+@given(st.integers(1, 5).flatmap(lambda wide: st.lists(st.lists(CELLS, min_size=wide, max_size=wide), min_size=2, max_size=6)))
 def test_every_column_begins_after_the_widest_cell_before_it_and_two_spaces(rows: list[list[str]]) -> None:
     lines = lined(rows)
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -169,4 +169,4 @@ def test_a_release_of_before_there_were_manners_loads_scores_and_is_reported(lig
     assert set(score(old, ["length"], shortcuts=False).groups) == set(GROUPINGS)
     made = report(old, tmp_path / "report")
     assert "ways" not in made.told
-    assert "Which coldness" not in (tmp_path / "report" / "index.html").read_text()
+    assert "Accuracy by manner of apathy" not in (tmp_path / "report" / "index.html").read_text()

@@ -108,7 +108,7 @@ def test_each_rater_gets_texts_of_one_variant_or_system_alone(
     assert found == dict.fromkeys(groups, design["raters"] // len(groups))
     assert "per_item" not in made.key["settings"] and made.key["settings"]["per_rater"] == 3
     readme = (tmp_path / "review" / "README.md").read_text()
-    assert "sees texts of one" in readme and "\nempathy-eval study ../reviews.study.csv --baseline " in readme
+    assert "sees texts of only one" in readme and "\nempathy-eval study ../reviews.study.csv --baseline " in readme
     sent = b"".join(path.read_bytes() for path in (tmp_path / "review" / "raters").rglob("*") if path.suffix in (".csv", ".json"))
     assert not [name for name in (*groups, '"block"', "between") if name.encode() in sent]
 
@@ -210,7 +210,7 @@ def test_ratings_by_raters_who_saw_one_variant_alone_are_in_no_mean_beside_the_p
     assert both["ratings"] == within["ratings"] and both["kappa"] == within["kappa"]
     assert "alone" not in within and both["alone"] == {"raters": 8, "judgements": 24}
     said = environment(data_folder("release")).get_template("card/card_reviews.md.j2").render(facts={"reviews": both})
-    assert "24 ratings are by 8 raters who saw one variant alone: they are in no mean and no κ here." in said
+    assert "24 ratings are by 8 raters who saw only one variant. They are not included in any mean or κ here." in said
 
 
 def test_raters_are_told_that_they_decide_only_where_they_do(light: Path, tmp_path: Path) -> None:

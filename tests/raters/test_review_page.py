@@ -163,7 +163,7 @@ def test_ten_items_rated_by_keyboard_alone_survive_a_reload_and_a_closed_browser
         tab = context.pages[0]
         tab.goto(address)
         train(tab)
-        assert heading(tab) == "We mean the same thing"
+        assert heading(tab) == "You passed the test"
         press(tab, "Enter")
         for at in range(4):
             assert heading(tab) == f"Reply {at + 1} of 12"
@@ -246,7 +246,7 @@ def test_a_failed_test_leads_back_to_the_explanations_and_locks_nobody_out(tab: 
     tab.goto(written(tmp_path, seed_sheet(catalogue)))
     wrong = [{**one["ratings"], "empathy": 2} for one in TRAINING["test"]]
     train(tab, wrong)
-    assert heading(tab) == "Not quite the same yet"
+    assert heading(tab) == "Not quite there yet"
     assert "2 of 5" in tab.locator("main").inner_text(), "two of the five have empathy 2"
     tab.get_by_role("button", name="Read the explanations again").click()
     assert tab.get_by_text(TRAINING["training"][0]["explanation"]).is_visible()
@@ -256,7 +256,7 @@ def test_a_failed_test_leads_back_to_the_explanations_and_locks_nobody_out(tab: 
         tab.locator("[name=coherence]").first.focus()
         rate(tab, one["ratings"])
         press(tab, "Enter")
-    assert heading(tab) == "We mean the same thing"
+    assert heading(tab) == "You passed the test"
     assert exported(tab, tmp_path)["training"] == {"done": True, "test_right": 5, "test_of": 5}
 
 
@@ -387,7 +387,7 @@ def test_answers_can_be_copied_as_text_and_deleted_from_a_shared_computer(tab: P
     skip_training(tab, sheet)
     press(tab, "3 2 1 Enter")
     assert heading(tab) == "That was the last one. Thank you."
-    tab.get_by_role("button", name="Show them as text").click()
+    tab.get_by_role("button", name="Show my answers as text").click()
     assert tab.evaluate("getSelection().toString()") == tab.locator("textarea").input_value()
     assert json.loads(tab.locator("textarea").input_value()) == exported(tab, tmp_path)
     tab.get_by_text("On a shared computer").click()

@@ -264,7 +264,7 @@ def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(
     card, changelog = ((later / name).read_text() for name in ("README.md", "CHANGELOG.md"))
     assert "Removed by review: dialogue `025-seed` (2 of 3 raters; `it 'wanders' off`; `it 'wanders' off`)" in changelog
     assert "`017-seed` (3 of 3; " in card
-    assert "said so: 2 (`017-seed`" in card
+    assert "asked for it: 2 (`017-seed`" in card
     empathy = next(row for row in reviews["ratings"] if (row["variant"], row["criterion"]) == ("apathetic", "empathy"))
     assert (
         f"| apathetic | empathy | {empathy['mean']:.2f} [{empathy['low']:.2f}, {empathy['high']:.2f}] | {RATERS} | {PAIRS} "
@@ -296,7 +296,7 @@ def test_a_decision_on_a_text_that_is_another_now_is_named_and_not_taken(
     made = release(builds[0], tmp_path / "release", "0.2.0", reviews=tmp_path / "reviews.json")
     assert made.manifest["reviews"]["changed_since"] == ["017-seed"]
     assert [one["dialogue_id"] for one in made.manifest["reviews"]["removed"]] == ["025-seed"]
-    assert "Not removed, because the text is another one now: `017-seed`." in (tmp_path / "release" / "README.md").read_text()
+    assert "Not removed, because the text has changed since: `017-seed`." in (tmp_path / "release" / "README.md").read_text()
 
 
 def test_a_release_without_reviews_says_nothing_of_them(builds: tuple[Path, Path]) -> None:

@@ -115,7 +115,7 @@ def test_what_the_choice_needs_travels_with_the_release_and_is_told(chosen: Path
     assert manifest["configuration"]["candidates"] == 4 and WORD_LIST in manifest["files"]
     card, page = (folder / "README.md").read_text(), (folder / "report" / "index.html").read_text()
     assert "up to 4 candidates" in card and digest(said) in card
-    assert "First samples and chosen ones" in page and str(WORDS) not in (folder / "manifest.json").read_text()
+    assert "First samples and chosen samples" in page and str(WORDS) not in (folder / "manifest.json").read_text()
     made = pq.read_table(folder / "provenance.parquet")
     assert made.schema.names == [*PROVENANCE.names, TEXT_HASH]
     known = {(row["pair_id"], row["what"]): row[TEXT_HASH] for row in made.to_pylist()}

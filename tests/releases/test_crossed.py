@@ -150,10 +150,10 @@ def test_requests_of_models_are_in_the_provenance_and_no_curated_item_has_any(mo
 def test_the_card_says_how_they_were_made(light: Path, modelled: Path) -> None:
     curated, both = ((folder / "README.md").read_text(encoding="utf-8") for folder in (light, modelled))
     assert "9 of 9 items are **curated**: written by a language model under the authors' guidelines" in curated
-    assert "of models" not in curated.split("## Crossed items")[1].split("##")[0]
-    assert "3 of 4 items are **curated**" in both and "1 of 4 items are **of models**" in both and "`a-writer` wrote" in both
-    assert "Who writes a crossed item sees both contexts." in curated
-    assert "brought with the scenarios" not in curated + both
+    assert "written by models" not in curated.split("## Crossed items")[1].split("##")[0]
+    assert "3 of 4 items are **curated**" in both and "1 of 4 items are **written by models**" in both and "`a-writer` wrote" in both
+    assert "The writer of a crossed item sees both contexts." in curated
+    assert "came with the scenarios" not in curated + both
 
 
 Change = Callable[[dict[str, Any]], object]

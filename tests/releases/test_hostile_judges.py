@@ -90,7 +90,7 @@ def test_reasons_are_rows_as_they_were_said_and_what_no_text_holds_is_unannotate
 
 def test_the_card_has_the_name_of_a_judge_as_code_in_a_table_that_holds(judged: Path) -> None:
     card = (judged / "README.md").read_text()
-    part = card.partition("## What judges said")[2].partition("\n## ")[0]
+    part = card.partition("## Annotations by judges")[2].partition("\n## ")[0]
     table = [line for line in part.splitlines() if line.startswith("|")]
     assert len(table) == 4 and {line.count("|") for line in table} == {7}
     # What stands between backticks is neither markup nor a link.

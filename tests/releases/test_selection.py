@@ -68,5 +68,5 @@ def test_manifest_and_card_name_the_scenarios_below_their_quota(
     check(manifest, "manifest", tmp_path)
     assert manifest["below_quota"] == {"017": 1} and "below_quota" not in released[1].manifest
     card, whole = ((folder / "README.md").read_text() for folder in (tmp_path / "fewer", released[0]))
-    assert "Scenarios with fewer dialogues than planned, and how many they lack: 017 (1)." in card
+    assert "Scenarios with fewer dialogues than planned, and the number missing: 017 (1)." in card
     assert "fewer dialogues than planned" not in whole

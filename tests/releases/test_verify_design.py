@@ -75,7 +75,7 @@ def test_a_release_carries_what_its_build_was_made_under(light: Path, catalogue:
     assert load_language(folder=light / DESIGN / "rules") == load_language()
     shown = manifest_of(light)
     assert {path.name.removesuffix(".md.j2") for path in (light / DESIGN / "templates").iterdir()} == shown["templates"].keys()
-    assert "`design/` holds what it was built under" in (light / "README.md").read_text()
+    assert "`design/` holds the inputs of the build" in (light / "README.md").read_text()
 
 
 def test_no_seed_dialogue_is_in_it(light: Path, catalogue: Catalogue) -> None:

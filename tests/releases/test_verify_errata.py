@@ -61,7 +61,7 @@ def test_what_was_taken_out_is_counted_in_manifest_card_changelog_and_diff(made:
     gone = {name: first[name] - second[name] for name in first}
     assert gone["dialogues"] == 1 and gone["pairs"] > 2
     assert facts["withdrawn_counts"] == gone and "withdrawn_counts" not in read_manifest(made / "0.1.0")
-    told = f"ithdrawals took 1 dialogues and {gone['pairs']} pairs out of what was built."
+    told = f"ithdrawals removed 1 dialogues and {gone['pairs']} pairs from the build."
     assert all(told in (made / "0.2.0" / name).read_text() for name in ("README.md", "CHANGELOG.md"))
     found = diff(made / "0.1.0", made / "0.2.0")
     assert found.withdrawn_counts == gone and found.unexplained == ()

@@ -32,7 +32,7 @@ from tests.doubles import made_once
 from tests.doubles.hub import WRITER, running
 from tests.releases.test_verify import rehash
 
-LINE = "Left out when this release was made: bertscore, embedding."
+LINE = "Excluded from this release: bertscore, embedding."
 BOTH = ("bertscore", "embedding")
 
 
@@ -83,7 +83,9 @@ def test_what_is_left_out_is_said_in_manifest_page_and_card_and_the_configuratio
     card, page = (left / "README.md").read_text(), (left / "report" / "index.html").read_text()
     assert LINE in card and "release build --out release --version 0.1.0 --without bertscore --without embedding\n" in card
     assert LINE in page.replace("<bdi>", "").replace("</bdi>", "") and "BERTScore" not in page.split("<nav")[0]
-    assert not any("Left out when" in path.read_text() for path in (released[0] / "README.md", released[0] / "report" / "index.html"))
+    assert not any(
+        "Excluded from this release" in path.read_text() for path in (released[0] / "README.md", released[0] / "report" / "index.html")
+    )
 
 
 def test_the_audit_has_every_shortcut_but_the_embedding(left: Path, released: tuple[Path, Released]) -> None:
@@ -142,7 +144,7 @@ def test_a_manifest_that_leaves_out_what_the_report_shows_or_nobody_asked_for_is
     copy = Path(shutil.copytree(left, tmp_path / "release"))
     pins = [one for one in manifest_of(copy)["metrics"] if one["metric"] != "vader"]
     rehash(copy, without=["bertscore", "embedding", "vader"], metrics=pins)
-    assert 'README.md: says "Left out when' in "\n".join(map(str, verify(copy, fast=True)))
+    assert 'README.md: says "Excluded from this release' in "\n".join(map(str, verify(copy, fast=True)))
     rehash(copy, without=["kindness"])
     assert 'without: leaves out "kindness", which the configuration does not ask for' in "\n".join(map(str, verify(copy, fast=True)))
 
