@@ -22,6 +22,8 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
+from tests.doubles.corrections import multipletests as multipletests
+
 CHANCE = Chance(resamples=200, exchanges=199, seed=1)
 
 
@@ -201,14 +203,6 @@ def test_the_area_is_scikit_learns(scores: list[tuple[int, int]]) -> None:
 
 def test_ties_count_half() -> None:
     assert wins(np.array([1.0, 2, 3]), np.array([1.0, 3, 2])).tolist() == [0.5, 0, 1]
-
-
-@pytest.fixture(scope="module")
-def multipletests() -> Any:
-    """Loaded outside a test: what it starts and waits for is no part of one."""
-    from statsmodels.stats import multitest
-
-    return multitest.multipletests
 
 
 @given(values=st.lists(st.floats(0, 1), min_size=1, max_size=12))

