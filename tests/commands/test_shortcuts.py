@@ -41,6 +41,7 @@ def test_a_name_on_the_hub_is_fetched(light: Path, monkeypatch: pytest.MonkeyPat
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps(ee.shortcuts(light).to_json()))
 
 
+@pytest.mark.e2e
 def test_every_process_prints_the_same_bytes(light: Path) -> None:
     def said(seed: str, threads: str) -> bytes:
         environment = {**os.environ, "PYTHONHASHSEED": seed, "OMP_NUM_THREADS": threads, "OPENBLAS_NUM_THREADS": threads}
