@@ -50,5 +50,5 @@ def test_a_release_says_so_leaves_the_old_one_and_works_once_there_is_room(light
         assert not out.exists() and not list(tmp_path.glob(".release*"))
     assert run([*release, "0.1.0"]).returncode == 0
     before = (out / "manifest.json").read_bytes()
-    assert run([*release, "0.2.0"], 8_000).returncode == 1
+    assert run([*release, "0.2.0", "--replace"], 8_000).returncode == 1
     assert (out / "manifest.json").read_bytes() == before
