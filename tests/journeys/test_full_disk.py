@@ -19,7 +19,8 @@ def run(arguments: list[str], room: int | None = None) -> subprocess.CompletedPr
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
 
-    command = [sys.executable, "-m", "empathy_eval", *arguments]
+    # What Python compiles would be cut off too, and every later process would read it.
+    command = [sys.executable, "-B", "-m", "empathy_eval", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, preexec_fn=fill)
 
 
