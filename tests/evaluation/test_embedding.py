@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,7 @@ def test_texts_are_points_of_length_1_each_embedded_once_and_whatever_is_beside_
 
 def test_it_is_a_shortcut_of_every_contrast_where_the_configuration_asks_for_it(released: tuple[Path, Released], light: Path) -> None:
     told = released[1].report.measured.audit
-    assert audit(released[0]) == told
+    assert replace(audit(released[0]), provenance=None) == told
     for one in told.contrasts:
         row = one.shortcuts[-1]
         assert row.name == "embedding" and row.trained and row.accuracy and "weights:" in row.signature
