@@ -67,6 +67,7 @@ def test_what_is_printed_hides_nothing_and_json_says_what_it_said() -> None:
     assert not any(sign in shown.getvalue() for sign in "\u202e\x7f\U000e0041\ud83d\r")
 
 
+@pytest.mark.e2e
 def test_every_sign_that_nobody_sees_is_found_and_no_answer_may_hold_it() -> None:
     for number in range(sys.maxunicode + 1):
         sign = chr(number)

@@ -69,6 +69,7 @@ def rises(folder: Path, release: Path) -> dict[str, float]:
     return {row.attack: row.whole.rises.value for row in table.rows if row.metric == first and row.whole.rises}
 
 
+@pytest.mark.e2e
 def test_a_judge_that_obeys_the_hidden_instruction_is_caught_and_an_honest_one_is_not(door: Door) -> None:
     honest = kind_in(door.release)
     door.server.good = rating(honest)  # type: ignore[method-assign, assignment]

@@ -36,6 +36,7 @@ def plain(value: Any) -> Any:
     return json.loads(json.dumps(value))
 
 
+@pytest.mark.e2e
 def test_build_preview_and_release(world: Path, tmp_path: Path, said: Said) -> None:
     config = demo_file(tmp_path, report={"metrics": ["bleu", "length"], "bootstrap": 10})
     recipe = ee.load_recipe(config, scenarios=world)

@@ -20,6 +20,7 @@ def arguments(tmp_path: Path) -> list[str]:
     return ["build", str(demo_file(tmp_path)), "--out", str(tmp_path / "b"), "--scenarios", str(world)]
 
 
+@pytest.mark.e2e
 def test_build_and_release_print_what_a_user_needs(arguments: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     demo_file(tmp_path, report={"metrics": ["bleu", "rouge-l"], "bootstrap": 10})
     assert main(arguments) == 0

@@ -51,6 +51,7 @@ def said(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Cal
     return run
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("arguments", OF_RELEASES, ids=lambda one: one[0])
 def test_a_table_of_a_release_names_it_in_text_and_json(arguments: tuple[str, ...], light: Path, said: Callable[..., str]) -> None:
     manifest, split = read_manifest(light), "train" if arguments[0] in ("score", "train") else "train+validation+test"
@@ -115,6 +116,7 @@ def results(light: Path, folder: Path) -> list[Any]:
     ]  # fmt: skip
 
 
+@pytest.mark.e2e
 def test_a_result_prints_as_the_table_of_its_command_and_floods_no_console(light: Path, tmp_path: Path) -> None:
     for one in results(light, tmp_path):
         assert len(repr(one)) < 300 and len(one._repr_html_()) < 5000, type(one)
@@ -122,6 +124,7 @@ def test_a_result_prints_as_the_table_of_its_command_and_floods_no_console(light
         assert one._repr_html_().startswith("<pre>") and "<" not in one._repr_html_()[5:-6]
 
 
+@pytest.mark.e2e
 def test_the_headline_is_the_number_to_report(light: Path, tmp_path: Path) -> None:
     measured, audit, made, model, studied, agreement, *_ = results(light, tmp_path)
     assert {name: one.value for name, one in measured.headline.items()} == {

@@ -20,6 +20,7 @@ from empathy_eval.evaluation.long_form import NUMBERS
 from empathy_eval.evaluation.score import score
 
 
+@pytest.mark.e2e
 def test_text_json_and_csv_say_the_same(light: Path, capsys: pytest.CaptureFixture[str]) -> None:
     base = ["score", str(light), "--metric", "rouge-l"]
     assert main(base) == main([*base, "--json"]) == main([*base, "--csv"]) == 0

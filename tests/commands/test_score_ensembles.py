@@ -93,6 +93,7 @@ def reviewed(release: Path, folder: Path) -> tuple[Path, Path]:
     return folder / "reviews.csv", folder / "judge.csv"
 
 
+@pytest.mark.e2e
 def test_ensembles_of_a_release_are_measured_on_the_ratings_and_the_pairs_of_test(
     seeds: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

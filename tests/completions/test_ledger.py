@@ -209,6 +209,7 @@ def test_a_ledger_on_a_disk_that_may_only_be_read_is_replayed_to_the_same_bytes(
     assert online.returncode == 1 and f"{disk / name}: may only be read" in online.stderr and "Traceback" not in online.stderr
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("verb", ["import", "merge"])
 def test_what_writes_into_a_ledger_that_may_only_be_read_says_so(sources: Path, tmp_path: Path, verb: str) -> None:
     disk = tmp_path / "disk"

@@ -293,6 +293,7 @@ def test_structure_is_asked_for_as_configured(structure: str, sent: Any, job: Jo
         )
 
 
+@pytest.mark.e2e
 def test_a_model_whose_first_answers_are_all_refused_ends_the_build_and_keep_going_goes_on(job: Job) -> None:
     odd = json.dumps({"choices": [{"message": {"content": "no JSON"}, "finish_reason": "stop"}], "usage": {}}).encode()
     with raw_server(lambda _, request: (http(odd), KEEP)) as server:

@@ -273,6 +273,7 @@ given_back = cells.filter(lambda cell: cell is not NOT_UTF8 and not (isinstance(
 seconds = st.none() | st.floats(allow_nan=False) | st.text() | st.binary()
 
 
+@pytest.mark.e2e
 @settings(max_examples=300)
 @given(st.data())
 def test_the_quick_look_at_a_row_agrees_with_the_schema(data: st.DataObject) -> None:

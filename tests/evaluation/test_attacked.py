@@ -283,6 +283,7 @@ def test_verify_finds_a_changed_figure_and_takes_a_report_of_before(released: tu
     assert {found["metric"] for found in one["attacks"]["rows"]} == {"VADER"} and other["attacks"]["rows"] == [row]
 
 
+@pytest.mark.e2e
 def test_a_release_of_before_without_the_table_is_verified(light: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(light, tmp_path / "release"))
     tables = read_tables(folder)

@@ -53,6 +53,7 @@ def test_texts_are_points_of_length_1_each_embedded_once_and_whatever_is_beside_
         assert part in model.signature
 
 
+@pytest.mark.e2e
 def test_it_is_a_shortcut_of_every_contrast_where_the_configuration_asks_for_it(released: tuple[Path, Released], light: Path) -> None:
     told = released[1].report.measured.audit
     assert replace(audit(released[0]), provenance=None) == told
@@ -67,6 +68,7 @@ def test_it_is_a_shortcut_of_every_contrast_where_the_configuration_asks_for_it(
         audit(light, without=["words alone"])
 
 
+@pytest.mark.e2e
 def test_where_a_sample_is_embedded_its_figures_say_so(released: tuple[Path, Released], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(embedding, "MOST", 12)
     for one in audit(released[0]).contrasts:

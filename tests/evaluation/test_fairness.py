@@ -228,6 +228,7 @@ def test_a_judge_by_its_scores_has_rows_by_group_as_released_where_it_scored_no_
     assert "annotate --attacks asks a judge" in measured.fairness.told[0]
 
 
+@pytest.mark.e2e
 def test_every_form_says_the_same(light: Path, capsys: pytest.CaptureFixture[str]) -> None:
     given = ["score", str(light), "--metric", "bleu", "--fairness", "--no-shortcuts"]
     assert main([*given, "--json"]) == 0
@@ -242,6 +243,7 @@ def test_every_form_says_the_same(light: Path, capsys: pytest.CaptureFixture[str
     assert "by group of scenarios" in out and "grief" in out and "1 dialogue here, and an interval wants 5" in out
 
 
+@pytest.mark.e2e
 def test_the_report_has_the_tables_and_one_of_before_verifies_without_them(light: Path, tmp_path: Path) -> None:
     old = shutil.copytree(light, tmp_path / "old")
     path = old / "report" / "tables.json"

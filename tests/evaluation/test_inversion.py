@@ -162,6 +162,7 @@ def simulated(seed: int, effect: float) -> Difference:
     return difference([str(one) for one in dialogues], scenarios.tolist(), chance, apathetic=base.tolist(), empathetic=changed.tolist())
 
 
+@pytest.mark.e2e
 def test_the_interval_covers_a_known_difference_in_92_to_98_of_100_sets() -> None:
     found = [simulated(seed, 0.25) for seed in range(500)]
     covered = np.mean([one.low <= 0.25 <= one.high for one in found if one.low is not None and one.high is not None])

@@ -51,6 +51,7 @@ def recomputed(metric: str, texts: list[str], references: list[str]) -> float:
     return sum(len(re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", text)) for text in texts) / len(texts)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", list(SETS))
 def test_every_number_equals_that_of_the_library_itself(name: str, released: tuple[Path, Released]) -> None:
     folder, config, variants = released[0], *SETS[name]
@@ -115,6 +116,7 @@ def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:
         report(tmp_path, tmp_path / "out")
 
 
+@pytest.mark.e2e
 def test_a_change_in_the_data_changes_the_sentences(released: tuple[Path, Released], tmp_path: Path) -> None:
     import shutil
 

@@ -414,6 +414,7 @@ def test_a_judge_of_the_whole_release_can_be_seen_on_one_split(light: Path, stra
         score(folder, (), [path], split="test")
 
 
+@pytest.mark.e2e
 def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
     light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -494,6 +495,7 @@ def test_each_file_of_scores_is_a_row_in_the_order_given(light: Path, strange: P
     assert _after_head(said).startswith("a: 10 of ") and said.index("b, pairs, ") < said.index("a, pairs, ")
 
 
+@pytest.mark.e2e
 def test_three_files_and_two_metrics_in_one_table_are_each_as_alone(light: Path, strange: Path) -> None:
     rest = [name for name in CELLS if name not in PAIR_VARIANTS]
     rows = letters(light) + letters(light, "controls", rest)

@@ -86,6 +86,7 @@ def hands(tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> Hands:
     return Hands(tmp_path, catalogue, prompts)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("faults", [{}, {"cut": 0.1, "refusal": 0.1, "length": 0.1, "fence": 0.1, "turns": 0.1}])
 def test_a_build_by_hand_has_the_bytes_of_the_plain_one_and_asks_nothing_twice(hands: Hands, faults: dict[str, float]) -> None:
     hands.server.behaviour.faults = faults

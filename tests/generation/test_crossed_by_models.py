@@ -420,6 +420,7 @@ def test_a_world_without_curated_items_is_shown_none(made: Made, tmp_path: Path)
     assert any(KINDS[one.about.kind] == CROSSED_CHECK for one in preview(bare, None, 1).requests)
 
 
+@pytest.mark.e2e
 def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(good: tuple[Made, Configuration], tmp_path: Path) -> None:
     made, _ = good
     release(made.folder / "b", tmp_path / "release", "0.1.0")

@@ -215,7 +215,7 @@ def test_what_a_slice_was_paid_for_is_stored_after_the_error_of_another(
 
 
 # The full forty take minutes.
-STOPS = int(os.environ.get("STOPS", "4"))
+STOPS = int(os.environ.get("STOPS", "2"))
 
 
 @contextmanager
@@ -267,8 +267,8 @@ def test_every_answer_before_a_stop_in_mid_work_is_in_the_ledger(
     number: int,
 ) -> None:
     rng = random.Random(number)
-    # Each way with each other way, eight in all; of the first four one is under load, which takes long.
-    by_hand, slow, loaded = number % 2, number // 2 % 2, number % 8 in (1, 4, 6, 7)
+    # Each way with each other way, eight in all; the first two are under no load, which takes long.
+    by_hand, slow, loaded = number % 2, number // 2 % 2, number % 8 in (2, 4, 5, 7)
     if slow:
         monkeypatch.setattr(engine, "Keeper", Slow)
     server, moment = OnceOutOfQuota(Behaviour(latency=rng.uniform(0.05, 0.5))), rng.randint(1, 120)
@@ -316,7 +316,7 @@ def test_slices_that_only_wait_hear_of_a_stop_and_it_is_told(
 
 @pytest.mark.sampled
 @pytest.mark.skipif(sys.platform != "linux", reason="makes a terminal")
-@pytest.mark.parametrize("way", ["Ctrl-C", "SIGHUP", "SIGTERM"][: STOPS // 4])
+@pytest.mark.parametrize("way", ["Ctrl-C", "SIGHUP", "SIGTERM"][: max(1, STOPS // 4)])
 def test_a_stop_that_reaches_a_ray_of_ones_own_too_loses_nothing(way: str, tmp_path: Path) -> None:
     with running(Behaviour(latency=3)) as server, in_a_terminal(server, tmp_path) as (process, terminal):
         with after(server, 20, lambda: stop_group(way, terminal, process.pid)):

@@ -32,11 +32,13 @@ def pairs(light: Path) -> Segments:
     return Segments([row[name] for row in rows for name in ("apathetic", "empathetic")], [row["reference"] for row in rows for _ in "ae"])
 
 
+@pytest.mark.e2e
 def test_every_score_of_the_released_pairs_is_bert_scores(metric: BertScore, pairs: Segments) -> None:
     _, _, expected = bert_score.score(list(pairs.texts), list(pairs.references), model_type=str(MODEL_DIR), num_layers=6)
     assert metric.score_all(pairs) == pytest.approx(expected.tolist(), abs=1e-5)
 
 
+@pytest.mark.e2e
 def test_a_score_is_the_same_alone_and_among_others(metric: BertScore, pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bertscore, "AGAIN", 0)
     some = pairs.take(range(8))
@@ -71,6 +73,7 @@ def test_what_was_compared_with_is_known_as_far_as_there_is_room(pairs: Segments
     assert not pickle.loads(pickle.dumps(metric))._again
 
 
+@pytest.mark.e2e
 def test_an_embedder_beside_it_embeds_no_text_again(pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
     metric, alone = BertScore(), Embedder(PACKAGED, 6)
     assert BertScore(str(MODEL_DIR), 5).encoder != metric.encoder and Embedder(PACKAGED, 6, [object()])._model is not metric._model
@@ -91,6 +94,7 @@ def test_scores_of_a_metric_from_a_machine_with_a_gpu_are_the_same_on_one_withou
     assert here.score_all(some) == metric.score_all(some)
 
 
+@pytest.mark.e2e
 def test_layers_of_onednn_give_the_scores_of_torchs_own(pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
     few, found = pairs.take(range(24)), list[list[float]]()
     for intel in (True, False):

@@ -190,6 +190,7 @@ def tiny_wordnet(folder: Path) -> None:
     (root / "lexnames").write_text("00\tadj.all\t3\n")
 
 
+@pytest.mark.e2e
 def test_meteor_with_wordnet_is_nltks(tmp_path: Path) -> None:
     tiny_wordnet(tmp_path)
     script = """

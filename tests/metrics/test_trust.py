@@ -38,6 +38,9 @@ from tests.doubles.papers_anew import papers_anew
 from tests.metrics.test_registry import METRIC, install
 from tests.releases.test_verify import rehash
 
+# Most verify or measure a whole release.
+pytestmark = pytest.mark.e2e
+
 OWN = "import pathlib\npathlib.Path({place!r}).write_text('ran')\n" + METRIC
 NAME = "beside_the_release:Warmth"
 

@@ -315,6 +315,7 @@ def scripted(light: Path) -> Scripted:
     return server
 
 
+@pytest.mark.e2e
 def test_annotate_prints_the_figures_that_its_script_sets(
     light: Path, scripted: Scripted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

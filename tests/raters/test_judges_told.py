@@ -99,6 +99,7 @@ def test_a_release_without_annotations_says_nothing_of_judges(light: Path) -> No
     assert not (light / "report" / "figures" / "judges.svg").exists()
 
 
+@pytest.mark.e2e
 def test_verify_finds_changed_figures(judged: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(judged, tmp_path / "r"))
     found = tables(copy)

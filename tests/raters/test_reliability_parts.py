@@ -110,6 +110,7 @@ def test_the_same_table_gives_the_same_figures() -> None:
     assert json.dumps(found().to_json()) == before
 
 
+@pytest.mark.e2e
 @settings(max_examples=60)
 @given(
     st.dictionaries(

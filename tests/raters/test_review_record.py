@@ -231,6 +231,7 @@ def test_the_ratings_of_a_round_trip_are_what_the_raters_meant(trip: tuple[Path,
     assert float(mean) == pytest.approx(ERROR**2 + (1 - ERROR) ** 2, abs=0.03)
 
 
+@pytest.mark.e2e
 def test_the_next_release_leaves_removed_dialogues_out_and_nothing_else_moves(
     builds: tuple[Path, Path], trip: tuple[Path, Said], tmp_path: Path
 ) -> None:
@@ -285,6 +286,7 @@ def test_a_removed_dialogue_that_is_put_back_is_a_fault(builds: tuple[Path, Path
     assert '"017-seed" is said to be left out' in "\n".join(map(str, verify(copy, fast=True)))
 
 
+@pytest.mark.e2e
 def test_a_decision_on_a_text_that_is_another_now_is_named_and_not_taken(
     builds: tuple[Path, Path], trip: tuple[Path, Said], tmp_path: Path
 ) -> None:

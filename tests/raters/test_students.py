@@ -67,6 +67,7 @@ def test_words_alone_are_log_odds_by_hand() -> None:
     assert metric.score("Yes, no") == pytest.approx(yes + no, abs=2e-6) and metric.score("unheard") == 0
 
 
+@pytest.mark.e2e
 def test_the_packaged_model_is_made_again_byte_by_byte(seeds: Path, tmp_path: Path) -> None:
     packaged = data_folder("empathyscore") / "plain"
     made = train(Task(seeds), "plain", tmp_path / "model")

@@ -280,6 +280,7 @@ def recovered(task: Task, tmp_path: Path, rows: list[Row]) -> dict[str, float]:
     }
 
 
+@pytest.mark.e2e
 @pytest.mark.sampled
 def test_a_rule_of_a_scripted_teacher_comes_back_part_by_part(task: Task, light: Path, tmp_path: Path) -> None:
     rows = drawn_rows(2000 if LONG else 80, 2)
@@ -319,6 +320,7 @@ def kills(many: int) -> Iterator[Callable[[int], None]]:
         yield amid if number % 3 == 2 else after
 
 
+@pytest.mark.e2e
 @pytest.mark.sampled
 def test_kills_change_no_byte(task: Task, tmp_path: Path) -> None:
     train(task, "students", tmp_path / "whole")
@@ -330,6 +332,7 @@ def test_kills_change_no_byte(task: Task, tmp_path: Path) -> None:
     assert killed >= KILLS // 2 and begun and files(tmp_path / "killed") == files(tmp_path / "whole")
 
 
+@pytest.mark.e2e
 def test_a_checkpoint_of_other_settings_or_a_broken_one_is_passed_over(task: Task, tmp_path: Path) -> None:
     train(task, "students", tmp_path / "whole")
     out, folder, other, steps = tmp_path / "out", tmp_path / ".out.checkpoint", replace(task, course=replace(COURSE, seed=7)), list[int]()

@@ -74,6 +74,8 @@ CONTRACT: dict[str, dict[str, Any]] = {
     },
 }  # fmt: skip
 
+# Each takes a judged release apart or verifies one whole.
+pytestmark = pytest.mark.e2e
 
 # Some of every split, and more turns than are judged.
 SOME = ("001", "003", "004", "005", "019")

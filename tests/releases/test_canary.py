@@ -173,6 +173,7 @@ def test_the_canary_hangs_on_the_name_alone(light: Path, demo: Configuration) ->
     assert notice_of(again) == notice_of(read_manifest(light)) and canary_of("empathy-eval-demo") != canary_of("empathy-eval-full")
 
 
+@pytest.mark.e2e
 def test_verify_names_each_file_that_lacks_it_and_another_canary_than_that_of_the_name(light: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(light, tmp_path / "release"))
 

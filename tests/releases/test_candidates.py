@@ -140,6 +140,7 @@ def test_the_same_ledger_gives_the_same_release(chosen: Path, tmp_path: Path, pr
     assert file_hashes(tmp_path / "release") == file_hashes(chosen / "release")
 
 
+@pytest.mark.e2e
 def test_what_judges_said_of_chosen_texts_is_released_beside_their_provenance(chosen: Path, tmp_path: Path) -> None:
     annotate(chosen / "release", tmp_path / "said", rubric="teacher", model=Judge(), turns=2)
     release(chosen / "b", tmp_path / "release", "0.1.0", annotations=[tmp_path / "said"])

@@ -48,6 +48,7 @@ def test_a_manifest_pins_each_metric_of_its_report_with_the_signature_that_stand
     assert rows["Dist-2"].startswith(f"{pinned['dist-2']}|")
 
 
+@pytest.mark.e2e
 def test_a_metric_that_is_built_in_later_breaks_no_release_of_before(
     usual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

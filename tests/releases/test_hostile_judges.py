@@ -73,6 +73,7 @@ def harmless(text: str) -> bool:
     return not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]", text)
 
 
+@pytest.mark.e2e
 def test_reasons_are_rows_as_they_were_said_and_what_no_text_holds_is_unannotated(judged: Path, folders: list[Path]) -> None:
     reasons = {
         row[name]
@@ -148,6 +149,7 @@ def test_a_folder_of_a_stranger_that_would_write_into_the_card_is_refused(
     assert not (tmp_path / "r").exists() and harmless(str(error.value))
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("rubric", ["warmer", "strategies"])
 def test_what_came_to_nothing_because_what_it_goes_with_did_is_left_out_and_the_rest_is_taken(
     rubric: str, light: Path, tmp_path: Path

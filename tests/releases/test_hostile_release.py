@@ -61,6 +61,7 @@ def test_a_file_that_the_manifest_names_elsewhere_is_missing(name: str, copy: Pa
     assert "is missing" in said(copy, fast=True)
 
 
+@pytest.mark.e2e
 def test_names_of_files_do_nothing_to_a_terminal(copy: Path) -> None:
     (copy / "data" / "\x1b[2J\u202eevil").touch()
     os.close(os.open(os.fsencode(copy / "data") + b"/\xff", os.O_CREAT))
@@ -176,6 +177,7 @@ def test_candidates_of_any_shape_are_told(row: dict[str, Any], copy: Path, tmp_p
     assert "Traceback" not in capsys.readouterr().err
 
 
+@pytest.mark.e2e
 def test_markup_in_a_release_stays_text_on_the_page(copy: Path, tmp_path: Path) -> None:
     evil = '<script>alert("x")</script>'
     for config in ("pairs", "dialogues", "controls"):

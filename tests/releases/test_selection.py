@@ -58,6 +58,7 @@ def test_no_scenario_is_filled_from_the_spares_of_another_and_what_it_lacks_is_t
     assert (found.spares, found.below_quota) == (1, {"002": 1})
 
 
+@pytest.mark.e2e
 def test_manifest_and_card_name_the_scenarios_below_their_quota(
     released: tuple[Path, Released], catalogue: Catalogue, prompts: Prompts, tmp_path: Path
 ) -> None:

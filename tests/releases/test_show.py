@@ -417,6 +417,7 @@ def test_no_code_is_run_that_a_folder_names(release: Path, beside: Beside, tmp_p
     assert list(rejected(folder, beside=beside)) and not (tmp_path / "was-run").exists()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("of", ["build", "release"])
 def test_a_hundred_ids_each_are_shown_or_refused_in_words(of: str, marred: Path, beside: Beside) -> None:
     rng, said = random.Random(of), Counter[str]()

@@ -183,6 +183,7 @@ def test_a_key_lies_in_nothing_that_others_get(tmp_path: Path) -> None:
         key_to_sign(link, tmp_path / "build", tmp_path / "out")
 
 
+@pytest.mark.e2e
 def test_a_release_is_signed_as_it_is_written_and_verified_by_its_signer(light: Path, tmp_path: Path, capsys: Any) -> None:
     key, out = key_file(tmp_path / "secret"), tmp_path / "release"
     manifest = release(light.parent / "build", out, "0.1.0", key=key).manifest

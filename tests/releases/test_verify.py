@@ -74,10 +74,12 @@ def test_a_null_is_refused_in_a_column_of_texts(config: str, light: Path, tmp_pa
         list(cells(copy, config, "reference"))
 
 
+@pytest.mark.e2e
 def test_a_release_is_what_it_claims(lexical: Path) -> None:
     assert verify(lexical) == []
 
 
+@pytest.mark.e2e
 def test_no_kept_score_is_believed(lexical: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Poisoned(ScoreCache):
         def __init__(self) -> None: ...
@@ -187,6 +189,7 @@ def test_a_doctored_count_in_the_card_is_seen(copy: Path) -> None:
     assert 'README.md: says "| `pairs` |' in said(copy, fast=True)
 
 
+@pytest.mark.e2e
 def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None:
     path = copy / "report" / "tables.json"
     told = path.read_text()

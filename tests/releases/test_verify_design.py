@@ -97,6 +97,7 @@ def test_all_packaged_definitions_come_back_as_they_were() -> None:
     assert all(yaml.safe_load(texts[f"scenarios/{one.file_name}"]) == definition(one) for one in recipe.catalogue.scenarios)
 
 
+@pytest.mark.e2e
 def test_a_definition_that_was_changed_is_told_whatever_was_renewed_beside_it(light: Path, copy: Path) -> None:
     names = ("taxonomy.yaml", "rules/crisis.yaml", "scenarios/017-dealing-with-the-loss-of-a-pet.yaml", "templates/repair.md.j2")
     for name in names:
@@ -199,6 +200,7 @@ def as_before(folder: Path) -> None:
     (folder / "build.json").write_text(json.dumps({name: one for name, one in header.items() if name not in (DESIGN, "definitions")}))
 
 
+@pytest.mark.e2e
 def test_a_build_of_before_takes_what_is_packaged_if_it_is_the_same(own: Path, tmp_path: Path) -> None:
     config = load_configuration(demo_file(tmp_path, report=REPORT))
     # Definitions of all scenarios, which are those that are packaged; seeds of three.

@@ -131,6 +131,7 @@ def test_a_score_may_differ_as_far_as_its_table_may(told: Path, scores: TextScor
     assert len(list(item_faults(told, scores))) == 1
 
 
+@pytest.mark.e2e
 def test_verify_recomputes_every_score_unless_fast(light: Path, tmp_path: Path) -> None:
     copy = Path(shutil.copytree(light, tmp_path / "r"))
     change_rows(copy / "report" / ITEMS, lambda rows: rows[0].update(length=5.0))

@@ -149,6 +149,7 @@ def test_a_manifest_that_leaves_out_what_the_report_shows_or_nobody_asked_for_is
     assert 'without: leaves out "kindness", which the configuration does not ask for' in "\n".join(map(str, verify(copy, fast=True)))
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("model", ["nobody/not-here", "/nope/weights"])
 def test_the_weights_of_a_metric_that_is_left_out_need_not_be_here(model: str, world: Path, tmp_path: Path) -> None:
     report = {"metrics": ["length", "bertscore"], "bertscore": {"model": model, "layer": 1}, "bootstrap": 10}

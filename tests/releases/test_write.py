@@ -153,6 +153,7 @@ def release_again(folder: Path, source: Path, again: Path) -> None:
             assert path.read_bytes() == (again / path.relative_to(folder)).read_bytes(), path
 
 
+@pytest.mark.e2e
 @pytest.mark.usefixtures("drawn_anew")
 def test_two_releases_of_a_build_have_the_same_bytes(light: Path, tmp_path: Path) -> None:
     release_again(light, light.parent / "build", tmp_path / "again")

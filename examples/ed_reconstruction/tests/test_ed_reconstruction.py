@@ -123,6 +123,7 @@ def test_with_little_ridge_the_weights_that_made_the_ratings_are_found_again() -
     assert [*found, bias] == pytest.approx([1.5, -1.0, 0.5, -0.2], abs=1e-4)
 
 
+@pytest.mark.e2e
 def test_the_same_ratings_give_the_same_file_and_the_file_the_same_scores(fitted: Fitted, tmp_path: Path) -> None:
     for name in ("a.json", "b.json"):
         fitted_to(segments(), [rating for _, _, rating in RATED]).write(tmp_path / name)
