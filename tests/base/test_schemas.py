@@ -74,6 +74,7 @@ def fitting(part: dict[str, Any], whole: dict[str, Any]) -> st.SearchStrategy[An
     )
 
 
+@pytest.mark.e2e
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
 @settings(max_examples=100 if "LONG" in os.environ else 12)

@@ -61,6 +61,7 @@ def test_verify_and_report(light: Path, tmp_path: Path, said: Said) -> None:
     )
 
 
+@pytest.mark.e2e
 def test_diff_and_score(light: Path, said: Said) -> None:
     folder = light
     assert said("diff", folder, folder) == plain(ee.diff(folder, folder).to_json())

@@ -78,6 +78,7 @@ def test_a_table_of_files_names_them_by_their_hash(arguments: tuple[str, ...], s
     assert str(tmp_path) not in json.dumps(told)
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("arguments", [OF_RELEASES[0], OF_FILES[0], OF_FILES[2], OF_FILES[3]], ids=lambda one: "-".join(one[:1] + one[4:5]))
 def test_every_row_of_the_csv_names_what_it_is_of_and_pandas_reads_it_without_options(
     arguments: tuple[str, ...], said: Callable[..., str]
@@ -92,6 +93,7 @@ def test_every_row_of_the_csv_names_what_it_is_of_and_pandas_reads_it_without_op
         assert row["files"] == "; ".join(f"{one['name']} sha256:{one['sha256']}" for one in told["files"])
 
 
+@pytest.mark.e2e
 def test_a_release_gives_the_same_bytes_from_any_folder(light: Path, tmp_path: Path, said: Callable[..., str]) -> None:
     shutil.copytree(light, tmp_path / "copy")
     arguments = ("score", "RELEASE", "--metric", "length", "--no-cache", "--no-shortcuts")
@@ -99,6 +101,7 @@ def test_a_release_gives_the_same_bytes_from_any_folder(light: Path, tmp_path: P
         assert said(*arguments, form) == said(*arguments, form, RELEASE=tmp_path / "copy")
 
 
+@pytest.mark.e2e
 def test_the_folder_of_a_report_says_what_its_tables_are_of(light: Path, tmp_path: Path) -> None:
     made = ee.report(light, tmp_path / "report", cache=False)
     assert made.provenance and json.loads((tmp_path / "report" / "provenance.json").read_text()) == json.loads(

@@ -33,6 +33,7 @@ def test_text_json_and_csv_say_the_same(light: Path, capsys: pytest.CaptureFixtu
     assert float(one["value"]) == measured.inversion[0].differences["empathetic - apathetic"].value and one["forced"] == "True"
 
 
+@pytest.mark.e2e
 def test_the_csv_is_the_data_frame(light: Path, tmp_path: Path) -> None:
     pairs = score(light, ["length"]).inversion[0].pairs
     ids = pq.read_table(light / "data" / "pairs" / "train.parquet")["pair_id"].to_pylist()

@@ -41,6 +41,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> str:
     return capsys.readouterr().out
 
 
+@pytest.mark.e2e
 def test_text_json_csv_and_python_say_the_same_of_ensembles(tmp_path: Path, ratings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     own, names = own_of(tmp_path, "validation", "test", "train"), ["huffman:sentlink,vader,length", "mean:VADER,length"]
     metrics = ["vader", "sentlink", "length"]

@@ -77,6 +77,7 @@ def test_ratings_are_read_in_every_form_to_the_same_table(own: Path, ratings: Pa
     assert found == again and "NaN" not in json.dumps(found)
 
 
+@pytest.mark.e2e
 def test_people_are_put_beside_metrics_shortcuts_and_files(
     own: Path, ratings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -80,6 +80,7 @@ def test_what_a_kind_does_not_take_is_told_at_once(light: Path, tmp_path: Path, 
     assert "use --kind students or encoder" in said and not (tmp_path / "model").exists()
 
 
+@pytest.mark.e2e
 def test_students_without_a_teacher_are_trained_and_their_worth_told(light: Path, tmp_path: Path) -> None:
     encoder, out = made_encoder(tmp_path / "tiny"), tmp_path / "model"
     made = ee.train(light, out, kind="students", encoder=encoder, max_tokens=32)

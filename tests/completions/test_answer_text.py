@@ -72,6 +72,7 @@ def test_nothing_else_is_taken_off(text: str) -> None:
     assert unwrapped(text) == text and found(text)[1] == ["not_json"]
 
 
+@pytest.mark.e2e
 @given(st.text(st.characters()) | st.recursive(st.none() | st.text() | st.floats(), lambda one: st.lists(one)).map(json.dumps))
 def test_any_text_is_a_value_or_has_flaws(text: str) -> None:
     value, flaws = value_of(Completion(text, "stop", "m"))

@@ -98,6 +98,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.e2e
 @given(st.one_of(JSON, JSON.map(body), JSON.map(lambda one: body(usage=one)), JSON.map(lambda one: body(finish=one))))
 def test_any_value_is_a_completion_that_can_be_stored_or_none(value: Any) -> None:
     try:
@@ -109,6 +110,7 @@ def test_any_value_is_a_completion_that_can_be_stored_or_none(value: Any) -> Non
     assert 0 <= found.usage.cached_tokens <= found.usage.input_tokens <= 100 and 0 <= found.usage.output_tokens <= 50
 
 
+@pytest.mark.e2e
 @given(JSON)
 def test_what_a_provider_says_is_one_short_line_without_signs_that_move_a_cursor(value: Any) -> None:
     line = said(value)

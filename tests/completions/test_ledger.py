@@ -184,6 +184,7 @@ def sources(built: Path, tmp_path: Path) -> Path:
     return folder
 
 
+@pytest.mark.e2e
 def test_a_ledger_on_a_disk_that_may_only_be_read_is_shown_and_merged(sources: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"
     for name, said in (("whole", "seed-bank"), ("old", "seed-bank"), ("killed", "some-model")):

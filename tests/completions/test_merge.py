@@ -191,6 +191,7 @@ def test_a_merge_that_is_stopped_leaves_no_new_ledger_behind(
     assert main(["ledger", "merge", str(tmp_path / "new"), str(source)]) == 0 and len(read(tmp_path / "new")) == 50
 
 
+@pytest.mark.e2e
 def test_a_merge_for_which_there_is_no_room_leaves_no_new_ledger_behind(tmp_path: Path) -> None:
     texts = (random.Random(number).randbytes(500).hex() for number in range(200))
     source = filled(tmp_path / "a", {f"s1-{number}": Completion(text, "stop", "m") for number, text in enumerate(texts)})

@@ -514,6 +514,7 @@ def test_ledger_show_adds_up(bench: Bench, capsys: pytest.CaptureFixture[str]) -
         assert "no prices" in capsys.readouterr().out
 
 
+@pytest.mark.e2e
 def test_uncached_tokens_are_at_most_half_of_the_whole_dialogue_each_time(
     bench: Bench, record_property: Callable[[str, object], None]
 ) -> None:

@@ -273,6 +273,7 @@ def test_a_body_that_is_none_is_told(recipe: Recipe, tmp_path: Path, monkeypatch
     assert 'model "whole": made no body but' in stopped_with(recipe, tmp_path / "b", model)
 
 
+@pytest.mark.e2e
 def test_name_endpoint_and_parameters_are_in_every_key(recipe: Recipe, tmp_path: Path) -> None:
     ledger = tmp_path / "l.sqlite"
     changes: list[dict[str, Any]] = [{}, {"name": "other"}, {"endpoint": "there"}, {"parameters": {"t": 1}}, {"name": "blind"}]

@@ -101,6 +101,7 @@ def test_a_server_that_has_answered_once_is_waited_for(job: Job, monkeypatch: py
         assert {outcome["status"] for outcome in job.outcomes()} == {"accepted"} and job.seconds > 1.4
 
 
+@pytest.mark.e2e
 def test_a_server_that_refuses_some_requests_and_answers_others_is_not_given_up_on(job: Job) -> None:
     def script(number: int, request: Received) -> Iterable[Piece]:
         return good(request) if number == 0 else refusal(400, '{"error": {"message": "too many words"}}')
@@ -135,6 +136,7 @@ def test_content_in_parts_with_thinking_and_an_end_by_another_name_are_taken(job
         assert job.run(server.url) == 0 and job.outcomes() == plain
 
 
+@pytest.mark.e2e
 def test_a_local_server_with_four_slots_gets_as_few_requests_at_once_as_it_can_answer(job: Job) -> None:
     slots = threading.Semaphore(4)
 

@@ -41,6 +41,7 @@ def test_variants_of_another_contrast_are_refused_with_all_else_at_once() -> Non
     assert '"Word4" and 2 more' in second.what
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("language", ["en", "de", "zh"])
 def test_whatever_a_text_is_counted_to_have_may_be_in_a_list(language: str) -> None:
     letters = (chr(number) for number in range(0x10000) if not 0xD800 <= number < 0xE000)

@@ -232,6 +232,7 @@ def test_contexts_of_a_few_pairs_are_those_of_the_whole_column(light: Path) -> N
     assert contexts_at(light, "pairs", rows) == [whole[row] for row in rows] and contexts_at(light, "pairs", []) == []
 
 
+@pytest.mark.e2e
 def test_score_prints_the_table_in_every_form_and_refuses_what_it_cannot_attack(
     light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -70,6 +70,7 @@ def test_every_scenario_is_a_mark() -> None:
     assert found and [(name, len(marks)) for name, marks in found.rows] == [("a", 2), ("b", 2)]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ["$x_1$ and $y", r"\frac{1}{0}", "<b>&amp;</b>"])
 def test_a_figure_has_the_same_bytes_again_whatever_a_metric_is_called(tmp_path: Path, name: str) -> None:
     found = accuracies(measured(name))

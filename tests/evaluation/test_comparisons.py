@@ -94,6 +94,7 @@ def truth() -> Comparison:
     return simulated(10**6, 0.4, dialogues=200_000)
 
 
+@pytest.mark.e2e
 @pytest.mark.sampled
 @pytest.mark.parametrize("dialogues", [60, 300])
 def test_intervals_cover_the_difference_of_two_metrics(dialogues: int, truth: Comparison) -> None:

@@ -146,6 +146,7 @@ def test_a_file_that_is_of_no_item_measured_or_of_a_release_without_any_is_refus
         score(light, ["length"], [path.rename(tmp_path / "length.csv")], shortcuts=False)
 
 
+@pytest.mark.e2e
 def test_the_command_prints_one_table_and_gives_json_and_csv(light: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["score", str(light), "--metric", "length", "--metric", "rouge-l", "--metric", "dist-1", "--no-cache"]) == 0
     table = capsys.readouterr().out

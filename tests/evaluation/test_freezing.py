@@ -17,6 +17,7 @@ from empathy_eval.evaluation.shortcuts import TELLTALE
 from tests.evaluation.test_shortcuts import changed
 
 
+@pytest.mark.e2e
 def test_the_heaviest_words_are_the_telltale_words_of_the_audit_with_their_weights(seeds: Path, tmp_path: Path) -> None:
     found = shortcuts(seeds, without=["embedding"], out=tmp_path / "words.json")
     words, manifest = read_word_list(tmp_path / "words.json"), read_manifest(seeds)

@@ -152,6 +152,7 @@ def test_a_metric_without_scores_of_controls_is_compared_as_released_under_a_nam
     assert sum(row.pairs for rows in alone["phase, as released"].values() for row in rows) == len(ids)
 
 
+@pytest.mark.e2e
 def test_without_controls_what_the_checks_force_is_marked(light: Path, tmp_path: Path) -> None:
     bare = rewritten(light, tmp_path / "bare", lambda table: table)
     for path in bare.glob("data/controls/*.parquet"):

@@ -35,6 +35,7 @@ def test_the_widest_interval_of_a_metric_with_a_better_direction_counts() -> Non
     assert found.effect == pytest.approx(2.801581 * 0.2 / 1.959964, abs=1e-6)
 
 
+@pytest.mark.e2e
 def test_of_releases_with_the_smallest_accuracy_four_in_five_show_it() -> None:
     pairs = 400
     true, shown = smallest([], PAIRS[0], pairs).accuracy, 0

@@ -232,6 +232,7 @@ def in_test(light: Path, folder: Path) -> Path:
     return copy
 
 
+@pytest.mark.e2e
 def test_a_metric_that_was_trained_on_the_release_is_measured_on_its_test_split_which_is_said(light: Path, strange: Path) -> None:
     release = in_test(light, strange / "release")
     found = score(release, ["strange_metrics:Taught", "length"])
@@ -255,6 +256,7 @@ def test_where_the_test_split_is_empty_all_is_measured_with_a_warning(
         )
 
 
+@pytest.mark.e2e
 def test_a_first_look_measures_pairs_drawn_by_their_ids_and_says_so(light: Path, strange: Path) -> None:
     names = ["strange_metrics:Context", "length", "dist-1"]
     few, more, again = (stand.score(light, names, limit=limit) for limit in (3, 5, 3))
@@ -333,6 +335,7 @@ def with_candidates(folder: Path, rows: list[dict[str, Any]]) -> Path:
     return folder
 
 
+@pytest.mark.e2e
 def test_before_the_contrast_checks_the_first_text_that_only_they_refused_counts(light: Path, strange: Path) -> None:
     folder = Path(shutil.copytree(light, strange / "release"))
     corpus = read_corpus(folder, "pairs", PAIR_VARIANTS)
@@ -397,6 +400,7 @@ def test_a_measure_of_whole_sets_can_stand_alone(light: Path) -> None:
     assert [row.metric for row in score(light, ["dist-1"]).inversion] == ["Dist-1"]
 
 
+@pytest.mark.e2e
 def test_a_judge_of_few_pairs_takes_no_group_from_a_metric(light: Path, strange: Path) -> None:
     alone = score(light, ["length"])
     both = score(light, ["length"], [write_scores(strange / "judge.csv", letters(light)[:4])])
@@ -442,6 +446,7 @@ def test_pairs_that_a_file_leaves_out_are_told_first_and_in_every_form(
     assert "left out" not in capsys.readouterr().out
 
 
+@pytest.mark.e2e
 def test_strictly_a_pair_that_is_left_out_counts_as_wrong_in_accuracy_alone(
     light: Path, strange: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -479,6 +484,7 @@ def test_strictly_a_group_and_a_contrast_count_their_own_missing_pairs(light: Pa
             assert accuracy and accuracy.value == pytest.approx(len(kept & set(mine)) / len(mine), abs=1e-6)
 
 
+@pytest.mark.e2e
 def test_each_file_of_scores_is_a_row_in_the_order_given(light: Path, strange: Path, capsys: pytest.CaptureFixture[str]) -> None:
     paths = [write_scores(strange / f"{name}.csv", letters(light)[:many]) for name, many in (("b", None), ("a", 20))]
     measured = score(light, ["length"], paths)

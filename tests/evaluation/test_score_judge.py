@@ -137,6 +137,7 @@ def test_the_number_to_report_is_of_the_pairs_with_all_four_cells(light: Path, t
     assert {name: one and one.value for name, one in right.items()} == {STANCE: 0.75, STANCE_NEAR: 0.5, STANCE_FAR: 1.0}
 
 
+@pytest.mark.e2e
 def test_a_judge_stands_as_a_file_of_its_values_would_beside_metrics_and_the_shortcut_line(
     light: Path, ids: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -222,6 +223,7 @@ def own_rubric(path: Path) -> Path:
     return path
 
 
+@pytest.mark.e2e
 def test_a_folder_of_annotations_is_scored_as_the_release_that_holds_it(light: Path, tmp_path: Path) -> None:
     folder = tmp_path / "judged"
     ee.annotate(light, folder, rubric=own_rubric(tmp_path / "cold.yaml"), model=Judge(), turns=None)

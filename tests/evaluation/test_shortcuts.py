@@ -218,6 +218,7 @@ def test_difficulty_is_the_margin_of_words_alone_on_the_released_contrast(audite
     assert all(one == round(one, 6) for one in audited.word_margins.values())
 
 
+@pytest.mark.e2e
 def test_scores_that_are_known_are_not_made_again(seeds: Path, audited: Audit, monkeypatch: pytest.MonkeyPatch) -> None:
     held = Held.of(seeds)
     given = [(held.pairs, PAIR_VARIANTS), (held.controls, CONTROLS)]
@@ -233,6 +234,7 @@ def test_scores_that_are_known_are_not_made_again(seeds: Path, audited: Audit, m
     assert again == replace(audited, provenance=None) and scored == ["reference", "apathetic", "empathetic"]
 
 
+@pytest.mark.e2e
 def test_a_planted_word_is_named_first_and_gives_everything_away(seeds: Path, tmp_path: Path) -> None:
     def plant(row: Row) -> Row:
         return row | {name: f"{row[name]} Zzyx." for name in ("apathetic", "far_apathetic") if name in row}

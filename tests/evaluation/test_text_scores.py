@@ -84,6 +84,7 @@ def test_every_text_has_a_row_in_the_order_of_the_data_with_what_each_metric_giv
                 assert one == pytest.approx(other, abs=1e-6, rel=1e-6)
 
 
+@pytest.mark.e2e
 def test_pairs_without_controls_have_three_texts_and_groups_of_rows_change_nothing(
     light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -124,6 +125,7 @@ def test_no_reference_is_scored_twice(light: Path, monkeypatch: pytest.MonkeyPat
     assert references and {text: seen.count(text) for text in references} == references
 
 
+@pytest.mark.e2e
 def test_the_verb_report_writes_them_and_the_bytes_are_the_same_again(light: Path, tmp_path: Path) -> None:
     report(light, tmp_path / "report")
     assert (tmp_path / "report" / ITEMS).read_bytes() == (light / "report" / ITEMS).read_bytes()

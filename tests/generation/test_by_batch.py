@@ -124,6 +124,7 @@ def test_what_a_batch_leaves_unanswered_goes_into_the_next_round(fate: str, offi
     whole(office, plain)
 
 
+@pytest.mark.e2e
 def test_bad_answers_are_stored_repaired_and_sampled_again_as_in_a_live_build(office: Office) -> None:
     office.server.behaviour.faults = dict.fromkeys(("cut", "refusal", "length", "turns"), 0.1)
     office.build()

@@ -346,6 +346,7 @@ def test_requests_that_there_is_no_room_to_note_are_told() -> None:
             notes.add(Request({"about": str(number)}, "e", About(f"001-{number:05d}", "self_chat")), "m", Usage())
 
 
+@pytest.mark.e2e
 def test_the_commands_lead_from_round_to_round(hands: Hands, capsys: pytest.CaptureFixture[str]) -> None:
     world, ledger = copy_world(hands.folder / "scenarios"), hands.folder / "b" / "ledger.sqlite"
     hands.config()

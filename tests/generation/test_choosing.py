@@ -70,6 +70,7 @@ def test_the_released_text_is_the_accepted_one_that_the_list_tells_worst_and_the
     assert summary["samples_refused"] == {}, "what was not chosen is not refused"
 
 
+@pytest.mark.e2e
 def test_one_candidate_is_the_build_that_it_was_and_more_ask_for_no_more_than_is_new(
     tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:

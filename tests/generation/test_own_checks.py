@@ -171,6 +171,7 @@ def test_a_repair_is_told_the_detail_and_counted_once_more(recipe: Recipe, mine:
     assert sum("the reply asks 1 times" in one for one in model.told) >= 20
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("found", "said"),
     [
@@ -197,6 +198,7 @@ def test_a_check_that_fails_or_gives_what_is_no_flaw_ends_the_run_under_its_name
     assert (tmp_path / "b" / "outcomes.jsonl").read_bytes() == (built / "outcomes.jsonl").read_bytes()
 
 
+@pytest.mark.e2e
 def test_a_check_of_a_configuration_gets_its_settings_and_is_signed_in_the_build_and_its_release(
     mine: Path, world: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -49,7 +49,8 @@ def other_builder(folder: Path) -> Path:
     return wheel
 
 
-@pytest.mark.parametrize("way", ["wheel", "editable"])
+# What runs all other tests is an editable install.
+@pytest.mark.parametrize("way", ["wheel", pytest.param("editable", marks=pytest.mark.long)])
 def test_it_works_beside_the_other_distribution_named_builder(way: str, tmp_path: Path) -> None:
     programs, away = made(tmp_path / "venv"), tmp_path / "away"
     away.mkdir()

@@ -58,6 +58,7 @@ def test_a_text_is_embedded_once(metric: BertScore, pairs: Segments, monkeypatch
     assert sorted(seen) == sorted({*some.texts, *some.references})
 
 
+@pytest.mark.e2e
 def test_what_was_compared_with_is_known_as_far_as_there_is_room(pairs: Segments, monkeypatch: pytest.MonkeyPatch) -> None:
     metric, seen, some = BertScore(), list[str](), pairs.take(range(6))
     encoded = metric._encoded
@@ -87,6 +88,7 @@ def test_an_embedder_beside_it_embeds_no_text_again(pairs: Segments, monkeypatch
     assert beside.embedded(texts).shape == (len(texts), 384) and seen == ["I hear you."] and beside.embedded([]).shape == (0, 384)
 
 
+@pytest.mark.e2e
 def test_scores_of_a_metric_from_a_machine_with_a_gpu_are_the_same_on_one_without(metric: BertScore, pairs: Segments) -> None:
     there = copy.copy(metric)
     there._device = "cuda"

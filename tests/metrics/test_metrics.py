@@ -81,6 +81,7 @@ def test_odd_texts_have_the_librarys_scores(texts: list[tuple[str, str]]) -> Non
         assert metric.scores(metric.statistics(segments)) == pytest.approx(expected, abs=1e-12), metric.name
 
 
+@pytest.mark.e2e
 @given(st.lists(st.tuples(ODD, ODD.filter(str.strip)), min_size=1, max_size=6))
 def test_summed_statistics_give_sacrebleus_corpus_scores(texts: list[tuple[str, str]]) -> None:
     hypotheses, references = [list(side) for side in zip(*texts, strict=True)]

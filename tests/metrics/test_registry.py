@@ -91,6 +91,7 @@ def test_bertscore_stands_in_a_report_only_where_its_model_is_configured() -> No
     assert "layer:5" in find(["bertscore"], settings).metrics[0].signature
 
 
+@pytest.mark.e2e
 def test_a_strangers_package_adds_a_metric_and_its_faults_are_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(install(tmp_path, "warm-words"))
     assert known()["warmth"] == ["warm-words"]
@@ -99,6 +100,7 @@ def test_a_strangers_package_adds_a_metric_and_its_faults_are_its_own(tmp_path: 
     assert scored["Warmth"].rows["near"].tolist() == [[1, 1], [0, 1]]
 
 
+@pytest.mark.e2e
 def test_two_packages_with_one_name_are_both_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(install(tmp_path / "one", "warm-words", "other-bleu:bleu"))
     monkeypatch.syspath_prepend(install(tmp_path / "two", "kind-words"))

@@ -64,6 +64,7 @@ def test_rows_come_back_in_order_by_variant_whatever_the_chunks(count: int, chun
         assert of(found["ROUGE-L"])[name] == RougeL().statistics(Segments(texts, table.references)).tolist()
 
 
+@pytest.mark.e2e
 def test_two_processes_give_the_values_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "CHUNK", 5)
     metrics: list[Metric] = [Bleu(), RougeL()]
@@ -210,6 +211,7 @@ def test_one_by_one_each_text_is_asked_for_once_and_what_raises_fails_alone() ->
     assert sum(int(np.isfinite(rows).all(axis=1).sum()) for rows in found.rows.values()) == 38
 
 
+@pytest.mark.e2e
 @given(st.sets(st.integers(0, 29), max_size=12), st.integers(1, 9))
 def test_a_batch_that_raises_is_halved_and_no_text_with_a_score_is_asked_again(bad: set[int], chunk: int) -> None:
     table = pairs(30)
@@ -252,6 +254,7 @@ def test_a_fault_of_the_whole_metric_stands_for_the_texts_that_failed_before_it(
     )
 
 
+@pytest.mark.e2e
 def test_texts_that_fail_in_another_process_fail_alone_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(scoring, "CHUNK", 5)
     one, two = (statistics_of([RougeL(), OddLength()], pairs(23), processes=count) for count in (1, 2))

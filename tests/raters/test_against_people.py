@@ -139,6 +139,7 @@ def simulated(seed: int, raters: int = 20, contexts: int = 40, each: int = 20) -
     return Rated(text, rater, units, context[text], rating), scores, rng.poisson(20, len(context)).astype(float)
 
 
+@pytest.mark.e2e
 @pytest.mark.sampled
 def test_intervals_cover_what_very_many_people_would_say() -> None:
     rated, scores, lengths = simulated(10**6, raters=300, contexts=1500, each=100)
@@ -155,6 +156,7 @@ def test_intervals_cover_what_very_many_people_would_say() -> None:
     assert np.mean([one for some in hits.values() for one in some]) < 0.999
 
 
+@pytest.mark.e2e
 def test_the_spread_of_resamples_is_that_of_new_people_and_texts() -> None:
     drawn = [resampled(*one, Pigeonhole.of(one[0].rater, one[0].unit, 0, 0))[RAW][0, 0] for one in map(simulated, range(60))]
     errors = []

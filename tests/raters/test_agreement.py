@@ -312,6 +312,7 @@ def test_intervals_of_many_items_come_from_groups_and_are_as_wide(monkeypatch: p
     assert other == pytest.approx(width, rel=0.15)
 
 
+@pytest.mark.e2e
 def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     """Two raters who agree by chance have a kappa of 0: of 100 tables about 95 intervals hold it."""
     held = 0

@@ -42,6 +42,7 @@ def keys(ledger: Path) -> set[Any]:
         return {row[0] for row in opened.query("SELECT key FROM completions")}
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(("rubric", "samples"), [("teacher", 2), ("epitome", 1), ("warmer", 1), ("strategies", 2), ("lend-an-ear", 1)])
 def test_all_first_requests_are_shown_and_counted_and_none_is_sent(rubric: str, samples: int, light: Path, tmp_path: Path) -> None:
     judge = Noted()

@@ -353,6 +353,7 @@ def test_annotate_prints_the_figures_that_its_script_sets(
     assert row[2] == "1.00" and "0.75" in row
 
 
+@pytest.mark.e2e
 def test_what_does_not_go_beside_is_refused_before_anything_is_asked(
     light: Path, scripted: Scripted, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

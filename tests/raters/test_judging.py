@@ -226,6 +226,7 @@ def test_how_the_judge_is_reached_makes_no_other_annotations(court: Court) -> No
     assert court.bytes() == before
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("rubric", ["perceived-empathy", "warmer", "strategies", "lend-an-ear"])
 def test_from_the_ledger_alone_come_the_same_bytes(rubric: str, court: Court) -> None:
     court.server.behaviour = Behaviour({"429": 0.1, **dict.fromkeys(("odd", "cut", "refusal", "schema"), 0.12)}, retry_after=0.01)
@@ -290,6 +291,7 @@ def test_a_bad_answer_is_repaired_or_sampled_again_and_never_bent_into_shape(fau
         assert next(ledger.query("SELECT count(*) FROM completions")) == (court.server.answered.total(),)
 
 
+@pytest.mark.e2e
 def test_a_comparison_needs_both_orders_and_a_named_strategy_the_ideal_one(court: Court) -> None:
     court.server.behaviour.faults = {"odd": 0.6}
     for rubric in ("warmer", "strategies"):

@@ -306,6 +306,7 @@ def test_a_release_without_reviews_says_nothing_of_them(builds: tuple[Path, Path
     assert "raters" not in (builds[1] / "README.md").read_text()
 
 
+@pytest.mark.e2e
 def test_where_the_one_of_two_duplicates_that_stays_is_removed_the_other_one_takes_its_place(
     catalogue: Catalogue, prompts: Prompts, tmp_path: Path
 ) -> None:

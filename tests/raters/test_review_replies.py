@@ -157,6 +157,7 @@ def test_who_has_the_release_and_the_names_of_systems_cannot_reckon_codes(light:
     assert not other.key["items"].keys() & sent[1].key["items"].keys()
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("form", FORMS)
 def test_ratings_of_replies_come_back_in_every_form_and_are_told_by_system(
     form: str, light: Path, sent: tuple[Path, Exported], tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -239,6 +240,7 @@ def test_a_variant_with_a_slip_in_its_name_is_no_system(light: Path, tmp_path: P
     assert len(caught.value.problems) == 1
 
 
+@pytest.mark.e2e
 def test_nobody_sees_a_reply_to_a_turn_and_one_of_its_cells(light: Path, tmp_path: Path) -> None:
     replies = written(tmp_path / "replies.csv", rows_for(light))
     design = Design(pairs=len(column(light, "pairs", "pair_id")), dialogues=0, per_item=2, raters=90, cells=5)
@@ -280,6 +282,7 @@ def test_no_zero_is_told_as_less_than_nothing() -> None:
     assert "-0.00" not in "\n".join(group_lines({"groups": [], "differences": [about], "signature": ""}))
 
 
+@pytest.mark.e2e
 def test_cells_can_be_rated_beside_replies_and_a_pack_of_replies_has_its_papers(light: Path, tmp_path: Path) -> None:
     replies = written(tmp_path / "replies.csv", rows_for(light))
     made = export_review(light, tmp_path / "both", Design(pairs=6, dialogues=0, cells=2, raters=30), replies_file=replies)

@@ -308,6 +308,7 @@ def test_rewards_are_on_the_stand_and_their_worth_is_told(bench: Bench) -> None:
     assert "reward" in shown(worth) and worth.criteria[0].on_grid is None
 
 
+@pytest.mark.e2e
 def test_a_release_holds_rewards_and_verify_holds_them_against_the_ledger(bench: Bench) -> None:
     case = cases_of(bench.release, 2)[0]
     bench.server.odd, bench.server.of = {"data": []}, case.texts["apathetic"]

@@ -171,6 +171,7 @@ def test_the_numbers_of_the_page_are_those_of_the_json(table: Path, tmp_path: Pa
     assert counts[4:] == [f"{count:,}{100 * share:.1f} %" for count, share in shown]
 
 
+@pytest.mark.e2e
 def test_the_headline_carries_its_interval_and_no_more_than_that(studied: Studied) -> None:
     said = Page(page(studied)).said
     gain = max((one for one in studied.whole.gains if one.category == "Good" and (one.low or 0) > 0), key=lambda one: one.gain or 0)

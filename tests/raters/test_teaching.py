@@ -235,6 +235,7 @@ def test_comparisons_that_hang_on_the_order_change_nothing(task: Task, taught_by
     assert replace(found, data=known.data) == known
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("shared", [False, True])
 def test_two_trainings_give_the_same_weights_in_any_order_of_rows(task: Task, taught_by: Path, tmp_path: Path, shared: bool) -> None:
     task = replace(task, course=replace(COURSE, shared=shared))
@@ -255,6 +256,7 @@ def test_two_trainings_give_the_same_weights_in_any_order_of_rows(task: Task, ta
     assert not list(tmp_path.glob(".*")), "no checkpoint is left"
 
 
+@pytest.mark.e2e
 def test_every_objective_and_no_teacher_teach(task: Task, tmp_path: Path) -> None:
     found = set()
     asked = [("both", TEACHER), ("regression", TEACHER), ("ranking", TEACHER), ("both", None)]

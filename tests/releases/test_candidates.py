@@ -108,6 +108,7 @@ def test_words_alone_fall_from_what_first_samples_give_away_to_chance(chosen: Pa
     assert f"another text in {before[STANCE].others} of all pairs" in next(one["told"] for one in firsts if one["contrast"] == STANCE)
 
 
+@pytest.mark.e2e
 def test_what_the_choice_needs_travels_with_the_release_and_is_told(chosen: Path) -> None:
     folder = chosen / "release"
     manifest, said = read_manifest(folder), json.loads((folder / WORD_LIST).read_text())

@@ -92,6 +92,7 @@ def test_the_card_of_a_release_without_preferences_at_equal_closeness_says_nothi
     assert "confounded" not in (folder / "README.md").read_text() and "**Preferences.**" not in (folder / "README.md").read_text()
 
 
+@pytest.mark.e2e
 def test_the_command_of_mlcroissant_validates_it(released: tuple[Path, Released]) -> None:
     command = Path(sys.executable).with_name("mlcroissant")
     done = subprocess.run([command, "validate", "--jsonld", released[0] / "croissant.json"], capture_output=True, text=True, timeout=120)

@@ -41,6 +41,7 @@ def releases(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, pro
     return folder / "0.1.0", folder / "0.2.0"
 
 
+@pytest.mark.e2e
 def test_a_withdrawn_dialogue_is_left_out_and_named_everywhere(releases: tuple[Path, Path]) -> None:
     later = releases[1]
     assert json.loads((later / "manifest.json").read_text())["withdrawn"] == WITHDRAWN
@@ -76,6 +77,7 @@ def test_figures_are_compared_at_equal_closeness_first_and_what_the_checks_force
     assert said.index(ACCURACY) < said.index(RAW) and "(forced by the checks)" in said.partition(RAW)[2]
 
 
+@pytest.mark.e2e
 def test_added_and_changed_dialogues_and_settings_are_named(
     releases: tuple[Path, Path], tmp_path: Path, catalogue: Catalogue, prompts: Prompts
 ) -> None:

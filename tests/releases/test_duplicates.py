@@ -80,6 +80,7 @@ def edited(draw: st.DrawFn) -> tuple[str, ...]:
 CORPORA = st.dictionaries(IDS, edited(), max_size=14)
 
 
+@pytest.mark.e2e
 @given(CORPORA)
 def test_small_sets_agree_with_brute_force(texts: dict[str, tuple[str, ...]]) -> None:
     assert found(texts) == brute_force(texts)
@@ -90,12 +91,14 @@ def test_texts_of_hardly_a_shingle_agree_with_brute_force(texts: dict[str, tuple
     assert found(texts) == brute_force(texts)
 
 
+@pytest.mark.e2e
 @given(CORPORA, st.randoms(use_true_random=False))
 def test_the_order_of_dialogues_changes_nothing(texts: dict[str, tuple[str, ...]], rng: random.Random) -> None:
     shuffled = rng.sample(sorted(texts.items()), len(texts))
     assert list(found(dict(shuffled)).items()) == list(found(texts).items())
 
 
+@pytest.mark.e2e
 @given(CORPORA, CORPORA)
 def test_adding_and_removing_dialogues_moves_none_to_another_split(
     texts: dict[str, tuple[str, ...]], added: dict[str, tuple[str, ...]]
@@ -117,6 +120,7 @@ def test_unrelated_dialogues_change_nothing_about_the_others(ids: set[str], data
     assert found(others | texts) == found(texts)
 
 
+@pytest.mark.e2e
 @given(CORPORA)
 def test_no_two_near_duplicates_stay_so_none_straddles_two_splits(texts: dict[str, tuple[str, ...]]) -> None:
     gone = found(texts)

@@ -160,6 +160,7 @@ def test_rows_without_values_and_texts_that_are_no_texts_are_told(copy: Path, tm
     assert "Invalid UTF8" in capsys.readouterr().err
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     "row",
     [

@@ -58,6 +58,7 @@ def test_manifest_and_changelog_name_all_releases_before_the_latest_first(made: 
     assert f"- Seal of its manifest: `{first['seal']}`" in lines and f"- {dialogues} dialogues, {pairs} pairs." in lines
 
 
+@pytest.mark.e2e
 def test_each_is_what_it_claims_and_an_order_that_is_none_is_told(made: Path, tmp_path: Path) -> None:
     for one in ("0.2.0", "0.10.0"):
         assert verify(made / one, fast=True) == []
@@ -84,6 +85,7 @@ def test_a_predecessor_of_another_name_or_a_later_version_or_that_was_changed_is
         predecessors(tmp_path, NAME, "1.0.0")
 
 
+@pytest.mark.e2e
 def test_a_release_of_another_version_stays_unless_it_is_to_be_replaced(
     made: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

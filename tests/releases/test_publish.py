@@ -256,6 +256,7 @@ def test_hidden_files_are_not_sent(hub: Hub, client: Client, later: Path) -> Non
     assert not [name for name in held(hub, "v0.2.0") if name.startswith(".")]
 
 
+@pytest.mark.e2e
 def test_a_hub_that_cannot_be_reached_is_a_job_that_could_not_finish(tmp_path: Path, folder: Path) -> None:
     alone = Client("http://127.0.0.1:9", tmp_path / "home")
     outcome = alone.publish(folder)

@@ -116,6 +116,7 @@ BROKEN = [
 ]
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
 def test_the_verb_serves_this_machine_alone_until_it_is_stopped_and_ends_well(name: str, light: Path) -> None:
     command = [sys.executable, "-m", "empathy_eval", "explore", str(light), "--serve"]

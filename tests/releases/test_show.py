@@ -84,6 +84,7 @@ def answers(beside: Beside) -> dict[str, tuple[str, str]]:
         return {row[0]: (completion.text, completion.finish) for row, completion in ledger.rows()}
 
 
+@pytest.mark.e2e
 def test_every_released_text_is_shown_with_the_request_whose_key_it_has_and_the_answer_of_the_ledger(release: Path, beside: Beside) -> None:
     there = answers(beside)
     asked = [one for one in rows(release / "provenance.parquet") if one["request_key"]]

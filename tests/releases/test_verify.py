@@ -91,6 +91,7 @@ def test_no_kept_score_is_believed(lexical: Path, monkeypatch: pytest.MonkeyPatc
     assert verify(lexical, scoring=Scoring(Poisoned())) == []
 
 
+@pytest.mark.e2e
 def test_one_byte_in_any_file_is_named(lexical: Path, copy: Path) -> None:
     names = [path.relative_to(lexical).as_posix() for path in lexical.rglob("*") if path.is_file()]
     assert len(names) > 15

@@ -56,6 +56,7 @@ def of(folder: Path) -> dict[str, int]:
     return {name: sum(counts[name].values()) for name in ("dialogues", "pairs")}
 
 
+@pytest.mark.e2e
 def test_what_was_taken_out_is_counted_in_manifest_card_changelog_and_diff(made: Path, facts: dict[str, Any]) -> None:
     first, second = of(made / "0.1.0"), of(made / "0.2.0")
     gone = {name: first[name] - second[name] for name in first}

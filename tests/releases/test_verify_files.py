@@ -180,6 +180,7 @@ def test_a_hidden_link_that_leads_out_is_told_too(copy: Path) -> None:
     assert f"{copy / '.notes'}: leads out of the release" in said(copy)
 
 
+@pytest.mark.e2e
 def test_other_software_is_told_and_no_fault(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
     forge(copy, software=software() | {"numpy": "1.0.0"})
     (found,) = faults(copy)

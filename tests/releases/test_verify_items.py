@@ -55,6 +55,7 @@ def test_every_text_has_the_margin_of_words_alone_between_the_two_of_its_pair(li
     assert all(one["word_margin"] == margins[one["pair_id"]] for one in rows)
 
 
+@pytest.mark.e2e
 def test_where_there_is_one_dialogue_no_margin_is_known(world: Path, tmp_path: Path) -> None:
     for path in world.rglob("*.yaml"):
         if path.name[:3] in ("003", "007"):

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
 from empathy_eval.releases.verify_report import COSINES, SHORTCUTS, TOLERANCE, comparable, disagreements
 from empathy_eval.releases.write import Released
 
@@ -42,6 +43,7 @@ def numbers(value: Any, way: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield way
 
 
+@pytest.mark.e2e
 def test_equal_tables_have_no_disagreement_and_every_doctored_number_has_one(released: tuple[Path, Released]) -> None:
     tables = released[1].report.to_json()
     assert list(disagreements(copy.deepcopy(tables), tables)) == []

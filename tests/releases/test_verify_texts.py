@@ -37,6 +37,7 @@ def helper_of(row: Row) -> Row:
     return next(turn for turn in row["turns"] if turn["role"] == "helper")
 
 
+@pytest.mark.e2e
 def test_texts_that_were_built_pass(light: Path, seeds: Path, marred: Path) -> None:
     assert [text for folder in (light, seeds, marred / "release") for text in said(folder)] == []
 
@@ -91,6 +92,7 @@ def test_a_pointer_to_help_that_a_variant_lost_is_named(seeds: Path, tmp_path: P
     assert any("pointer_lost" in one for one in said(copy))
 
 
+@pytest.mark.e2e
 @pytest.mark.parametrize(
     ("config", "column", "what"),
     [

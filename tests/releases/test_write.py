@@ -159,7 +159,8 @@ def test_two_releases_of_a_build_have_the_same_bytes(light: Path, tmp_path: Path
     release_again(light, light.parent / "build", tmp_path / "again")
 
 
-@pytest.mark.e2e
+# The script, the notebook and the commands of the journey in Python make one release three times.
+@pytest.mark.long
 @pytest.mark.usefixtures("drawn_anew")
 def test_two_releases_with_all_metrics_have_the_same_bytes(released: tuple[Path, Released], built: Path, tmp_path: Path) -> None:
     release_again(released[0], built, tmp_path / "again")
@@ -200,6 +201,7 @@ def test_a_build_that_is_not_finished_or_was_changed_is_refused(built: Path, tmp
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.e2e
 def test_a_near_duplicate_is_left_out_and_counted(catalogue: Catalogue, prompts: Prompts, tmp_path: Path) -> None:
     import dataclasses
 

@@ -164,6 +164,7 @@ def test_the_reply_of_another_dialogue_passes_where_the_reply_itself_does_not(me
     assert other > reply
 
 
+@pytest.mark.e2e
 def test_all_parts_together_score_as_the_sum_by_hand(metric: EmotionRules, classifier: Path, seq2seq: Path) -> None:
     said = segments((QUERY, REPLY), (QUERY, "what a wonderful friday"), (QUERY, QUERY))
     heavy = EmotionRules(str(classifier), str(seq2seq), weight=1, threshold=-0.001).score_all(said)
