@@ -111,7 +111,8 @@ SEEN = st.characters(exclude_categories=["C", "Zl", "Zp"]).filter(lambda sign: n
 NAMES = st.text(SEEN, min_size=1).map(str.strip).filter(bool)
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@pytest.mark.e2e
+@settings(max_examples=100, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.tuples(NAMES, NAMES, NAMES), st.integers(0, 5) | st.floats(-1e6, 1e6), min_size=1, max_size=20))
 def test_what_is_written_is_read(tmp_path: Path, ratings: dict[tuple[str, str, str], float]) -> None:
     stream = io.StringIO()

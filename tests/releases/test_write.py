@@ -159,7 +159,7 @@ def test_two_releases_of_a_build_have_the_same_bytes(light: Path, tmp_path: Path
     release_again(light, light.parent / "build", tmp_path / "again")
 
 
-# The script, the notebook and the commands of the journey in Python make one release three times.
+# What CI runs instead: a second report of this release, and a second release of a build with fewer metrics.
 @pytest.mark.long
 @pytest.mark.usefixtures("drawn_anew")
 def test_two_releases_with_all_metrics_have_the_same_bytes(released: tuple[Path, Released], built: Path, tmp_path: Path) -> None:
