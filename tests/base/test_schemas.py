@@ -153,3 +153,24 @@ def test_a_number_beyond_its_bound_is_told_with_the_bound(huge: float) -> None:
     told = list(violations({"dialogues": huge, "turns": {"min": 8, "max": huge}}, "configuration"))
     assert ("dialogues", f"{json.dumps(huge)} is out of range (maximum 10000000)", "use a whole number from 1 to 10,000,000") in told
     assert ("turns: max", f"{json.dumps(huge)} is out of range (maximum 200)", "use a whole number from 8 to 200") in told
+
+
+def keys_of(part: dict[str, Any], known: frozenset[str] = frozenset()) -> Iterator[tuple[str, Any]]:
+    """(key, rule) of each key that a schema has; a branch that only narrows a ``known`` key of the same object adds none."""
+    for key, rule in part.get("properties", {}).items():
+        if key not in known and isinstance(rule, dict):
+            yield key, rule
+            yield from keys_of(rule)
+    here = known | part.get("properties", {}).keys()
+    for one in (part.get("then"), part.get("else"), *(branch for name in ("allOf", "anyOf", "oneOf") for branch in part.get(name, ()))):
+        yield from keys_of(one, here) if isinstance(one, dict) else ()
+    for one in (part.get("items"), part.get("additionalProperties"), *part.get("$defs", {}).values()):
+        yield from keys_of(one) if isinstance(one, dict) else ()
+
+
+@pytest.mark.parametrize("border", ["release", "build", "review"])
+def test_every_key_of_a_schema_that_no_model_sees_is_described_in_a_short_sentence(border: str) -> None:
+    paths = sorted(data_folder("schemas").glob(f"{border}/*.schema.json"))
+    found = [(f"{path.name}: {key}", rule.get("description", "")) for path in paths for key, rule in keys_of(json.loads(path.read_text()))]
+    assert len(found) > 150
+    assert not [f"{where} {text}" for where, text in found if not text.endswith(".") or len(text.split()) > 30]

@@ -303,8 +303,9 @@ def _fix(error: ValidationError) -> str:
             return "use one of " + ", ".join(str(value) for value in rule)
         case _:
             told = error.schema if isinstance(error.schema, dict) else {}
-            # Where the description explains, how to mend it stands apart, under a name that editors know too.
-            return str(told.get("errorMessage") or told.get("description") or "write it as the schema says")
+            # How to mend it stands apart, under a name that editors know too; a description that is a sentence says what the key holds.
+            described = str(told.get("description") or "write it as the schema says")
+            return str(told.get("errorMessage") or (f"write it as described: {described}" if described.endswith(".") else described))
 
 
 def _meant(error: ValidationError) -> str:
