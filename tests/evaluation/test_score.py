@@ -239,7 +239,7 @@ def test_a_metric_that_was_trained_on_the_release_is_measured_on_its_test_split_
     assert note == "taught was trained on train of this release: measured on test alone; --split all measures all"
     assert found.to_json()["notes"] == [note] and [one["told"] for one in found.records() if one["table"] == "notes"] == [note]
     (everything,) = score(release, ["strange_metrics:Taught"], split="all").notes
-    assert everything == "warning: taught was trained on train of this release: no figure over train tells how good it is"
+    assert everything == "warning: taught was trained on train of this release: no figure over train shows how good it is"
     assert score(release, ["strange_metrics:Taught"], split="test").notes == score(release, ["length"]).notes == ()
     with pytest.raises(InputError, match="holds no pairs in train"):
         score(release, ["length"], split="train")

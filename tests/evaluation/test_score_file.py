@@ -144,7 +144,10 @@ def test_a_byte_order_mark_and_bytes_that_are_no_utf_8_are_named(tmp_path: Path)
 def test_a_wide_table_that_is_wrong_says_where(tmp_path: Path) -> None:
     head = "pair_id,apathetic,empathetic,reference\n"
     for rows, part in (
-        ("017-00042-t00,0,5,0,7", "line 2: has 5 cells, the header 4\n  Fix: quote cells that hold commas, and write 0.5 with a point"),
+        (
+            "017-00042-t00,0,5,0,7",
+            "line 2: has 5 cells, but the header has 4\n  Fix: quote cells that hold commas, and write 0.5 with a decimal point",
+        ),
         ("017-00042-t00,1,warm,", 'line 2: empathetic: "warm" is not of type number'),
         ("017-00042-t00,1,nan,", 'line 2: empathetic: "nan" is not of type number'),
         ("017-00042-t00,1,,", '"017-00042-t00" has no score of empathetic'),

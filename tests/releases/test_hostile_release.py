@@ -48,7 +48,7 @@ def test_a_link_within_a_release_and_one_that_leads_to_itself_are_no_way_out(cop
     (copy / "README.md").rename(copy / "report" / "card.md")
     (copy / "README.md").symlink_to("report/card.md")
     (copy / "report" / "loop").symlink_to("loop")
-    found = [Problem(str(copy / "report" / name), "is not in the manifest", "take it out of the release") for name in ("card.md", "loop")]
+    found = [Problem(str(copy / "report" / name), "is not in the manifest", "remove it from the release") for name in ("card.md", "loop")]
     assert said(copy, fast=True) == "\n".join(map(str, found))
 
 

@@ -78,7 +78,7 @@ def test_a_predecessor_of_another_name_or_a_later_version_or_that_was_changed_is
         predecessors(made / "0.2.0", "empathy-eval-mine", "1.0.0")
     silent = Path(shutil.copytree(made / "0.2.0", tmp_path / "silent"))
     (silent / "manifest.json").write_text(manifest_text({**read_manifest(silent), "date": "2020-01-01"}))
-    with pytest.raises(InputError, match="its seal does not fit"):
+    with pytest.raises(InputError, match="its seal does not match"):
         predecessors(silent, NAME, "1.0.0")
     with pytest.raises(InputError, match="is no release"):
         predecessors(tmp_path, NAME, "1.0.0")
@@ -103,7 +103,7 @@ def test_a_release_of_another_version_stays_unless_it_is_to_be_replaced(
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"name": "x"}'])
 def test_what_is_no_manifest_is_not_overwritten_unasked(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(InputError, match="--replace overwrites it"):
+    with pytest.raises(InputError, match="overwrite it with --replace"):
         refuse_another(tmp_path, NAME, "1.0.0", replace=False)
     refuse_another(tmp_path, NAME, "1.0.0", replace=True)
 

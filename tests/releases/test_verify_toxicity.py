@@ -145,7 +145,7 @@ def test_detoxify_scores_a_sample_that_no_order_changes_and_says_so(copy: Path, 
     def drawn() -> set[str]:
         scored.clear()
         found = [*toxicity_faults(copy, {**of(copy, **DETOXIFY), "toxicity_weights": "original"})]
-        assert isinstance(found[0], NotRecomputed) and "texts 12 were scored again" in found[0].what
+        assert isinstance(found[0], NotRecomputed) and "toxicity was scored again for 12 of" in found[0].what
         assert {type(one) for one in found[1:]} != {NotRecomputed}
         return set(scored)
 

@@ -64,7 +64,7 @@ class Outside:
     first: tuple[str, ...]
 
     def __str__(self) -> str:
-        outside = f"{self.texts} of {self.of} texts are outside the range that it was made for"
+        outside = f"{self.texts} of {self.of} texts are outside of what it was made for"
         return f"{self.metric}: {outside}: {self.reason}; first {', '.join(self.first)}"
 
 
