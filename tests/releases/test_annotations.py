@@ -274,7 +274,7 @@ def test_a_judged_release_is_what_it_claims_with_the_ledgers_and_told_where_some
 
 FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
     "a score": ("annotations", lambda row: row.update(value=1 - row["value"]), "value: says"),
-    "a reason": ("annotations", lambda row: row.update(reason="because"), "reason: says because, the answer"),
+    "a reason": ("annotations", lambda row: row.update(reason="because"), "reason: says because, but the answer says"),
     "a winner": (
         "comparisons",
         lambda row: row.update(winner_12=row["variant_1"], winner_21=row["variant_1"], winner=row["variant_1"], consistent=True),
@@ -472,7 +472,7 @@ def test_figures_on_people_that_no_record_is_behind_are_found(copy: Path) -> Non
         "judges_and_people: needs both reviews and annotations" in found
         and "tags: Offer Hope: has counts of right and other tags that do not add up" in found
     )
-    assert "judge/teacher: tells of charm, which" in found and "nobody/teacher: tells of guidance, which no judge" in found
+    assert "judge/teacher: names charm, which" in found and "nobody/teacher: names guidance, which no judge" in found
 
 
 def test_a_folder_that_was_forged_before_its_release_is_found_by_the_ledger_alone(world: World, tmp_path: Path) -> None:
@@ -484,7 +484,7 @@ def test_a_folder_that_was_forged_before_its_release_is_found_by_the_ledger_alon
     header = json.loads((folder / "build.json").read_text())
     (folder / "build.json").write_text(json.dumps(header | {"outcomes": digest_file(folder / "outcomes.jsonl")}))
     release(world.build, tmp_path / "r", "0.2.0", annotations=[folder])
-    assert "value: says 1.0, the answer 0.0" in world.answers(tmp_path / "r", "teacher")
+    assert "value: says 1.0, but the answer says 0.0" in world.answers(tmp_path / "r", "teacher")
 
 
 def test_a_text_that_was_changed_under_its_annotations_is_found_by_the_ledger(world: World, tmp_path: Path) -> None:
@@ -505,13 +505,13 @@ UNFIT: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
     "order": ("comparisons", lambda row: row.update(variant_1=row["variant_2"], variant_2=row["variant_1"]), "compares"),
     "ideal": ("strategies", lambda row: row.update(ideal=[0.5] * 15), "its ideal distribution adds up to 7.5, not to 1"),
     "short": ("strategies", lambda row: row.update(ideal=[1.0]), "ideal"),
-    "named": ("strategies", lambda row: row.update(named="Kindness"), '"Kindness" is no strategy'),
+    "named": ("strategies", lambda row: row.update(named="Kindness"), '"Kindness" is not a strategy'),
     "value": ("annotations", lambda row: row.update(value=7.0), "is not between 0 and 1"),
     "nan": ("annotations", lambda row: row.update(value=float("nan")), "nan is not between 0 and 1"),
-    "criterion": ("annotations", lambda row: row.update(criterion="charm"), '"charm" is no criterion of the rubric'),
+    "criterion": ("annotations", lambda row: row.update(criterion="charm"), '"charm" is not a criterion of the rubric'),
     "teacher": ("annotations", lambda row: row.update(teacher="another"), 'names no annotations by "another"'),
     "pair": ("comparisons", lambda row: row.update(pair_id=row["pair_id"][:-2] + "99"), "is not a pair of the release"),
-    "split": ("comparisons", lambda row: row.update(pair_id="001-seed-t01"), "belongs to train by its id"),
+    "split": ("comparisons", lambda row: row.update(pair_id="001-seed-t01"), "belongs to the split train by its id"),
     "key": ("comparisons", lambda row: row.update(request_key_12="s1-" + "0" * 64), "its request is not in the provenance"),
     "null": ("annotations", lambda row: row.update(teacher=None), "teacher"),
 }
@@ -540,7 +540,7 @@ def test_a_config_that_the_manifest_does_not_count_is_named(copy: Path) -> None:
 
 def test_a_rubric_that_was_changed_in_the_manifest_is_named(copy: Path) -> None:
     resealed(copy, lambda manifest: manifest["annotations"][1]["says"].update(persona="You are easily pleased."))
-    assert "does not fit its hash" in said(copy)
+    assert "does not match its hash" in said(copy)
 
 
 def test_annotations_of_other_texts_are_refused_with_both_releases_named(world: World, tmp_path: Path) -> None:
@@ -555,7 +555,7 @@ def test_annotations_of_other_texts_are_refused_with_both_releases_named(world: 
     with pytest.raises(InputError) as error:
         release(world.build, tmp_path / "r", "0.3.0", annotations=[judged])
     told = str(error.value)
-    assert f"judged demo 0.1.0 (seal {manifest_of(other)['seal']})" in told and "empathy-eval-demo 0.3.0 has other texts at " in told
+    assert f"annotates demo 0.1.0 (seal {manifest_of(other)['seal']})" in told and "empathy-eval-demo 0.3.0 has other texts at " in told
     assert not (tmp_path / "r").exists()
 
 

@@ -206,7 +206,7 @@ def test_verify_names_items_in_another_split_columns_and_files_that_are_not_coun
     (folder / "swap").rename(folder / f"{OTHER}.parquet")
     moved = counts["crossed"] | {SPLIT: counts["crossed"][OTHER], OTHER: counts["crossed"][SPLIT]}
     rehash(copy, counts={**counts, "crossed": moved})
-    assert f'"{PET}-x1" belongs to {SPLIT} by its dialogue' in said(copy)
+    assert f'"{PET}-x1" belongs to the split {SPLIT} by its dialogue' in said(copy)
     path = folder / f"{OTHER}.parquet"
     pq.write_table(pq.read_table(path).drop_columns(["judge"]), path)
     rehash(copy)

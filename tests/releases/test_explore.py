@@ -218,8 +218,8 @@ def test_a_page_beside_a_release_finds_it_and_is_written_anew_but_over_nothing_e
     assert held(out.read_text())[0]["base"] == "https://huggingface.co/datasets/my-lab/set/resolve/v1.0.0/"
     (tmp_path / "mine.html").write_text("<p>mine</p>")
     for wrong, what in (
-        ("mine.html", "holds something else"),
-        ("pages", "holds something else"),
+        ("mine.html", "is not an explorer page"),
+        ("pages", "is not an explorer page"),
         ("a b#c/page.html", "lies in the release"),
         ("mine.html/page.html", "is no folder"),
         ("mine.html/pages/page.html", "is no folder"),
@@ -255,7 +255,7 @@ def without_ids(table: pa.Table) -> pa.Table:
 )
 def test_a_file_without_ids_of_texts_is_told(change: Callable[[pa.Table], pa.Table], path: str, copy: Path) -> None:
     pq.write_table(change(pq.read_table(copy / path)), copy / path)
-    with pytest.raises(InputError, match='no column "pair_id"'):
+    with pytest.raises(InputError, match='no text column "pair_id"'):
         explore_page(copy, read_manifest(copy))
 
 

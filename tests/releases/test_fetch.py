@@ -126,7 +126,7 @@ def test_a_repository_of_something_else_is_refused_before_anything_of_it_is_fetc
     repository = published.repositories[REPO]
     repository.tags["v2.0.0"] = repository.add({"recordings.parquet": Blob(b"PAR1", True), "data/manifest.json": Blob(b"{}", False)})
     outcome = client.fetch(f"{REPO}@v2.0.0", tmp_path)
-    assert outcome["error"] == "InputError" and "is no release (no manifest.json in it)" in outcome["text"]
+    assert outcome["error"] == "InputError" and "is not a release (no manifest.json in it)" in outcome["text"]
     assert not [path for _, path in published.requests if "/resolve/" in path]
 
 
@@ -249,7 +249,7 @@ def test_no_code_beside_a_release_is_run_and_no_file_that_its_card_names_is_read
 
 
 def test_a_folder_of_something_else_and_a_damaged_file_are_named(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is no release \(no manifest.json in it\)"):
+    with pytest.raises(InputError, match=r"is not a release \(no manifest.json in it\)"):
         load(tmp_path)
     here = shutil.copytree(folder, tmp_path / "release")
     (here / "data" / "pairs" / "test.parquet").write_bytes(b"PAR1")

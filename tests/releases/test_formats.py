@@ -64,7 +64,11 @@ def test_a_metric_that_is_built_in_later_breaks_no_release_of_before(
 def test_a_metric_whose_settings_are_others_here_is_told_once(usual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("empathy_eval.metrics.chrf.ChrF.signature", "chars:7")
     (fault,) = verify(usual)
-    assert "metrics: chrf" in fault.where and fault.what.endswith(', here it is "chars:7"') and "the program that made it" in fault.fix
+    assert (
+        "metrics: chrf" in fault.where
+        and fault.what.endswith(', but here its signature is "chars:7"')
+        and "the program that made it" in fault.fix
+    )
 
 
 def test_what_a_manifest_pins_is_run_only_where_strangers_may_name_it(usual: Path) -> None:

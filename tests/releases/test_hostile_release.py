@@ -39,7 +39,7 @@ def test_a_link_that_leads_out_is_neither_read_nor_sent(name: str, copy: Path, t
     (copy / name).unlink(missing_ok=True)
     (copy / name).symlink_to(tmp_path / "secret")
     rehash(copy)
-    assert f"{copy / name}: leads out of the release" in said(copy, fast=True)
+    assert f"{copy / name}: is a link that leads out of the release" in said(copy, fast=True)
     with pytest.raises(InputError, match="leads out of the release"):
         publish(copy, "my-lab/x", dry_run=True, faults=lambda _: [])
 

@@ -217,7 +217,7 @@ def test_a_repository_of_something_else_is_not_replaced(hub: Hub, client: Client
     head = repository.add({"recordings.parquet": Blob(b"PAR1", True), "README.md": Blob(b"mine", False)})
     outcome = client.publish(folder)
     assert outcome["error"] == "InputError"
-    assert "holds something else" in outcome["text"]
+    assert "holds other files" in outcome["text"]
     repository.add({"README.md": Blob(b"made in the browser", False)})
     assert client.publish(folder)["sent"]
     assert head in repository.commits

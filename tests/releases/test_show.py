@@ -206,7 +206,7 @@ def test_duplicates_and_what_reviewers_removed_are_left_out_and_why(release: Pat
     manifest = json.loads((changed / "manifest.json").read_text())
     manifest["withdrawn"], manifest["reviews"] = [], {**REVIEWS, "removed": removed}
     (changed / "manifest.json").write_text(json.dumps(manifest))
-    assert show(changed, "003-seed", beside).why[0] == "a near-duplicate of 017-seed, which stays"
+    assert show(changed, "003-seed", beside).why[0] == "a near-duplicate of 017-seed, which is kept"
     shown = show(changed, "007-seed", beside)
     assert shown.why[0] == "removed by review: 2 of 3 raters say so: it names somebody" and any("--reviews" in one for one in shown.notes)
     assert {one.reasons for one in rejected(changed, beside=beside)} >= {("duplicate",), ("removed_by_review",)}

@@ -153,7 +153,7 @@ def test_a_moved_row_and_a_repeated_one_are_seen(copy: Path) -> None:
     counts["dialogues"]["train"] += 2
     rehash(copy, counts=counts)
     found = said(copy, fast=True)
-    assert "belongs to test by its id" in found and "is also in" in found and "has no dialogue in this split" in found
+    assert "belongs to the split test by its id" in found and "is also in" in found and "has no dialogue in this split" in found
 
 
 def test_a_renamed_column_is_seen(copy: Path) -> None:
@@ -216,5 +216,5 @@ def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None
 
 
 def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no release"):
+    with pytest.raises(InputError, match="is not a release"):
         verify(tmp_path)

@@ -121,4 +121,4 @@ def test_counts_without_withdrawals_are_a_fault(made: Path, tmp_path: Path) -> N
     copy = Path(shutil.copytree(made / "0.1.0", tmp_path / "r"))
     facts = read_manifest(copy) | {"withdrawn_counts": {"dialogues": 0, "pairs": 0}}
     (copy / "manifest.json").write_text(manifest_text(sealed(facts)))
-    assert "withdrawn_counts: does not fit 0 withdrawals" in "\n".join(map(str, verify(copy, fast=True)))
+    assert "withdrawn_counts: does not match 0 withdrawals" in "\n".join(map(str, verify(copy, fast=True)))

@@ -169,7 +169,7 @@ def test_a_snapshot_leads_to_no_other_file(to: str, light: Path, tmp_path: Path)
         path.write_text("secret")
     (folder / "LICENSE").unlink()
     (folder / "LICENSE").symlink_to(to)
-    assert f"{folder / 'LICENSE'}: leads out of the release" in said(folder)
+    assert f"{folder / 'LICENSE'}: is a link that leads out of the release" in said(folder)
     assert _file(folder.resolve(), "LICENSE") is None
     with pytest.raises(InputError, match="leads out of the release"):
         publish(folder, "my-lab/x", dry_run=True, faults=lambda _: [])
@@ -177,7 +177,7 @@ def test_a_snapshot_leads_to_no_other_file(to: str, light: Path, tmp_path: Path)
 
 def test_a_hidden_link_that_leads_out_is_told_too(copy: Path) -> None:
     (copy / ".notes").symlink_to("/etc/hostname")
-    assert f"{copy / '.notes'}: leads out of the release" in said(copy)
+    assert f"{copy / '.notes'}: is a link that leads out of the release" in said(copy)
 
 
 def test_other_software_is_told_and_no_fault(copy: Path, capsys: pytest.CaptureFixture[str]) -> None:

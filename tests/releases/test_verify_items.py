@@ -91,7 +91,7 @@ def test_a_change_is_named_with_its_text(change: Callable[[Rows], object], what:
     change_rows(told, change)
     (fault,) = item_faults(told, scores)
     assert what in f"{fault.where.partition(': ')[2]}: {fault.what}" and fault.where.startswith(str(told))
-    assert ("and 2 more values of this column differ" in fault.what) == ("length is None, its texts" in what)
+    assert ("and 2 more values of this column differ" in fault.what) == ("length is None, but its texts" in what)
 
 
 def test_columns_that_no_metric_gives_are_named_but_those_of_metrics_that_were_not_run(told: Path, scores: TextScores) -> None:

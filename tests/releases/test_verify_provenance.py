@@ -62,7 +62,7 @@ FORGERIES: dict[str, tuple[str, Callable[[Rows], Any], str]] = {
     "a candidate's reason": ("candidates", lambda rows: rows[0].update(reasons=["dull"]), "far_apathetic: dull: says 0, but 1 candidates"),
     "a candidate without a number": ("candidates", lambda rows: rows[3].update(attempt=None), "row 3: "),
     "a row of no dialogue": ("provenance", lambda rows: rows[3].update(dialogue_id=None), "row 3: "),
-    "the hash of a text at a dialogue": ("provenance", lambda rows: rows[0].update(text_sha256="0" * 64), "row 0: is of no text"),
+    "the hash of a text at a dialogue": ("provenance", lambda rows: rows[0].update(text_sha256="0" * 64), "row 0: has the hash of a text, but is not about"),
     "candidates in another order": ("candidates", lambda rows: rows[::-1], "is out of the order of the plan"),
 }  # fmt: skip
 
@@ -144,8 +144,8 @@ COUNTS = {"raters": 2, "items": 5, "ratings": 10, "paper": 2.95}
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"mean": 2.95}, "its mean of 2.95 is none of 10 whole numbers"),
-        ({"low": 3.0, "high": 2.5}, "its interval of 3.0 to 2.5 is none"),
+        ({"mean": 2.95}, "its mean of 2.95 is not a mean of 10 whole numbers"),
+        ({"low": 3.0, "high": 2.5}, "its interval of 3.0 to 2.5 is not valid"),
         ({"items": 11}, "10 ratings of 11 items"),
         ({"paper": 2.0}, "says that the paper has 2.0, but it has 2.95"),
     ],

@@ -57,7 +57,7 @@ FORGERIES: dict[str, tuple[str, Callable[[Row], object], str]] = {
     "a first person": ("dialogues", lambda row: row.update(description=f"{row['description']} I know."), "description_person"),
     "another opening": ("dialogues", lambda row: row.update(description="A person is sad."), "description_opening"),
     "phases out of order": ("dialogues", lambda row: row.update(turns=row["turns"][::-1]), "phase"),
-    "another phase": ("dialogues", lambda row: helper_of(row).update(phase="action"), "and the phase action"),
+    "another phase": ("dialogues", lambda row: helper_of(row).update(phase="action"), "which is not of the phase action"),
     "the same strategy": (
         "pairs",
         lambda row: row.update(empathetic_strategy=row["strategy"]),
@@ -67,7 +67,7 @@ FORGERIES: dict[str, tuple[str, Callable[[Row], object], str]] = {
     "a ratio of a control": ("controls", lambda row: row.update(near_empathetic_edit_ratio=0.01), "near_empathetic_edit_ratio is 0.01"),
     "an overlap of a control": ("controls", lambda row: row.update(far_apathetic_overlap=0.01), "far_apathetic_overlap is 0.01"),
     "harm in a control": ("controls", lambda row: row.update(far_apathetic=HARM), "far_apathetic of"),
-    "a high toxicity": ("pairs", lambda row: row["toxicity"].update(empathetic=0.9), "at most 0.5 is taken"),
+    "a high toxicity": ("pairs", lambda row: row["toxicity"].update(empathetic=0.9), "at most 0.5 is allowed"),
     "harm in a crossed reply": ("crossed", lambda row: row.update(reply_2=HARM), "unsafe_"),
     "a crossed reply of twice the length": ("crossed", lambda row: row.update(reply_2=f"{row['reply_2']} " * 2), "curated"),
     "a crossed reply without end": ("crossed", lambda row: row.update(reply_2="word " * 20_000), "too_long"),

@@ -67,9 +67,9 @@ def reply(rows: Rows) -> None:
     [
         ("pairs", lower, "apathetic has the toxicity"),
         ("pairs", insult, "empathetic has the toxicity"),
-        ("pairs", insult_and_its_score, "at most 0.5 is taken"),
+        ("pairs", insult_and_its_score, "at most 0.5 is allowed"),
         ("controls", control, "far_apathetic has the toxicity 0.4999"),
-        ("dialogues", turn_without_a_pair, "at most 0.5 is taken"),
+        ("dialogues", turn_without_a_pair, "at most 0.5 is allowed"),
         ("crossed", reply, "reply_2 has a text whose toxicity"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_release_has_the_scores_of_its_texts(light: Path) -> None:
     ("text", "reasons", "said"),
     [
         (INSULT, ["toxic"], ""),
-        (INSULT, ["overlap_high"], "at most 0.5 is taken"),
+        (INSULT, ["overlap_high"], "at most 0.5 is allowed"),
         ("I hear you.", ["toxic"], 'refused as "toxic"'),
     ],
 )

@@ -161,7 +161,7 @@ def _placed(row: TableRow, split: str, texts: _Texts) -> Iterator[str]:
     name = row["pair_id"]
     dialogue_id, turn = parts_of(name) if name else (row["dialogue_id"], None)
     if split_of(dialogue_id) != split:
-        yield f"belongs to {split_of(dialogue_id)} by its id"
+        yield f"belongs to the split {split_of(dialogue_id)} by its id"
         return
     if (row.get("dialogue_id", dialogue_id), row.get("turn", turn)) != (dialogue_id, turn):
         yield "its dialogue or turn is not that of its id"

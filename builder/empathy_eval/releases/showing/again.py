@@ -155,4 +155,4 @@ def _not_run(config: Configuration) -> Iterator[str]:
         if not one.remote and one.kind not in ("seed-bank", "given"):
             yield f'the model "{one.kind}" ({role}) is code and is not run: its requests are shown only if they consist of messages alone'
     if config.own_checks:
-        yield f"own checks are code and are not run: {', '.join(config.own_checks)}; their refusals are shown as recorded"
+        yield f"its own checks are code and are not run: {', '.join(config.own_checks)}; their refusals are shown as recorded"

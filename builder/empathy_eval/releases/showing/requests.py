@@ -24,7 +24,7 @@ JUDGED = {one.name for one in JUDGING}
 NOT_THE_SAME = "the request has changed: its key was {}, and is {} as rendered here"
 NOT_RENDERED = "the request cannot be shown: no request that is rendered here has this key"
 PROVEN = "this is the request that was sent, as its key proves; its answer is in the ledger of the build"
-NOT_KNOWN = "it passes the checks that are run here, but another answer was taken: an own check may have refused it"
+NOT_KNOWN = "it passes the checks that are run here, but another answer was taken: one of the build's own checks may have refused it"
 
 
 # What is no text in a stranger's ledger is damage, which is told where the row itself is read.
