@@ -91,7 +91,7 @@ def test_what_is_not_there_is_refused_with_what_is(say: Say, tmp_path: Path, cap
         status, _, err = say("build", *arguments)
         assert status == 2 and said in err and "Fix: " in err, arguments
     assert main(["show", str(tmp_path), "017-seed"]) == 2
-    assert "is no release" in capsys.readouterr().err
+    assert "is not a release" in capsys.readouterr().err
 
 
 def test_a_request_is_printed_whole_where_a_model_read_it(marred: Path) -> None:

@@ -173,5 +173,5 @@ def test_a_language_without_fixed_texts_goes_without_what_needs_them_and_says_so
     (tmp_path / "attacks.yaml").write_text("flattery: ['']\n")
     with pytest.raises(InputError, match=r"attacks\.yaml"):
         find_attacks(language="de", rules=tmp_path)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         find_attacks(["flattery"], "de", tmp_path / "none")

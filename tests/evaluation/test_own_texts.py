@@ -219,7 +219,7 @@ def test_scores_of_ones_own_texts_come_from_a_file_by_item(tmp_path: Path) -> No
     path.write_text("item,score\na,high\nz,1\nb,nan\nb,1\nb,2\n")
     with pytest.raises(InputError) as caught:
         read_own_scores(path, texts.items)
-    for part in ('line 2: score: "high"', 'line 3: "z" is no item', 'line 4: score: "nan"', 'line 6: "b" was scored before'):
+    for part in ('line 2: score: "high"', 'line 3: "z" is not an item', 'line 4: score: "nan"', 'line 6: "b" was scored before'):
         assert part in str(caught.value)
     path.write_text("itm,score\na,1\n")
     with pytest.raises(InputError, match='did you mean "item"'):

@@ -186,7 +186,7 @@ def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(light: Path, str
         score(light, (), [write_scores(strange / "bad.csv", rows)])
     said = str(found.value)
     for fault in (
-        'line 2: score: "warm"', '"059-00001-t03" is no pair of this release', 'line 6: variant: "kind"', 'line 8: score: "nan"',
+        'line 2: score: "warm"', '"059-00001-t03" is not a pair of this release', 'line 6: variant: "kind"', 'line 8: score: "nan"',
         f'"{rows[10][0]}", {rows[10][1]} was scored before', f'"{rows[2][0]}" has no score of empathetic',
     ):  # fmt: skip
         assert fault in said, (fault, said)

@@ -189,7 +189,7 @@ def test_annotations_that_cannot_be_put_on_the_stand_are_refused(light: Path, id
         '"kind" is annotated, but is not a text of a pair': [*rows, {**rows[0], "variant": "kind"}],
         "the value of an annotation is not between -1e+12 and 1e+12": [{**rows[0], "value": float("nan")}],
         "of an annotation is not between": [{**rows[0], "value": 1e308}],
-        "does not hold what the data contract says": [{**rows[0], "teacher": None}],
+        "does not match the data contract": [{**rows[0], "teacher": None}],
         "with more than one version of its rubric": [*rows, {**rows[0], "rubric_hash": "s1-other"}],
         "it is not known which values of": [{**row, "rubric_hash": "s1-other"} for row in rows],
         "holds no score of a pair": rows[:1],

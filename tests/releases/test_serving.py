@@ -103,7 +103,7 @@ def test_a_port_that_cannot_be_had_is_told(light: Path, capsys: pytest.CaptureFi
         with pytest.raises(InputError, match="is not available"):
             serve(light, "", taken.getsockname()[1])
     assert main(["explore", str(light), "--serve", "--port", "65536"]) == 2
-    assert "65536 is no port" in capsys.readouterr().err
+    assert "65536 is not a port number" in capsys.readouterr().err
 
 
 BROKEN = [

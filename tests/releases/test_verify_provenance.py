@@ -62,7 +62,9 @@ FORGERIES: dict[str, tuple[str, Callable[[Rows], Any], str]] = {
     "a candidate's reason": ("candidates", lambda rows: rows[0].update(reasons=["dull"]), "far_apathetic: dull: says 0, but 1 candidates"),
     "a candidate without a number": ("candidates", lambda rows: rows[3].update(attempt=None), "row 3: "),
     "a row of no dialogue": ("provenance", lambda rows: rows[3].update(dialogue_id=None), "row 3: "),
-    "the hash of a text at a dialogue": ("provenance", lambda rows: rows[0].update(text_sha256="0" * 64), "row 0: has the hash of a text, but is not about"),
+    "the hash of a text at a dialogue": (
+        "provenance", lambda rows: rows[0].update(text_sha256="0" * 64), "row 0: has the hash of a text, but is not about",
+    ),
     "candidates in another order": ("candidates", lambda rows: rows[::-1], "is out of the order of the plan"),
 }  # fmt: skip
 

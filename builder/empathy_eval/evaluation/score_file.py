@@ -18,7 +18,7 @@ from empathy_eval.metrics.scoring import Pairs
 
 # A row a score, or a row a pair with a column for each of these.
 LONG, VARIANTS = ("pair_id", "variant", "score"), (*PAIR_VARIANTS, *CONTROLS, "reference")
-FORMS = f"{','.join(LONG)}, or {','.join(LONG[:1] + VARIANTS)} with the variants that have scores"
+FORMS = f"{','.join(LONG)}, or {','.join(LONG[:1] + VARIANTS)} (only the variants that have scores)"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MOST_PROBLEMS = 100
 
