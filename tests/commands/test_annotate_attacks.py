@@ -196,7 +196,7 @@ def test_score_tells_of_a_judge_whose_attacked_texts_are_not_judged_to_their_end
         ("teacher", ("--attacks", "nonsense"), '"nonsense"'),
         ("teacher", ("--attacks", "doubled", "--attacked-turns", 0), "--attacked-turns"),
         ("teacher", ("--attacks", "doubled", "--variants", "reference"), "no turn has an apathetic"),
-        ("teacher", ("--attacks", "names", "--rules", "/nowhere"), "is no folder"),
+        ("teacher", ("--attacks", "names", "--rules", "/nowhere"), "is not a folder"),
         ("teacher", ("--rules", "/nowhere"), "no attacks are asked for"),
     ],
 )

@@ -16,7 +16,7 @@ def test_a_page_is_written_and_named(light: Path, tmp_path: Path, capsys: pytest
     assert capsys.readouterr().out == f"page: {out}\n" and '"base": "../' in out.read_text()
     (tmp_path / "mine.html").write_text("mine")
     assert main(["explore", str(light), "--out", str(tmp_path / "mine.html")]) == 2
-    assert "holds something else than a page of the explorer" in capsys.readouterr().err
+    assert "exists, but is not an explorer page" in capsys.readouterr().err
 
 
 def test_the_page_of_a_version_on_the_hub_reads_from_there(light: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,10 +79,10 @@ def test_what_was_refused_is_counted_and_can_be_cut_short(say: Say, monkeypatch:
 def test_what_is_not_there_is_refused_with_what_is(say: Say, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments, said in (
         (["017-00042"], "of this scenario there are 017-seed"),
-        (["no such id"], '"no such id" is no id'),
+        (["no such id"], '"no such id" is not an id'),
         (["017-seed-t05/warm"], "apathetic, empathetic"),
         (["deadbeef"], "no request with a key"),
-        (["s1"], "is no id"),
+        (["s1"], "is not an id"),
         ([], "takes either an ID or --rejected"),
         (["017-seed", "--rejected"], "takes either an ID or --rejected"),
         (["--rejected", "--limit", "0"], "use a whole number from 1"),
@@ -91,7 +91,7 @@ def test_what_is_not_there_is_refused_with_what_is(say: Say, tmp_path: Path, cap
         status, _, err = say("build", *arguments)
         assert status == 2 and said in err and "Fix: " in err, arguments
     assert main(["show", str(tmp_path), "017-seed"]) == 2
-    assert "is no release" in capsys.readouterr().err
+    assert "is not a release" in capsys.readouterr().err
 
 
 def test_a_request_is_printed_whole_where_a_model_read_it(marred: Path) -> None:

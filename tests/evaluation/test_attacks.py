@@ -149,7 +149,7 @@ class Odd:
 
 @pytest.mark.parametrize("gives", [ValueError("no such reply"), 3, "", " ", "\ud800", b"text"])
 def test_an_attack_that_fails_or_gives_no_text_stops_with_its_name_and_the_reply(gives: Any) -> None:
-    with pytest.raises(JobError, match='attack "odd": 017-seed-t05, empathetic: (failed: |gave .*, which is no text)'):
+    with pytest.raises(JobError, match='attack "odd": 017-seed-t05, empathetic: (failed: |returned .*, which is not a text)'):
         attacked(Odd(gives), REPLY, KEY, 7)
 
 
@@ -157,7 +157,7 @@ def test_all_that_is_wrong_with_attacks_is_told_at_once() -> None:
     with pytest.raises(InputError) as found:
         find_attacks(["doubld", Odd, object(), Odd(""), Odd("a")])
     said = str(found.value)
-    wanted = ['"doubld": is not known', "Odd is a class", "has no name, version, attacked", '"odd": is what two of the attacks call']
+    wanted = ['"doubld": is not known', "Odd is a class", "has no name, version, attacked", '"odd": is the name of more than one attack']
     for fault in (*wanted, "docs/attacks.md"):
         assert fault in said, said
     assert 'did you mean "doubled"?' in said
@@ -173,5 +173,5 @@ def test_a_language_without_fixed_texts_goes_without_what_needs_them_and_says_so
     (tmp_path / "attacks.yaml").write_text("flattery: ['']\n")
     with pytest.raises(InputError, match=r"attacks\.yaml"):
         find_attacks(language="de", rules=tmp_path)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         find_attacks(["flattery"], "de", tmp_path / "none")

@@ -94,7 +94,7 @@ def test_what_is_wrong_with_a_file_of_scores_is_said_at_once(tmp_path: Path) -> 
         read_crossed_scores(path, IDS)
     said = str(caught.value)
     for part in (
-        'line 3: "017-seed-x1", reply 1 in context 1 was scored before', 'line 4: "018-seed-x1" is no crossed item of this release',
+        'line 3: "017-seed-x1", reply 1 in context 1 was scored before', 'line 4: "018-seed-x1" is not a crossed item of this release',
         "line 5: context: 3.0 is not known", 'line 6: score: "high" is not of type number', 'line 7: reply: "" is not known',
         '"017-seed-x1" has no score of reply 2 in context 1 and reply 1 in context 2 and reply 2 in context 2',
     ):  # fmt: skip
@@ -102,7 +102,7 @@ def test_what_is_wrong_with_a_file_of_scores_is_said_at_once(tmp_path: Path) -> 
     empty, headless = tmp_path / "empty.csv", tmp_path / "headless.csv"
     empty.write_text(HEADER + "\n")
     headless.write_text("crossed_id,context,score\n")
-    for one, part in ((empty, "holds no score"), (headless, "has not one column reply")):
+    for one, part in ((empty, "holds no score"), (headless, "does not have exactly one column reply")):
         with pytest.raises(InputError, match=part):
             read_crossed_scores(one, IDS)
 

@@ -51,5 +51,5 @@ def test_a_release_without_controls_tells_every_variant_by_its_pairs(light: Path
 
 def test_a_single_dialogue_teaches_no_words(light: Path, tmp_path: Path) -> None:
     one = changed(light, tmp_path / "one", lambda row: row if row["scenario_id"] == 3 else None)
-    with pytest.raises(InputError, match="has no pairs of two dialogues"):
+    with pytest.raises(InputError, match="has no pairs of two different dialogues"):
         frozen(one)

@@ -67,7 +67,7 @@ def test_a_release_without_controls_has_no_score_of_one(light: Path, tmp_path: P
 def test_items_of_another_form_are_refused_before_anything_is_scored(
     light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    with pytest.raises(InputError, match=r'"\.xlsx" is no form of items'):
+    with pytest.raises(InputError, match=r'"\.xlsx" is not a format for items'):
         score(light, ["no such metric"], items=tmp_path / "items.xlsx")
     assert main(["score", str(light), "--metric", "length", "--items", str(tmp_path / "x.CSV.gz")]) == 2
-    assert "let its name end with .parquet or .csv" in capsys.readouterr().err and not list(tmp_path.iterdir())
+    assert "use a name that ends in .parquet or .csv" in capsys.readouterr().err and not list(tmp_path.iterdir())

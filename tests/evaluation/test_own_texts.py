@@ -55,7 +55,7 @@ def test_all_that_is_wrong_with_a_file_is_said_at_once_with_its_line(tmp_path: P
         read_texts(written(tmp_path, *rows))
     said = str(caught.value)
     for part in (
-        'line 2: "a" is the item of line 1 too', "line 3: is not JSON", 'line 4: context: " "', 'line 5: misses "reply"',
+        'line 2: "a" is also the item of line 1', "line 3: is not JSON", 'line 4: context: " "', 'line 5: misses "reply"',
         'line 6: context[0]: role: "system" is not known\n  Fix: use one of seeker, helper, user, assistant',
         'has unknown "sytem"', "line 8: context", "line 9: context: 7 is not of type string or array",
     ):  # fmt: skip
@@ -118,7 +118,7 @@ def test_all_that_is_wrong_with_rows_of_preferences_is_said_at_once(tmp_path: Pa
         read_texts(written(tmp_path, *rows))
     said = str(caught.value)
     for part in (
-        'line 2: "p:chosen" is the item of line 1 too', 'line 3: misses "chosen", "rejected"', "line 4: chosen: has 2 entries, at most 1",
+        'line 2: "p:chosen" is also the item of line 1', 'line 3: misses "chosen", "rejected"', "line 4: chosen: has 2 entries, at most 1",
         'line 5: rejected[0]: role: "user" is not known',
     ):  # fmt: skip
         assert part in said, part
@@ -219,7 +219,7 @@ def test_scores_of_ones_own_texts_come_from_a_file_by_item(tmp_path: Path) -> No
     path.write_text("item,score\na,high\nz,1\nb,nan\nb,1\nb,2\n")
     with pytest.raises(InputError) as caught:
         read_own_scores(path, texts.items)
-    for part in ('line 2: score: "high"', 'line 3: "z" is no item', 'line 4: score: "nan"', 'line 6: "b" was scored before'):
+    for part in ('line 2: score: "high"', 'line 3: "z" is not an item', 'line 4: score: "nan"', 'line 6: "b" was scored before'):
         assert part in str(caught.value)
     path.write_text("itm,score\na,1\n")
     with pytest.raises(InputError, match='did you mean "item"'):

@@ -186,7 +186,7 @@ def test_a_faulty_file_of_scores_is_refused_with_all_its_faults(light: Path, str
         score(light, (), [write_scores(strange / "bad.csv", rows)])
     said = str(found.value)
     for fault in (
-        'line 2: score: "warm"', '"059-00001-t03" is no pair of this release', 'line 6: variant: "kind"', 'line 8: score: "nan"',
+        'line 2: score: "warm"', '"059-00001-t03" is not a pair of this release', 'line 6: variant: "kind"', 'line 8: score: "nan"',
         f'"{rows[10][0]}", {rows[10][1]} was scored before', f'"{rows[2][0]}" has no score of empathetic',
     ):  # fmt: skip
         assert fault in said, (fault, said)
@@ -240,7 +240,7 @@ def test_a_metric_that_was_trained_on_the_release_is_measured_on_its_test_split_
     assert note == "taught was trained on train of this release: measured on test alone; --split all measures all"
     assert found.to_json()["notes"] == [note] and [one["told"] for one in found.records() if one["table"] == "notes"] == [note]
     (everything,) = score(release, ["strange_metrics:Taught"], split="all").notes
-    assert everything == "warning: taught was trained on train of this release: no figure over train tells how good it is"
+    assert everything == "warning: taught was trained on train of this release: no figure over train shows how good it is"
     assert score(release, ["strange_metrics:Taught"], split="test").notes == score(release, ["length"]).notes == ()
     with pytest.raises(InputError, match="holds no pairs in train"):
         score(release, ["length"], split="train")

@@ -80,7 +80,7 @@ def test_of_very_many_pairs_none_is_looked_for(tmp_path: Path) -> None:
     (tmp_path / "s.csv").write_text("pair_id,variant,score\n017-00024-t01,apathetic,1\n")
     with pytest.raises(InputError) as caught:
         read_scores(tmp_path / "s.csv", ids, ids)
-    assert "is no pair of this release" in str(caught.value) and "did you mean" not in str(caught.value)
+    assert "is not a pair of this release" in str(caught.value) and "did you mean" not in str(caught.value)
 
 
 @given(TABLES)
@@ -123,7 +123,7 @@ def test_all_that_is_wrong_with_lines_of_json_is_said_at_once(tmp_path: Path) ->
             'has "score" twice in one object', "score: [1] is not of type number", "holds NaN", "holds the number 1e999",
             'score: "0.5" is not of type number', "score: true is not of type number", "is no object: [1, 2]",
             "has no column variant, score", "is not JSON", 'empathetic: {"a": 1} is not of type number', "pair_id: 17 is not of type",
-            '"999-00001-t01" is no pair of this release', "is n", "is a line of more than", 'variant: "kind" is not known',
+            '"999-00001-t01" is not a pair of this release', "is n", "is a line of more than", 'variant: "kind" is not known',
             "score: null is not of type number",
         ), 1,
     ):  # fmt: skip
@@ -144,7 +144,10 @@ def test_a_byte_order_mark_and_bytes_that_are_no_utf_8_are_named(tmp_path: Path)
 def test_a_wide_table_that_is_wrong_says_where(tmp_path: Path) -> None:
     head = "pair_id,apathetic,empathetic,reference\n"
     for rows, part in (
-        ("017-00042-t00,0,5,0,7", "line 2: has 5 cells, the header 4\n  Fix: quote cells that hold commas, and write 0.5 with a point"),
+        (
+            "017-00042-t00,0,5,0,7",
+            "line 2: has 5 cells, but the header has 4\n  Fix: quote cells that hold commas, and write 0.5 with a decimal point",
+        ),
         ("017-00042-t00,1,warm,", 'line 2: empathetic: "warm" is not of type number'),
         ("017-00042-t00,1,nan,", 'line 2: empathetic: "nan" is not of type number'),
         ("017-00042-t00,1,,", '"017-00042-t00" has no score of empathetic'),
@@ -157,7 +160,7 @@ def test_a_wide_table_that_is_wrong_says_where(tmp_path: Path) -> None:
         assert part in said(tmp_path / "a.csv", head + rows), part
     assert "has the column empathetic twice" in said(tmp_path / "a.csv", "pair_id,empathetic,apathetic,empathetic\n")
     assert "has no column pair_id" in said(tmp_path / "a.csv", "pair,empathetic,apathetic\n")
-    assert "has no column variant, score\n  Fix: the first line names the columns: pair_id,variant,score, or pair_id,apathetic" in said(
+    assert "has no column variant, score\n  Fix: name the columns in the first line: pair_id,variant,score, or pair_id,apathetic" in said(
         tmp_path / "a.csv", "pair_id,mood\n"
     )
 

@@ -185,14 +185,14 @@ def test_what_is_no_judge_of_a_release_is_said_with_those_that_are(
 def test_annotations_that_cannot_be_put_on_the_stand_are_refused(light: Path, ids: list[str], tmp_path: Path) -> None:
     rows = rows_of(ids[0], SAID[0])
     cases = {
-        "has a sample of a text twice": [*rows, rows[0]],
-        '"059-00001-t03" is annotated and no pair of this release': [*rows, *rows_of("059-00001-t03", SAID[0])],
-        '"kind" is annotated and no text of a pair': [*rows, {**rows[0], "variant": "kind"}],
+        "has the same sample of a text twice": [*rows, rows[0]],
+        '"059-00001-t03" is annotated, but is not a pair of this release': [*rows, *rows_of("059-00001-t03", SAID[0])],
+        '"kind" is annotated, but is not a text of a pair': [*rows, {**rows[0], "variant": "kind"}],
         "the value of an annotation is not between -1e+12 and 1e+12": [{**rows[0], "value": float("nan")}],
         "of an annotation is not between": [{**rows[0], "value": 1e308}],
-        "does not hold what the data contract says": [{**rows[0], "teacher": None}],
-        "by more than one text of its rubric": [*rows, {**rows[0], "rubric_hash": "s1-other"}],
-        "are the better ones is not known": [{**row, "rubric_hash": "s1-other"} for row in rows],
+        "does not match the data contract": [{**rows[0], "teacher": None}],
+        "with more than one version of its rubric": [*rows, {**rows[0], "rubric_hash": "s1-other"}],
+        "it is not known which values of": [{**row, "rubric_hash": "s1-other"} for row in rows],
         "holds no score of a pair": rows[:1],
     }
     for number, (what, some) in enumerate(cases.items()):

@@ -444,7 +444,7 @@ def test_an_item_is_shown_with_its_writers_request_and_the_four_of_its_judge(goo
         assert f"{item.crossed_id} reply_2" in [one.name for one in turn.texts]
         for key in item.request_keys[:2]:
             assert [one.key for one in show(folder, key, beside).asked] == [key]
-    with pytest.raises(InputError, match=r'"003-00000-x2" is not there: 003-00000 has 1 crossed items\n.*name one of 003-00000-x1'):
+    with pytest.raises(InputError, match=r'"003-00000-x2" does not exist: 003-00000 has 1 crossed items\n.*name one of 003-00000-x1'):
         show(made.folder / "b", "003-00000-x2", beside)
 
 

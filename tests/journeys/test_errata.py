@@ -124,7 +124,7 @@ def test_diff_tells_them_and_that_nothing_else_changed(three: Releases) -> None:
     assert (found.added, found.corrected, found.unexplained) == (("017-seed-r1",), {"017-seed-r1": "017-seed"}, ())
     assert found.changed == () and found.moved == ()
     told = diff(three.third, three.first)
-    assert "017-seed-r1 is gone, and nothing says why" in told.unexplained and "017-seed is withdrawn no more" in told.unexplained
+    assert "017-seed-r1 is missing, and no reason is given" in told.unexplained and "017-seed is no longer withdrawn" in told.unexplained
 
 
 def test_a_withdrawal_without_a_kind_and_a_correction_of_what_is_not_withdrawn_are_refused(three: Releases, tmp_path: Path) -> None:
@@ -154,8 +154,8 @@ def change(folder: Path, config: str, column: str, name: str, how: Callable[[Any
 
 def test_diff_finds_what_went_came_back_or_changed_without_a_word(three: Releases, tmp_path: Path) -> None:
     gone = diff(three.first, silent(three.second, tmp_path / "gone", withdrawn=[])).unexplained
-    assert "003-seed-t03 is gone from pairs, and nothing says why" in gone and "017-seed is gone, and nothing says why" in gone
-    assert diff(three.second, three.first).unexplained == ("003-seed-t03 is withdrawn no more", "017-seed is withdrawn no more")
+    assert "003-seed-t03 is missing from pairs, and no reason is given" in gone and "017-seed is missing, and no reason is given" in gone
+    assert diff(three.second, three.first).unexplained == ("003-seed-t03 is no longer withdrawn", "017-seed is no longer withdrawn")
     # A word about one pair excuses no other of its dialogue.
     changed = silent(three.second, tmp_path / "changed")
     change(changed, "pairs", "empathetic", "003-seed-t05", str.upper)
@@ -170,7 +170,7 @@ def test_diff_finds_what_went_came_back_or_changed_without_a_word(three: Release
     change(crossed, "crossed", "reply_1", "003-seed", str.upper)
     assert any("003-seed-x1 was published with another text in crossed" in one for one in diff(three.first, crossed).unexplained)
     many = tuple(f"{number} is gone" for number in range(23))
-    assert "ERROR: 3 more such, which --json lists" in str(replace(found, unexplained=many))
+    assert "ERROR: 3 more of these; --json lists all" in str(replace(found, unexplained=many))
 
 
 def test_controls_that_come_later_are_no_change_of_what_was_published(three: Releases, tmp_path: Path) -> None:

@@ -114,7 +114,7 @@ def test_the_commands_import_no_module_beside_a_release_and_say_so(here: Path) -
     assert done.returncode == 0, done.stdout + done.stderr
     verified, _, sent = done.stdout.partition("but for what was not recomputed")
     assert f'"{NAME}" is not recomputed: it is code that the manifest names' in verified
-    assert 'not compared are the rows of "Warmth" and every p-value after Holm' in verified
+    assert 'the rows of "Warmth" and all Holm-corrected p-values are not compared' in verified
     assert f"--trust-metrics '{NAME}'" in verified and "is what it claims, " in verified
     assert "nothing was sent" in sent and f'"{NAME}" is not recomputed' in done.stderr
     assert not (here / "ran").exists()
@@ -212,7 +212,7 @@ def test_p_values_are_compared_and_those_after_holm_are_not(here: Path) -> None:
 def test_more_metrics_in_the_tables_than_the_manifest_names_are_a_fault(here: Path) -> None:
     change_tables(here / "release", lambda tables: tables["inversion"].append({**tables["inversion"][1], "metric": "Best of all"}))
     said = str(verify(here / "release")[0])
-    assert 'has rows of "Warmth", "Best of all"; the manifest names 1 metrics beside those that were measured' in said
+    assert 'has rows of "Warmth", "Best of all"; besides the measured metrics, the manifest names 1' in said
 
 
 def test_a_report_measures_what_is_trusted_and_tells_what_it_left_out(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

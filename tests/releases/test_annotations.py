@@ -269,14 +269,14 @@ def test_every_number_of_a_judged_release_is_what_it_claims(world: World) -> Non
 def test_a_judged_release_is_what_it_claims_with_the_ledgers_and_told_where_some_are_not_given(world: World) -> None:
     assert verify(world.judged, fast=True, ledgers=world.ledgers) == []
     some = ledger_faults(world.judged, manifest_of(world.judged), world.ledgers[:2])
-    assert "\n".join(map(str, some)).count("no ledger that was given holds its answers") == 3
+    assert "\n".join(map(str, some)).count("none of the given ledgers holds its answers") == 3
     with pytest.raises(InputError, match="no annotations"):
         verify(world.plain, ledgers=world.ledgers[1:])
 
 
 FORGERIES: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
     "a score": ("annotations", lambda row: row.update(value=1 - row["value"]), "value: says"),
-    "a reason": ("annotations", lambda row: row.update(reason="because"), "reason: says because, the answer"),
+    "a reason": ("annotations", lambda row: row.update(reason="because"), "reason: says because, but the answer says"),
     "a winner": (
         "comparisons",
         lambda row: row.update(winner_12=row["variant_1"], winner_21=row["variant_1"], winner=row["variant_1"], consistent=True),
@@ -352,7 +352,7 @@ def test_a_case_that_is_left_out_whole_is_found_by_the_ledger_alone_unless_it_is
     name = pq.read_table(copy / "data" / "comparisons" / "test.parquet").to_pylist()[0]["pair_id"]
     without(copy, "comparisons", lambda row: row["pair_id"] == name, cases=lambda count: count if counted else count - 1)
     if counted:
-        assert f"is said to be of {TURNS} turns or dialogues, and there are rows of {TURNS - 1}" in said(copy)
+        assert f"says {TURNS} turns or dialogues, but the rows cover {TURNS - 1}" in said(copy)
     else:
         assert f"has no row of {name}, which the ledger answers" in world.answers(copy, "warmer")
 
@@ -391,9 +391,9 @@ def entry_of(manifest: dict[str, Any], rubric: str) -> dict[str, Any]:
 
 def test_a_judge_that_goes_by_another_name_is_found(world: World, copy: Path) -> None:
     renamed(copy)
-    assert 'is said to be by "another", and the judge that was asked is "judge"' in said(copy)
+    assert 'names the judge "another", but the judge that was asked is "judge"' in said(copy)
     resealed(copy, lambda manifest: entry_of(manifest, "teacher")["judge"].update(model="another"))
-    assert "another, teacher: no ledger that was given holds its answers" in world.answers(copy, "teacher")
+    assert "another, teacher: none of the given ledgers holds its answers" in world.answers(copy, "teacher")
 
 
 def unfit(folder: Path) -> str:
@@ -420,26 +420,34 @@ def otherwise(folder: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 def test_a_rubric_that_asks_something_else_with_all_its_hashes_made_anew_is_found_by_the_ledger(world: World, copy: Path) -> None:
     otherwise(copy, lambda says: says.update(persona="You are easily pleased."))
-    assert "judge, teacher: no ledger that was given holds its answers" in world.answers(copy, "teacher")
+    assert "judge, teacher: none of the given ledgers holds its answers" in world.answers(copy, "teacher")
 
 
 def test_what_no_request_holds_of_a_rubric_is_told_where_it_is_not_that_of_its_name(world: World, copy: Path) -> None:
     otherwise(copy, lambda says: says["criteria"][0].update(better="low"))
     (told,) = verify(copy, fast=True, ledgers=world.ledgers)
     name = entry_of(manifest_of(copy), "teacher")["says"]["criteria"][0]["name"]
-    assert isinstance(told, NotRecomputed) and f"no request holds what the rubric says of {name}: better" in str(told)
+    assert isinstance(told, NotRecomputed) and f"no request holds {name}: better" in str(told)
 
 
 MANIFESTS: dict[str, tuple[dict[str, Any], str, bool]] = {
-    "cases": ({"cases": TURNS - 1}, f"is said to be of {TURNS - 1} turns or dialogues, and there are rows of {TURNS}", False),
-    "turns": ({"turns": 10}, f"is said to be of 10 turns or dialogues, and of {TURNS}", False),
-    "usage": ({"usage": {}}, "usage: says {}, the ledger gives", True),
-    "unannotated": ({"unannotated_by_reason": {"rating: x": 3}}, "unannotated_by_reason: says {'rating: x': 3}, the ledger gives", True),
+    "cases": ({"cases": TURNS - 1}, f"says {TURNS - 1} turns or dialogues, but the rows cover {TURNS}", False),
+    "turns": ({"turns": 10}, f"says 10 turns or dialogues, but lists {TURNS}", False),
+    "usage": ({"usage": {}}, "usage: says {}, but the ledger gives", True),
+    "unannotated": (
+        {"unannotated_by_reason": {"rating: x": 3}},
+        "unannotated_by_reason: says {'rating: x': 3}, but the ledger gives",
+        True,
+    ),
     "variants": ({"variants": ["reference"]}, "which the manifest does not name", False),
-    "samples": ({"samples": 2}, "no ledger that was given holds its answers", True),
-    "left out": ({"left_out": ["001-seed-t05"], "turns": MORE}, "is said to leave out 001-seed-t05, which no judge was asked about", True),
+    "samples": ({"samples": 2}, "none of the given ledgers holds its answers", True),
+    "left out": (
+        {"left_out": ["001-seed-t05"], "turns": MORE},
+        "lists as left out what no judge was asked about, or what the release holds: 001-seed-t05",
+        True,
+    ),
     "templates": ({"templates": {}}, "was made with other templates than are here", True),
-    "counts": ({"counts": {"annotations": 1}}, "says {'annotations': 1} rows, the data holds", False),
+    "counts": ({"counts": {"annotations": 1}}, "says {'annotations': 1} rows, but the data holds", False),
 }
 
 
@@ -462,8 +470,11 @@ def test_figures_on_people_that_no_record_is_behind_are_found(copy: Path) -> Non
     people = {"judges": {"judge/teacher": {"charm": one}, "nobody/teacher": {"guidance": one}}, "tags": tags}
     resealed(copy, lambda manifest: manifest.update(judges_and_people=people))
     found = said(copy)
-    assert "judges_and_people: is there without reviews" in found and "tags: Offer Hope: has more or fewer tags right" in found
-    assert "judge/teacher: tells of charm, which" in found and "nobody/teacher: tells of guidance, which no judge" in found
+    assert (
+        "judges_and_people: needs both reviews and annotations" in found
+        and "tags: Offer Hope: has counts of right and other tags that do not add up" in found
+    )
+    assert "judge/teacher: names charm, which" in found and "nobody/teacher: names guidance, which no judge" in found
 
 
 def test_a_folder_that_was_forged_before_its_release_is_found_by_the_ledger_alone(world: World, tmp_path: Path) -> None:
@@ -475,7 +486,7 @@ def test_a_folder_that_was_forged_before_its_release_is_found_by_the_ledger_alon
     header = json.loads((folder / "build.json").read_text())
     (folder / "build.json").write_text(json.dumps(header | {"outcomes": digest_file(folder / "outcomes.jsonl")}))
     release(world.build, tmp_path / "r", "0.2.0", annotations=[folder])
-    assert "value: says 1.0, the answer 0.0" in world.answers(tmp_path / "r", "teacher")
+    assert "value: says 1.0, but the answer says 0.0" in world.answers(tmp_path / "r", "teacher")
 
 
 def test_a_text_that_was_changed_under_its_annotations_is_found_by_the_ledger(world: World, tmp_path: Path) -> None:
@@ -494,15 +505,15 @@ def test_a_text_that_was_changed_under_its_annotations_is_found_by_the_ledger(wo
 UNFIT: dict[str, tuple[str, Callable[[dict[str, Any]], object], str]] = {
     "winner": ("comparisons", lambda row: row.update(winner=None if row["winner"] else row["variant_1"]), "its winner is"),
     "order": ("comparisons", lambda row: row.update(variant_1=row["variant_2"], variant_2=row["variant_1"]), "compares"),
-    "ideal": ("strategies", lambda row: row.update(ideal=[0.5] * 15), "its ideal adds up to 7.5, not to 1"),
+    "ideal": ("strategies", lambda row: row.update(ideal=[0.5] * 15), "its ideal distribution adds up to 7.5, not to 1"),
     "short": ("strategies", lambda row: row.update(ideal=[1.0]), "ideal"),
-    "named": ("strategies", lambda row: row.update(named="Kindness"), '"Kindness" is no strategy'),
+    "named": ("strategies", lambda row: row.update(named="Kindness"), '"Kindness" is not a strategy'),
     "value": ("annotations", lambda row: row.update(value=7.0), "is not between 0 and 1"),
     "nan": ("annotations", lambda row: row.update(value=float("nan")), "nan is not between 0 and 1"),
-    "criterion": ("annotations", lambda row: row.update(criterion="charm"), '"charm" is no criterion of the rubric'),
+    "criterion": ("annotations", lambda row: row.update(criterion="charm"), '"charm" is not a criterion of the rubric'),
     "teacher": ("annotations", lambda row: row.update(teacher="another"), 'names no annotations by "another"'),
-    "pair": ("comparisons", lambda row: row.update(pair_id=row["pair_id"][:-2] + "99"), "is no pair of the release"),
-    "split": ("comparisons", lambda row: row.update(pair_id="001-seed-t01"), "belongs to train by its id"),
+    "pair": ("comparisons", lambda row: row.update(pair_id=row["pair_id"][:-2] + "99"), "is not a pair of the release"),
+    "split": ("comparisons", lambda row: row.update(pair_id="001-seed-t01"), "belongs to the split train by its id"),
     "key": ("comparisons", lambda row: row.update(request_key_12="s1-" + "0" * 64), "its request is not in the provenance"),
     "null": ("annotations", lambda row: row.update(teacher=None), "teacher"),
 }
@@ -521,17 +532,17 @@ def test_a_row_that_is_there_twice_and_counts_that_do_not_fit_are_named(copy: Pa
     forged(copy, "comparisons", lambda found: found.append(found[0]))
     resealed(copy, lambda manifest: manifest["counts"]["comparisons"].update(test=manifest["counts"]["comparisons"]["test"] + 1))
     found = said(copy)
-    assert "says what another row says of the same" in found and "rows, the data holds" in found
+    assert "is a second row of the same judgement" in found and "rows, but the data holds" in found
 
 
 def test_a_config_that_the_manifest_does_not_count_is_named(copy: Path) -> None:
     resealed(copy, lambda manifest: manifest["counts"].pop("strategies"))
-    assert "is named by the manifest, and no release has such a file" in said(copy)
+    assert "is named by the manifest, but no release has such a file" in said(copy)
 
 
 def test_a_rubric_that_was_changed_in_the_manifest_is_named(copy: Path) -> None:
     resealed(copy, lambda manifest: manifest["annotations"][1]["says"].update(persona="You are easily pleased."))
-    assert "does not fit its hash" in said(copy)
+    assert "does not match its hash" in said(copy)
 
 
 def test_annotations_of_other_texts_are_refused_with_both_releases_named(world: World, tmp_path: Path) -> None:
@@ -546,7 +557,7 @@ def test_annotations_of_other_texts_are_refused_with_both_releases_named(world: 
     with pytest.raises(InputError) as error:
         release(world.build, tmp_path / "r", "0.3.0", annotations=[judged])
     told = str(error.value)
-    assert f"judged demo 0.1.0 (seal {manifest_of(other)['seal']})" in told and "empathy-eval-demo 0.3.0 has other texts at " in told
+    assert f"annotates demo 0.1.0 (seal {manifest_of(other)['seal']})" in told and "empathy-eval-demo 0.3.0 has other texts at " in told
     assert not (tmp_path / "r").exists()
 
 
@@ -595,7 +606,9 @@ def test_what_cannot_be_taken_is_refused_all_at_once(world: World, tmp_path: Pat
     with pytest.raises(InputError) as error:
         release(world.build, tmp_path / "r", "0.3.0", annotations=[world.annotations[0], twice, broken, tmp_path / "none"])
     told = str(error.value)
-    assert 'is by "judge" and the rubric "teacher", as' in told and "was changed after" in told and "no finished annotations" in told
+    assert (
+        'has the same judge "judge" and rubric "teacher" as' in told and "was changed after" in told and "no finished annotations" in told
+    )
 
 
 def test_a_judge_that_adds_to_its_requests_must_be_named_to_be_taken(world: World, tmp_path: Path) -> None:

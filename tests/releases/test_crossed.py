@@ -170,22 +170,22 @@ def of_context(number: int, place: int, **values: Any) -> Change:
 # What is changed in the item of models, and what is said of it.
 FAULTS: dict[str, tuple[Change, str]] = {
     "no value": (says(reply_2=None), "reply_2: null is not of type string"),
-    "id of another": (says(crossed_id="018-seed-x1"), f'"018-seed-x1": its id is not one of "{PET}"'),
+    "id of another": (says(crossed_id="018-seed-x1"), f'"018-seed-x1": its id does not belong to "{PET}"'),
     "id twice": (says(crossed_id="003-seed-x1"), '"003-seed-x1" is also in'),
     "scenario": (says(scenario_id=3), "its scenario_id is not that of the dialogue"),
-    "turn of a seeker": (says(turn=4), "turn 4 of its dialogue is not a helper's"),
-    "turn beyond": (says(turn=99), "turn 99 of its dialogue is not a helper's"),
+    "turn of a seeker": (says(turn=4), "turn 4 of its dialogue is not a turn of the helper"),
+    "turn beyond": (says(turn=99), "turn 99 of its dialogue is not a turn of the helper"),
     "context_1": (of_context(1, 0, text="Hello."), "its context_1 is not the dialogue's earlier turns"),
     "context_2": (of_context(2, 0, text="Hello."), "its contexts differ in more than their last turn"),
     "twin of a helper": (of_context(2, -1, role="helper"), "its contexts do not end with what the seeker says"),
     "twin far": (of_context(2, -1, text="word " * 60), "words of their last turn, not in 2 to 24"),
-    "one reply": (lambda row: row.update(reply_2=row["reply_1"]), "its replies are one"),
+    "one reply": (lambda row: row.update(reply_2=row["reply_1"]), "its replies are equal"),
     "reply_1 of a model": (says(reply_1="Something that was not said in the dialogue."), "its reply_1 is not the dialogue's own turn"),
     "no writer": (says(writer=None), "writer: null is not of type string"),
     "curated, with requests": (says(source="seed"), "request_keys: has 5 entries, at most 0 are taken"),
     "other source": (says(source="seed", writer=None, judge=None, request_keys=[]), "its source is not that of the dialogue"),
     "other requests": (lambda row: row["request_keys"].reverse(), "its requests are not in the provenance"),
-    "no requests": (lambda row: row["request_keys"].pop(), "names 1 requests of crossed items that no row is of"),
+    "no requests": (lambda row: row["request_keys"].pop(), "names 1 requests of crossed items that no row has"),
     "no dialogue": (says(dialogue_id="017-00042", crossed_id="017-00042-x1"), '"017-00042-x1": has no dialogue in this split'),
 }
 
@@ -206,13 +206,13 @@ def test_verify_names_items_in_another_split_columns_and_files_that_are_not_coun
     (folder / "swap").rename(folder / f"{OTHER}.parquet")
     moved = counts["crossed"] | {SPLIT: counts["crossed"][OTHER], OTHER: counts["crossed"][SPLIT]}
     rehash(copy, counts={**counts, "crossed": moved})
-    assert f'"{PET}-x1" belongs to {SPLIT} by its dialogue' in said(copy)
+    assert f'"{PET}-x1" belongs to the split {SPLIT} by its dialogue' in said(copy)
     path = folder / f"{OTHER}.parquet"
     pq.write_table(pq.read_table(path).drop_columns(["judge"]), path)
     rehash(copy)
-    assert 'has other columns than the contract: "judge"' in said(copy)
+    assert 'has other columns than the data contract: "judge"' in said(copy)
     rehash(copy, counts={name: one for name, one in counts.items() if name != "crossed"})
-    assert "is named by the manifest, and no release has such a file" in said(copy)
+    assert "is named by the manifest, but no release has such a file" in said(copy)
 
 
 def test_items_of_a_withdrawn_dialogue_are_gone_and_diff_names_what_went_and_changed(light: Path, modelled: Path) -> None:

@@ -156,20 +156,26 @@ def test_the_card_leads_to_the_page(light: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda page: page.replace('"planned": 3', '"planned": 2'), "about: left_out: is not what the release says"),
-        (lambda page: page.replace('"base": "../"', '"base": "https://elsewhere.example/"'), "about: base: is not what the release says"),
-        (lambda page: page.replace('"base": ', '"more": 1, "base": '), "about: more: is not what the release says"),
+        (lambda page: page.replace('"planned": 3', '"planned": 2'), "about: left_out: differs from the release"),
+        (lambda page: page.replace('"base": "../"', '"base": "https://elsewhere.example/"'), "about: base: differs from the release"),
+        (lambda page: page.replace('"base": ', '"more": 1, "base": '), "about: more: differs from the release"),
         (
             lambda page: page.replace("data/pairs/train.parquet", "data/pairs/other.parquet"),
             "sample: data/pairs/other.parquet: does not hold",
         ),
-        (lambda page: page.replace('id="sample"', 'id="other"'), "does not hold what a page of the explorer holds"),
-        (lambda page: page.replace('"files": {"', '"files": {"x": "!", "'), "does not hold what a page of the explorer holds"),
-        (lambda page: page.replace('{"files": {', '{"files": [{').replace("}}</script>", "}]}</script>"), "does not hold what a page"),
-        (lambda page: "", "does not hold what a page of the explorer holds"),
+        (lambda page: page.replace('id="sample"', 'id="other"'), "does not have the content of an explorer page"),
+        (lambda page: page.replace('"files": {"', '"files": {"x": "!", "'), "does not have the content of an explorer page"),
+        (
+            lambda page: page.replace('{"files": {', '{"files": [{').replace("}}</script>", "}]}</script>"),
+            "does not have the content of an explorer page",
+        ),
+        (lambda page: "", "does not have the content of an explorer page"),
         # A browser takes the first element of an id, however it is written.
-        (lambda page: page.replace("<main", '<script id="sample" type="application/json">{"files": {}}</script><main'), "else of that id"),
-        (lambda page: page.replace("<main", "<script type=text/plain ID = ab&#111;ut>{}</script><main"), "else of that id"),
+        (
+            lambda page: page.replace("<main", '<script id="sample" type="application/json">{"files": {}}</script><main'),
+            "other element with these ids",
+        ),
+        (lambda page: page.replace("<main", "<script type=text/plain ID = ab&#111;ut>{}</script><main"), "other element with these ids"),
         (lambda page: page.replace("<main", '<script type="application/json" id="about">{}</script><main'), "one script"),
     ],
 )
@@ -184,7 +190,7 @@ def test_a_page_that_says_otherwise_is_told(change: Callable[[str], str], what: 
 def test_a_page_of_another_format_is_no_fault_and_is_told_as_not_compared(other: str, copy: Path) -> None:
     (copy / PAGE).write_text(page_of(copy).replace('"format": 2', other).replace('"planned": 3', '"plans": 3'))
     (told,) = explorer_faults(copy, by_value(copy))
-    assert isinstance(told, NotRecomputed) and "this program's is 2" in told.what and told.where == str(copy / PAGE)
+    assert isinstance(told, NotRecomputed) and "this program has 2" in told.what and told.where == str(copy / PAGE)
 
 
 def test_other_rows_in_the_sample_are_told(copy: Path) -> None:
@@ -212,8 +218,8 @@ def test_a_page_beside_a_release_finds_it_and_is_written_anew_but_over_nothing_e
     assert held(out.read_text())[0]["base"] == "https://huggingface.co/datasets/my-lab/set/resolve/v1.0.0/"
     (tmp_path / "mine.html").write_text("<p>mine</p>")
     for wrong, what in (
-        ("mine.html", "holds something else"),
-        ("pages", "holds something else"),
+        ("mine.html", "is not an explorer page"),
+        ("pages", "is not an explorer page"),
         ("a b#c/page.html", "lies in the release"),
         ("mine.html/page.html", "is no folder"),
         ("mine.html/pages/page.html", "is no folder"),
@@ -249,7 +255,7 @@ def without_ids(table: pa.Table) -> pa.Table:
 )
 def test_a_file_without_ids_of_texts_is_told(change: Callable[[pa.Table], pa.Table], path: str, copy: Path) -> None:
     pq.write_table(change(pq.read_table(copy / path)), copy / path)
-    with pytest.raises(InputError, match='no column "pair_id"'):
+    with pytest.raises(InputError, match='no text column "pair_id"'):
         explore_page(copy, read_manifest(copy))
 
 

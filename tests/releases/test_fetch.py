@@ -84,13 +84,13 @@ def test_a_name_of_no_folder_and_no_version_is_told_how_to_name_one(
     name: str, kind: type, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match=r"is no folder, and no version of a release on the Hub\n.*my-lab/empathy-eval@v1\.0\.0"):
+    with pytest.raises(InputError, match=r"is neither a folder nor a version of a release on the Hub\n.*my-lab/empathy-eval@v1\.0\.0"):
         release_folder(kind(name))
 
 
 @pytest.mark.parametrize("revision", ["main", "v1.0", "abc123", "refs/pr/1", "../../v1.0.0", "v1.0.0/..", "", "V1.0.0"])
 def test_what_may_name_another_release_tomorrow_is_refused(revision: str) -> None:
-    with pytest.raises(InputError, match="is no version, and what it names may change"):
+    with pytest.raises(InputError, match="is not a version, and what it names may change"):
         release_folder(f"{REPO}@{revision}")
 
 
@@ -98,15 +98,20 @@ def test_a_version_that_is_not_there_is_told_those_that_are(published: Hub, clie
     for revision in ("v0.2.0", "0.1.0"):
         missing = client.fetch(f"{REPO}@{revision}", tmp_path)
         assert missing["error"] == "InputError"
-        assert f'there is no version "{revision}"' in missing["text"] and "those that are there: v0.1.0" in missing["text"]
+        assert f'there is no version "{revision}"' in missing["text"] and "name one of these: v0.1.0" in missing["text"]
     missing = client.fetch(f"{REPO}@{'0' * 40}", tmp_path)
-    assert missing["error"] == "InputError" and "the Hub answered 404: it is not there" in missing["text"]
+    assert missing["error"] == "InputError" and "the Hub answered 404: it does not exist" in missing["text"]
     assert kept(tmp_path) == []
 
 
 @pytest.mark.parametrize(
     ("token", "said"),
-    [(None, "a token is missing"), (READER, "may not read it"), ("hf_a_wrong_token", "is not valid"), ("hf_\u200bwrong", "no token holds")],
+    [
+        (None, "a token is missing"),
+        (READER, "may not read it"),
+        ("hf_a_wrong_token", "is not valid"),
+        ("hf_\u200bwrong", "no token contains"),
+    ],
 )
 def test_a_repository_that_is_not_shown_is_an_error_without_the_token(
     token: str | None, said: str, hub: Hub, client: Client, tmp_path: Path
@@ -121,7 +126,7 @@ def test_a_repository_of_something_else_is_refused_before_anything_of_it_is_fetc
     repository = published.repositories[REPO]
     repository.tags["v2.0.0"] = repository.add({"recordings.parquet": Blob(b"PAR1", True), "data/manifest.json": Blob(b"{}", False)})
     outcome = client.fetch(f"{REPO}@v2.0.0", tmp_path)
-    assert outcome["error"] == "InputError" and "is no release (no manifest.json in it)" in outcome["text"]
+    assert outcome["error"] == "InputError" and "is not a release (no manifest.json in it)" in outcome["text"]
     assert not [path for _, path in published.requests if "/resolve/" in path]
 
 

@@ -65,7 +65,11 @@ def test_a_metric_that_is_built_in_later_breaks_no_release_of_before(
 def test_a_metric_whose_settings_are_others_here_is_told_once(usual: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("empathy_eval.metrics.chrf.ChrF.signature", "chars:7")
     (fault,) = verify(usual)
-    assert "metrics: chrf" in fault.where and fault.what.endswith(', here it is "chars:7"') and "the program that made it" in fault.fix
+    assert (
+        "metrics: chrf" in fault.where
+        and fault.what.endswith(', but here its signature is "chars:7"')
+        and "the program that made it" in fault.fix
+    )
 
 
 def test_what_a_manifest_pins_is_run_only_where_strangers_may_name_it(usual: Path) -> None:
@@ -83,7 +87,7 @@ def test_a_manifest_that_pins_other_metrics_than_its_configuration_names_is_a_fa
         said = "\n".join(map(str, manifest_faults(folder, manifest | {"metrics": change(manifest["metrics"])})))
         assert "manifest.json: metrics: says " in said
     missing = {name: value for name, value in read_manifest(usual).items() if name != "metrics"}
-    assert "metrics: says nothing, the configuration gives some" in "\n".join(map(str, manifest_faults(usual, missing)))
+    assert "metrics: says nothing, but the configuration gives some" in "\n".join(map(str, manifest_faults(usual, missing)))
 
 
 def test_an_older_and_a_later_format_are_each_told_in_one_word(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -72,14 +72,14 @@ def test_each_is_what_it_claims_and_an_order_that_is_none_is_told(made: Path, tm
 
 def test_a_predecessor_of_another_name_or_a_later_version_or_that_was_changed_is_refused(made: Path, tmp_path: Path) -> None:
     for version in ("0.2.0", "0.1.9", "0.0.1"):
-        with pytest.raises(InputError, match=rf"is {NAME} 0\.2\.0, and {version} is released") as error:
+        with pytest.raises(InputError, match=rf"is {NAME} 0\.2\.0, but the new version is {version}") as error:
             predecessors(made / "0.2.0", NAME, version)
         assert error.value.exit_code == 2
-    with pytest.raises(InputError, match=rf"is {NAME} 0\.2\.0, and empathy-eval-mine is released"):
+    with pytest.raises(InputError, match=rf"is {NAME} 0\.2\.0, but the new release is empathy-eval-mine"):
         predecessors(made / "0.2.0", "empathy-eval-mine", "1.0.0")
     silent = Path(shutil.copytree(made / "0.2.0", tmp_path / "silent"))
     (silent / "manifest.json").write_text(manifest_text({**read_manifest(silent), "date": "2020-01-01"}))
-    with pytest.raises(InputError, match="its seal does not fit"):
+    with pytest.raises(InputError, match="its seal does not match"):
         predecessors(silent, NAME, "1.0.0")
     with pytest.raises(InputError, match="is no release"):
         predecessors(tmp_path, NAME, "1.0.0")
@@ -94,7 +94,7 @@ def test_a_release_of_another_version_stays_unless_it_is_to_be_replaced(
     command = ["release", str(made / "b"), "--out", str(out), "--version", "0.2.0"]
     assert main(command) == 2
     said = capsys.readouterr().err
-    assert f"{out}: holds {NAME} 0.1.0, and {NAME} 0.2.0 is to be written" in said and "--replace" in said
+    assert f"{out}: holds {NAME} 0.1.0, but the new release is {NAME} 0.2.0" in said and "--replace" in said
     assert (out / "manifest.json").read_bytes() == before
     release(made / "b", out, "0.1.0")
     assert main([*command, "--replace", "--previous", str(out)]) == 0
@@ -105,12 +105,12 @@ def test_a_release_of_another_version_stays_unless_it_is_to_be_replaced(
 @pytest.mark.parametrize("text", ["{", "[]", "{}", '{"name": "x"}'])
 def test_what_is_no_manifest_is_not_overwritten_unasked(text: str, tmp_path: Path) -> None:
     (tmp_path / "manifest.json").write_text(text)
-    with pytest.raises(InputError, match="--replace overwrites it"):
+    with pytest.raises(InputError, match="overwrite it with --replace"):
         refuse_another(tmp_path, NAME, "1.0.0", replace=False)
     refuse_another(tmp_path, NAME, "1.0.0", replace=True)
 
 
 def test_another_name_is_another_release(made: Path) -> None:
     refuse_another(made / "0.1.0", NAME, "0.1.0", replace=False)
-    with pytest.raises(InputError, match=rf"holds {NAME} 0\.1\.0, and empathy-eval-mine 0\.1\.0 is to be written"):
+    with pytest.raises(InputError, match=rf"holds {NAME} 0\.1\.0, but the new release is empathy-eval-mine 0\.1\.0"):
         refuse_another(made / "0.1.0", "empathy-eval-mine", "0.1.0", replace=False)

@@ -142,18 +142,18 @@ def test_a_text_by_rules_names_them_and_asked_nobody(build: Path, release: Path,
     for folder in (build, release):
         for pair in made:
             shown = show(folder, f"{pair}/apathetic", beside)
-            assert "rules/apathetic.yaml, nothing was asked" in shown.texts[-1].made and '" became "' in shown.texts[-1].made
+            assert "rules/apathetic.yaml, no model was asked" in shown.texts[-1].made and '" became "' in shown.texts[-1].made
             assert not shown.asked and shown.texts[-1].request_key is None
 
 
 def test_a_seed_is_told_as_what_it_is(light: Path, catalogue: object) -> None:
     shown = show(light, "017-seed-t05")
-    assert all("a seed" in text.made and "nobody was asked" in text.made for text in shown.texts)
+    assert all("a seed" in text.made and "no model was asked" in text.made for text in shown.texts)
 
 
 def test_a_variant_is_named_as_in_the_data_and_a_seeker_has_none(light: Path) -> None:
     assert show(light, "017-seed-t05/apathetic").name == "017-seed-t05/apathetic"
-    assert show(light, "017-seed-t04/empathetic").why == ("a seeker speaks there: only the turns of the helper have variants",)
+    assert show(light, "017-seed-t04/empathetic").why == ("this is a turn of the seeker: only turns of the helper have variants",)
 
 
 def test_a_text_by_rules_that_are_not_here_is_said_to_be_so(light: Path, tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_text_by_rules_that_are_not_here_is_said_to_be_so(light: Path, tmp_pat
     shown = show(folder, "017-seed-t05/apathetic", Beside(rules=rules))
     assert "made by rules" in shown.texts[-1].made and not any("nothing is checked" in one for one in shown.notes)
     # Without them the folder that has them is asked for.
-    assert any("give its folder of rules with --rules" in one for one in show(folder, "017-seed-t05").notes)
+    assert any("give the folder of these rules with --rules" in one for one in show(folder, "017-seed-t05").notes)
 
 
 def test_hostile_ids_and_columns_are_refused_in_words(light: Path, tmp_path: Path) -> None:
@@ -207,7 +207,7 @@ def test_duplicates_and_what_reviewers_removed_are_left_out_and_why(release: Pat
     manifest = json.loads((changed / "manifest.json").read_text())
     manifest["withdrawn"], manifest["reviews"] = [], {**REVIEWS, "removed": removed}
     (changed / "manifest.json").write_text(json.dumps(manifest))
-    assert show(changed, "003-seed", beside).why[0] == "a near-duplicate of 017-seed, which stays"
+    assert show(changed, "003-seed", beside).why[0] == "a near-duplicate of 017-seed, which is kept"
     shown = show(changed, "007-seed", beside)
     assert shown.why[0] == "removed by review: 2 of 3 raters say so: it names somebody" and any("--reviews" in one for one in shown.notes)
     assert {one.reasons for one in rejected(changed, beside=beside)} >= {("duplicate",), ("removed_by_review",)}
@@ -282,11 +282,11 @@ def test_scenarios_and_templates_of_ones_own_are_those_that_the_build_carries(ch
 def test_templates_that_a_release_carries_are_not_run_and_its_scenarios_are_read(changed: Path) -> None:
     ledger = changed / "build" / "ledger.sqlite"
     shown = show(changed / "release", "003-seed-t01", Beside(ledger))
-    (note,) = [one for one in shown.notes if "is not as it was" in one]
+    (note,) = [one for one in shown.notes if "from parts that have changed" in one]
     assert "templates: far_empathetic;" in note and "scenario" not in note.partition(";")[0]
     assert "Well. " not in json.dumps([one.body for one in shown.asked])
     whole = show(changed / "release", "003-seed-t01", Beside(ledger, templates=changed / "templates"))
-    assert not [one for one in whole.notes if "is not as it was" in one] and all(one.body for one in whole.asked)
+    assert not [one for one in whole.notes if "from parts that have changed" in one] and all(one.body for one in whole.asked)
 
 
 def test_seed_dialogues_of_ones_own_are_not_carried_and_that_is_told(changed: Path, tmp_path: Path) -> None:
@@ -324,7 +324,7 @@ def test_scenarios_that_are_brought_are_counted_by_the_words_of_the_texts_langua
         recipe_again(header, world, None, None)
     chinese = {**header, "configuration": {**header["configuration"], "language": "zh"}}
     (note,) = recipe_again(chinese, world, None, None).notes
-    assert "give its folder of rules" in note and recipe_again(chinese, None, None, None).notes == (note,)
+    assert "give the folder of these rules" in note and recipe_again(chinese, None, None, None).notes == (note,)
 
 
 def test_without_a_ledger_requests_are_proven_by_their_keys_and_the_rest_is_said_to_be_missing(release: Path, beside: Beside) -> None:

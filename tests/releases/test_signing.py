@@ -134,7 +134,7 @@ def test_another_key_is_refused_of_whatever_id(folder: Path) -> None:
 )
 def test_a_signature_that_was_touched_is_refused_in_words(folder: Path, number: int, change: Callable[[str], str], why: str) -> None:
     found = with_line(folder, number, change)
-    assert found.startswith(f"{folder / SIGNATURE}: does not stand: ") and why in found
+    assert found.startswith(f"{folder / SIGNATURE}: is not valid: ") and why in found
 
 
 def test_a_cut_signature_and_one_that_is_no_text_are_refused(folder: Path) -> None:
@@ -142,7 +142,7 @@ def test_a_cut_signature_and_one_that_is_no_text_are_refused(folder: Path) -> No
     whole = path.read_bytes()
     for length in range(len(whole) - 1):
         path.write_bytes(whole[:length])
-        assert "does not stand" in said(folder)
+        assert "is not valid" in said(folder)
     path.write_bytes(b"\xff" + whole)
     assert "it is not UTF-8" in said(folder)
 
@@ -152,8 +152,8 @@ def test_a_cut_signature_and_one_that_is_no_text_are_refused(folder: Path) -> No
     [
         (changed(SECRET, 2, b"Sc"), "with a password"),
         (changed(SECRET, 0, b"Ex"), "its algorithms"),
-        (changed(SECRET, 70, b"\0\0"), "its parts do not fit together"),
-        (changed(SECRET, 126, b"\1"), "its parts do not fit together"),
+        (changed(SECRET, 70, b"\0\0"), "its parts do not match"),
+        (changed(SECRET, 126, b"\1"), "its parts do not match"),
         (PUBLIC, "a line of base64 holds 42 bytes, not 158"),
         ("nothing of a secret key", "not base64"),
     ],
@@ -168,18 +168,18 @@ def test_what_is_no_secret_key_is_refused_and_nothing_of_it_shown(tmp_path: Path
 
 @pytest.mark.parametrize("given", ["nowhere.pub", SECRET, changed(PUBLIC, 0, b"Ex"), PUBLIC[:-2], "a\0b", "x" * 5000])
 def test_what_is_no_public_key_is_refused(given: str) -> None:
-    with pytest.raises(InputError, match="is no public key"):
+    with pytest.raises(InputError, match="is not a public key"):
         read_public_key(given)
 
 
 def test_a_key_lies_in_nothing_that_others_get(tmp_path: Path) -> None:
     for folder in (tmp_path / "build", tmp_path / "out"):
         folder.mkdir()
-        with pytest.raises(InputError, match="which others may get"):
+        with pytest.raises(InputError, match="a folder that others may receive"):
             key_to_sign(key_file(folder / "secret"), tmp_path / "build", tmp_path / "out")
     link = tmp_path / "link"
     link.symlink_to(tmp_path / "out" / "secret")
-    with pytest.raises(InputError, match="which others may get"):
+    with pytest.raises(InputError, match="a folder that others may receive"):
         key_to_sign(link, tmp_path / "build", tmp_path / "out")
 
 

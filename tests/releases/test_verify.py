@@ -156,7 +156,7 @@ def test_a_moved_row_and_a_repeated_one_are_seen(copy: Path) -> None:
     counts["dialogues"]["train"] += 2
     rehash(copy, counts=counts)
     found = said(copy, fast=True)
-    assert "belongs to test by its id" in found and "is also in" in found and "has no dialogue in this split" in found
+    assert "belongs to the split test by its id" in found and "is also in" in found and "has no dialogue in this split" in found
 
 
 def test_a_renamed_column_is_seen(copy: Path) -> None:
@@ -164,7 +164,7 @@ def test_a_renamed_column_is_seen(copy: Path) -> None:
     table = pq.read_table(path)
     pq.write_table(table.rename_columns(["empathic" if name == "empathetic" else name for name in table.column_names]), path)
     rehash(copy)
-    assert 'has other columns than the contract: "empathetic", "empathic"' in said(copy, fast=True)
+    assert 'has other columns than the data contract: "empathetic", "empathic"' in said(copy, fast=True)
 
 
 def test_a_row_that_breaks_its_schema_is_seen(copy: Path) -> None:
@@ -178,7 +178,10 @@ def test_what_no_english_build_with_a_scorer_says_is_seen(copy: Path) -> None:
     change_rows(copy / "data" / "pairs" / "test.parquet", lambda rows: rows[1]["toxicity"].update(apathetic=None))
     rehash(copy)
     found = said(copy, fast=True)
-    assert 'its description does not begin with "The user"' in found and "it has a toxicity where nothing was scored, or none" in found
+    assert (
+        'its description does not begin with "The user"' in found
+        and "it must have a toxicity score if toxicity is scored, and only then" in found
+    )
 
 
 def test_a_doctored_count_in_the_card_is_seen(copy: Path) -> None:
@@ -203,10 +206,10 @@ def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None
     told_anew(copy, tables)
     assert said(copy, fast=True) == ""
     found = said(copy)
-    assert "tables.json: inversion: ROUGE-L: scores: empathetic: says 0.9, the data gives" in found
+    assert "tables.json: inversion: ROUGE-L: scores: empathetic: says 0.9, but the data gives" in found
     assert "tables.json: groups: phase: action: BLEU-4: differences: stance: p: says 0.9" in found
     assert "tables.json: groups: manner: hurrying: BLEU-4: differences: stance: accuracy: value: says 1.5" in found
-    assert "tables.json: ways: manners: 0: near: says 0, the data gives" in found
+    assert "tables.json: ways: manners: 0: near: says 0, but the data gives" in found
     assert "tables.json: lengths: variants: 0: counts: 8: says" in found
     path.write_text(told)
     page = copy / "report" / "index.html"
@@ -217,5 +220,5 @@ def test_a_doctored_number_in_the_report_is_seen_unless_fast(copy: Path) -> None
 
 
 def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no release"):
+    with pytest.raises(InputError, match="is not a release"):
         verify(tmp_path)

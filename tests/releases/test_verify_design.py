@@ -119,7 +119,7 @@ def test_a_definition_with_all_its_hashes_renewed_is_told_as_one_of_its_own(copy
     fewer = yaml.safe_load(rules.read_text())[:-1]
     rules.write_text(written(fewer), encoding="utf-8")
     forge(copy, rules=manifest_of(copy)["rules"] | {"crisis.yaml": digest(fewer)})
-    assert f"built under rules of its own: {DESIGN}/rules/crisis.yaml" in said(copy)
+    assert f"was built with its own rules: {DESIGN}/rules/crisis.yaml" in said(copy)
 
 
 @pytest.mark.parametrize(("of", "name"), [("scenario_files", "personas.yaml"), ("rules", "pointers.yaml"), ("templates", "repair")])
@@ -127,7 +127,8 @@ def test_a_definition_that_is_taken_away_with_its_hash_is_told(of: str, name: st
     path = {"rules": f"rules/{name}", "templates": f"templates/{name}.md.j2"}.get(of, name)
     (copy / DESIGN / path).unlink()
     forge(copy, **{of: {one: value for one, value in manifest_of(copy)[of].items() if one != name}})
-    assert f"of its own: no {path}" in said(copy)
+    kind = "scenarios" if of == "scenario_files" else of
+    assert f"was built with its own {kind}: no {path}" in said(copy)
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_the_names_of_scenarios_are_those_of_the_definitions(copy: Path) -> None
 
 
 def test_a_release_under_rules_of_its_own_is_what_it_claims_and_says_so(own: Path) -> None:
-    found = [one for one in verify(own / "release") if "of its own" in one.what]
+    found = [one for one in verify(own / "release") if "its own" in one.what]
     assert {one.metric for one in found if isinstance(one, Told)} == {"rules", "scenarios", "templates"} and len(found) == 3
     assert "design/rules/crisis.yaml, design/rules/safety.yaml" in "\n".join(map(str, found))
     under = built_under(own / "release", manifest_of(own / "release"))
@@ -171,7 +172,7 @@ def test_rules_that_could_be_gone_through_without_end_are_not_taken(own: Path, t
         (folder / DESIGN / "rules" / "crisis.yaml").write_text(yaml.safe_dump(rules))
         forge(folder, rules=manifest_of(folder)["rules"] | {"crisis.yaml": digest(rules)})
         assert built_under(folder, manifest_of(folder)).language is None
-        assert "texts are not checked by its rules" in said(folder)
+        assert "its rules are not applied to the texts" in said(folder)
 
 
 def test_the_bytes_are_the_same_on_two_runs(own: Path, tmp_path: Path) -> None:

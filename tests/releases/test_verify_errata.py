@@ -66,7 +66,7 @@ def test_what_was_taken_out_is_counted_in_manifest_card_changelog_and_diff(made:
     assert all(told in (made / "0.2.0" / name).read_text() for name in ("README.md", "CHANGELOG.md"))
     found = diff(made / "0.1.0", made / "0.2.0")
     assert found.withdrawn_counts == gone and found.unexplained == ()
-    assert f"withdrawn of 0.1.0: 1 dialogues, {gone['pairs']} pairs" in str(found)
+    assert f"withdrawn from 0.1.0: 1 dialogues, {gone['pairs']} pairs" in str(found)
     assert diff(made / "0.2.0", made / "0.2.0").withdrawn_counts == {"dialogues": 0, "pairs": 0}
     assert verify(made / "0.2.0") == []
 
@@ -100,8 +100,10 @@ FORGED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "a pair of a seeker": (lambda facts: withdrawn(facts, {**PAIR, "pair_id": "017-seed-t02"}), '"017-seed-t02" is no pair: the seeker'),
     "a dialogue that is not there": (lambda facts: withdrawn(facts, {**WHOLE, "dialogue_id": "044-seed"}), '"044-seed" is not planned'),
     "a drawn one": (lambda facts: withdrawn(facts, {**WHOLE, "dialogue_id": "003-00001"}), '"003-00001" is not planned'),
-    "no counts": (lambda facts: facts.pop("withdrawn_counts"), "withdrawn_counts: does not fit 2 withdrawals"),
-    "fewer dialogues": (lambda facts: facts["withdrawn_counts"].update(dialogues=0), "accepted: says 3, data and what was left out give 2"),
+    "no counts": (lambda facts: facts.pop("withdrawn_counts"), "withdrawn_counts: does not match 2 withdrawals"),
+    "fewer dialogues": (
+        lambda facts: facts["withdrawn_counts"].update(dialogues=0), "accepted: says 3, but the data and the left-out dialogues give 2",
+    ),
     "fewer pairs": (lambda facts: facts["withdrawn_counts"].update(pairs=1), "and 1 were withdrawn"),
     "a summary of fewer pairs": (lambda facts: facts["summary"].update(pairs=facts["summary"]["pairs"] - 1), "summary: pairs: says"),
 }  # fmt: skip
@@ -120,4 +122,4 @@ def test_counts_without_withdrawals_are_a_fault(made: Path, tmp_path: Path) -> N
     copy = Path(shutil.copytree(made / "0.1.0", tmp_path / "r"))
     facts = read_manifest(copy) | {"withdrawn_counts": {"dialogues": 0, "pairs": 0}}
     (copy / "manifest.json").write_text(manifest_text(sealed(facts)))
-    assert "withdrawn_counts: does not fit 0 withdrawals" in "\n".join(map(str, verify(copy, fast=True)))
+    assert "withdrawn_counts: does not match 0 withdrawals" in "\n".join(map(str, verify(copy, fast=True)))

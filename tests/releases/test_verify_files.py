@@ -84,7 +84,7 @@ def test_an_extra_file_is_found_though_the_manifest_names_it(name: str, copy: Pa
     (copy / name).parent.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(copy / "data" / "pairs" / "test.parquet", copy / name)
     forge(copy)
-    assert f"{copy / name}: is named by the manifest, and no release has such a file" in said(copy)
+    assert f"{copy / name}: is named by the manifest, but no release has such a file" in said(copy)
 
 
 @pytest.mark.parametrize(
@@ -110,14 +110,14 @@ def test_a_name_that_only_looks_right_is_told(name: str, copy: Path) -> None:
     if list(unseen(name)):  # the manifest itself is refused
         assert len(found) == 1 and "which nobody sees" in found[0] and not list(unseen(found[0]))
         return
-    assert any("no name of a file of a release" in one for one in found) and len(found) == 2
+    assert any("not a valid file name of a release" in one for one in found) and len(found) == 2
     assert all("\x1b" not in one and "\u200b" not in one.split("is missing")[-1] for one in found if "no name" in one)
 
 
 def test_a_name_that_differs_in_capitals_alone_is_told(copy: Path) -> None:
     shutil.copyfile(copy / "README.md", copy / "Readme.md")
     forge(copy)
-    assert "differs from the name of another file only in capitals" in said(copy)
+    assert "differs from the name of another file only in upper and lower case" in said(copy)
 
 
 def test_what_is_no_file_is_told_and_not_opened(copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -130,7 +130,7 @@ def test_what_is_no_file_is_told_and_not_opened(copy: Path, tmp_path: Path, monk
         (copy / "empty" / "inside").mkdir(parents=True)
         found = said(copy)
     for name in ("data/pipe", "LICENSE", "socket"):
-        assert f"{copy / name}: is no file and no folder" in found
+        assert f"{copy / name}: is neither a file nor a folder" in found
     assert f"{copy / 'empty' / 'inside'}: is an empty folder" in found and f"{copy / 'empty'}: is" not in found
 
 
@@ -169,7 +169,7 @@ def test_a_snapshot_leads_to_no_other_file(to: str, light: Path, tmp_path: Path)
         path.write_text("secret")
     (folder / "LICENSE").unlink()
     (folder / "LICENSE").symlink_to(to)
-    assert f"{folder / 'LICENSE'}: leads out of the release" in said(folder)
+    assert f"{folder / 'LICENSE'}: is a link that leads out of the release" in said(folder)
     assert _file(folder.resolve(), "LICENSE") is None
     with pytest.raises(InputError, match="leads out of the release"):
         publish(folder, "my-lab/x", dry_run=True, faults=lambda _: [])
@@ -177,7 +177,7 @@ def test_a_snapshot_leads_to_no_other_file(to: str, light: Path, tmp_path: Path)
 
 def test_a_hidden_link_that_leads_out_is_told_too(copy: Path) -> None:
     (copy / ".notes").symlink_to("/etc/hostname")
-    assert f"{copy / '.notes'}: leads out of the release" in said(copy)
+    assert f"{copy / '.notes'}: is a link that leads out of the release" in said(copy)
 
 
 @pytest.mark.e2e
@@ -195,7 +195,7 @@ def test_other_software_is_told_and_no_fault(copy: Path, capsys: pytest.CaptureF
     ("change", "told"),
     [
         ({"pyarrow": "1.2.3"}, "the manifest says pyarrow 1.2.3"),
-        ({"notepad": "1.0"}, '"notepad" is none that a manifest names'),
+        ({"notepad": "1.0"}, '"notepad" is not software that a manifest names'),
         ({"numpy": None}, 'does not name "numpy"'),
     ],
 )

@@ -74,34 +74,34 @@ def test_scores_that_are_as_they_were_released_have_no_fault(told: Path, scores:
 @pytest.mark.parametrize(
     ("change", "what"),
     [
-        (lambda rows: rows[7].update({"BLEU-4": 0.5}), 'row 7: "003-seed-t03", empathetic: BLEU-4 is 0.5, its texts give 0.'),
-        (lambda rows: rows[5].update({"BLEU-4": 0.5}), 'row 5: "003-seed-t03", reference: BLEU-4 is 0.5, its texts give None'),
-        (lambda rows: [row.update({"length": None}) for row in rows[3:6]], "length is None, its texts give "),
-        (lambda rows: rows[7].update(word_margin=2.5), 'row 7: "003-seed-t03", empathetic: word_margin is 2.5, its texts give '),
-        (lambda rows: rows[7].update(word_margin=None), "word_margin is None, its texts give "),
-        (lambda rows: rows[7].update(word_margin=float("nan")), "word_margin is nan, its texts give "),
-        (lambda rows: rows[2].update(variant="apathetic"), "row 2: is of another text than the data has there"),
-        (lambda rows: rows.insert(4, rows.pop(5)), "row 4: is of another text than the data has there"),
-        (lambda rows: rows.pop(), "row 99: is of another text than the data has there"),
-        (lambda rows: rows.append(rows[0]), "row 100: is of another text than the data has there"),
-        (lambda rows: rows.clear(), "row 0: is of another text than the data has there"),
-        (lambda rows: rows[9].update(pair_id=None), "row 9: is of another text than the data has there"),
+        (lambda rows: rows[7].update({"BLEU-4": 0.5}), 'row 7: "003-seed-t03", empathetic: BLEU-4 is 0.5, but its texts give 0.'),
+        (lambda rows: rows[5].update({"BLEU-4": 0.5}), 'row 5: "003-seed-t03", reference: BLEU-4 is 0.5, but its texts give None'),
+        (lambda rows: [row.update({"length": None}) for row in rows[3:6]], "length is None, but its texts give "),
+        (lambda rows: rows[7].update(word_margin=2.5), 'row 7: "003-seed-t03", empathetic: word_margin is 2.5, but its texts give '),
+        (lambda rows: rows[7].update(word_margin=None), "word_margin is None, but its texts give "),
+        (lambda rows: rows[7].update(word_margin=float("nan")), "word_margin is nan, but its texts give "),
+        (lambda rows: rows[2].update(variant="apathetic"), "row 2: belongs to another text than the data has in this row"),
+        (lambda rows: rows.insert(4, rows.pop(5)), "row 4: belongs to another text than the data has in this row"),
+        (lambda rows: rows.pop(), "row 99: belongs to another text than the data has in this row"),
+        (lambda rows: rows.append(rows[0]), "row 100: belongs to another text than the data has in this row"),
+        (lambda rows: rows.clear(), "row 0: belongs to another text than the data has in this row"),
+        (lambda rows: rows[9].update(pair_id=None), "row 9: belongs to another text than the data has in this row"),
     ],
 )
 def test_a_change_is_named_with_its_text(change: Callable[[Rows], object], what: str, told: Path, scores: TextScores) -> None:
     change_rows(told, change)
     (fault,) = item_faults(told, scores)
     assert what in f"{fault.where.partition(': ')[2]}: {fault.what}" and fault.where.startswith(str(told))
-    assert ("and 2 more values of this column differ" in fault.what) == ("length is None, its texts" in what)
+    assert ("and 2 more values of this column differ" in fault.what) == ("length is None, but its texts" in what)
 
 
 def test_columns_that_no_metric_gives_are_named_but_those_of_metrics_that_were_not_run(told: Path, scores: TextScores) -> None:
     with_column(told, "mine")
-    assert [one.what for one in item_faults(told, scores)] == ['has other columns than the metrics give: "mine"']
+    assert [one.what for one in item_faults(told, scores)] == ['does not have the columns of the metrics: "mine"']
     assert list(item_faults(told, scores, ["mine"])) == []
     table = pq.read_table(told)
     pq.write_table(table.drop_columns(["length"]), told)
-    assert [one.what for one in item_faults(told, scores, ["mine"])] == ['has other columns than the metrics give: "length"']
+    assert [one.what for one in item_faults(told, scores, ["mine"])] == ['does not have the columns of the metrics: "length"']
     pq.write_table(table.drop_columns(["length", "mine"]).append_column("length", table.column("length").cast(pa.float64())), told)
     assert "their types or order" in next(item_faults(told, scores)).what
 
@@ -139,6 +139,8 @@ def test_verify_recomputes_every_score_unless_fast(light: Path, tmp_path: Path) 
     rehash(copy)
     assert verify(copy, fast=True) == []
     (fault,) = verify(copy)
-    assert fault.where == f"{copy}/report/{ITEMS}: row 0" and '"003-seed-t01", reference: length is 5.0, its texts give 30.0' in fault.what
+    assert (
+        fault.where == f"{copy}/report/{ITEMS}: row 0" and '"003-seed-t01", reference: length is 5.0, but its texts give 30.0' in fault.what
+    )
     (copy / "report" / ITEMS).unlink()
     assert f"{ITEMS}: is missing" in str(verify(copy)[0])

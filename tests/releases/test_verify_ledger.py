@@ -34,27 +34,27 @@ def said(forger: Forger, *ledgers: Path) -> str:
 def test_what_is_not_held_against_a_ledger_is_told_and_no_fault(forger: Forger, world: Path) -> None:
     (told,) = ledger_faults(forger.folder, forger.facts, [world / "build" / "ledger.sqlite"])
     assert isinstance(told, NotRecomputed)
-    assert "what judges said: not held against a ledger" in str(told)
+    assert "what judges said: not compared with a ledger" in str(told)
 
 
 def test_a_text_that_is_exchanged_with_all_that_follows_from_it_is_found(forger: Forger, world: Path) -> None:
     pair = next(forger.rows("pairs"))
     forger.say(pair["empathetic"], "Something else entirely was said here, kindly.")
     forger.derive(toxicity=False)
-    assert f"{pair['pair_id']}, empathetic: is not what the answer" in said(forger, world / "build" / "ledger.sqlite")
+    assert f"{pair['pair_id']}, empathetic: differs from the answer" in said(forger, world / "build" / "ledger.sqlite")
 
 
 def test_a_description_that_is_exchanged_is_found(forger: Forger, world: Path) -> None:
     dialogue = next(forger.rows("dialogues"))
     forger.say(dialogue["description"], "The user is fine.")
     found = said(forger, world / "build" / "ledger.sqlite")
-    assert f"{dialogue['dialogue_id']}, dialogue: is not what the answer" in found
+    assert f"{dialogue['dialogue_id']}, dialogue: differs from the answer" in found
 
 
 CHANGES: dict[str, tuple[str, Callable[[list[dict[str, Any]]], Any], str]] = {
-    "a model": ("provenance", lambda rows: rows[3].update(model="better"), '", and is said to be by "better"'),
+    "a model": ("provenance", lambda rows: rows[3].update(model="better"), '", but the release names "better"'),
     "a key": ("provenance", lambda rows: rows[3].update(request_key="s1-" + "0" * 64), "the ledger holds no answer to its request"),
-    "a candidate": ("candidates", lambda rows: rows[0].update(text="Nobody said this."), "no answer of the ledger says text"),
+    "a candidate": ("candidates", lambda rows: rows[0].update(text="Nobody said this."), "no answer of the ledger holds text"),
 }
 
 
@@ -68,7 +68,7 @@ def test_what_no_answer_says_is_found(forger: Forger, world: Path, name: str) ->
 def test_less_than_the_answers_took_is_found(forger: Forger, world: Path) -> None:
     for one in forger.facts["summary"]["usage"].values():
         one["requests"] = 3
-    assert "requests is 3, and the answers of the ledger alone" in said(forger, world / "build" / "ledger.sqlite")
+    assert "requests is 3, but the released answers of the ledger alone" in said(forger, world / "build" / "ledger.sqlite")
 
 
 def test_the_ledger_of_another_build_holds_none_of_its_answers(forger: Forger, world: Path) -> None:
@@ -76,12 +76,12 @@ def test_the_ledger_of_another_build_holds_none_of_its_answers(forger: Forger, w
         forger.folder / "provenance.parquet",
         lambda rows: [{**row, "request_key": f"s1-{number:064x}"} for number, row in enumerate(rows)],
     )
-    assert "no ledger that was given holds its answers" in said(forger, world / "build" / "ledger.sqlite")
+    assert "none of the given ledgers holds its answers" in said(forger, world / "build" / "ledger.sqlite")
 
 
 def test_a_ledger_of_nothing_of_a_release_without_annotations_is_refused(forger: Forger, tmp_path: Path) -> None:
     with Ledger(tmp_path / "empty.sqlite"):
         pass
     del forger.facts["annotations"]
-    with pytest.raises(InputError, match="no ledger is of a build"):
+    with pytest.raises(InputError, match="no given ledger is of a build"):
         ledger_faults(forger.folder, forger.facts, [tmp_path / "empty.sqlite"])

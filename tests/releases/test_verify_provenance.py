@@ -42,26 +42,30 @@ def test_an_honest_release_has_no_fault(forger: Forger) -> None:
 FORGERIES: dict[str, tuple[str, Callable[[Rows], Any], str]] = {
     "a row dropped": ("provenance", lambda rows: rows[:3] + rows[4:], "where the tables give ('003-seed-t01', 'near_empathetic')"),
     "a row twice": ("provenance", lambda rows: rows[:4] + rows[3:], "where the tables give ('003-seed-t01', 'far_apathetic')"),
-    "none left": ("provenance", lambda rows: [], "of a dialogue that the provenance does not name there"),
+    "none left": ("provenance", lambda rows: [], "or its dialogue is not in the provenance at that place"),
     "two swapped": ("provenance", lambda rows: [rows[0], rows[2], rows[1], *rows[3:]], "('003-seed-t01', 'apathetic')"),
     "one of a dialogue that is not there": (
         "provenance", lambda rows: [{**rows[0], "dialogue_id": "001-seed"}, *rows], '"001-seed": the provenance has',
     ),
-    "a method": ("provenance", lambda rows: rows[1].update(method="rules"), "has the method 'rules', the tables give 'model'"),
-    "a model": ("provenance", lambda rows: rows[1].update(model="better"), "has the model 'better', the tables give 'seed-bank@"),
+    "a method": ("provenance", lambda rows: rows[1].update(method="rules"), "has the method 'rules', but the tables give 'model'"),
+    "a model": ("provenance", lambda rows: rows[1].update(model="better"), "has the model 'better', but the tables give 'seed-bank@"),
     "a control's model": ("provenance", lambda rows: _control(rows).update(model="better"), "better: says 0 requests"),
-    "a key that is none": ("provenance", lambda rows: rows[1].update(request_key="yes"), 'has the request "yes", which is none'),
+    "a key that is none": ("provenance", lambda rows: rows[1].update(request_key="yes"), 'has the request key "yes", which is not valid'),
     "one key for two texts": (
-        "provenance", lambda rows: rows[1].update(request_key=rows[2]["request_key"]), "names 1 requests for texts that differ",
+        "provenance", lambda rows: rows[1].update(request_key=rows[2]["request_key"]), "names 1 requests for different texts",
     ),
-    "a judge's row before the others": ("provenance", lambda rows: [rows[-1], *rows[:-1]], "stands behind those of judges"),
-    "a candidate of no pair": ("candidates", lambda rows: rows[-1].update(pair_id="055-seed-t99"), "is of no turn of the release"),
+    "a judge's row before the others": ("provenance", lambda rows: [rows[-1], *rows[:-1]], "comes after the rows of judges"),
+    "a candidate of no pair": (
+        "candidates", lambda rows: rows[-1].update(pair_id="055-seed-t99"), "does not belong to a helper turn of the release",
+    ),
     "a candidate's number": ("candidates", lambda rows: rows[0].update(attempt=9), "are numbered [9]"),
-    "a candidate's reason": ("candidates", lambda rows: rows[0].update(reasons=["dull"]), "far_apathetic: dull: says 0, and 1 candidates"),
+    "a candidate's reason": ("candidates", lambda rows: rows[0].update(reasons=["dull"]), "far_apathetic: dull: says 0, but 1 candidates"),
     "a candidate without a number": ("candidates", lambda rows: rows[3].update(attempt=None), "row 3: "),
     "a row of no dialogue": ("provenance", lambda rows: rows[3].update(dialogue_id=None), "row 3: "),
-    "the hash of a text at a dialogue": ("provenance", lambda rows: rows[0].update(text_sha256="0" * 64), "row 0: is of no text"),
-    "candidates in another order": ("candidates", lambda rows: rows[::-1], "is in no place of the plan"),
+    "the hash of a text at a dialogue": (
+        "provenance", lambda rows: rows[0].update(text_sha256="0" * 64), "row 0: has the hash of a text, but is not about",
+    ),
+    "candidates in another order": ("candidates", lambda rows: rows[::-1], "is out of the order of the plan"),
 }  # fmt: skip
 
 
@@ -79,7 +83,7 @@ def test_a_forged_row_is_told(forger: Forger, name: str) -> None:
 def test_rows_of_preferences_that_are_not_there_are_told(forger: Forger) -> None:
     first = next(forger.rows("preferences_near"))["pair_id"]
     forger.keep("preferences_near", lambda row: row["pair_id"] != first)
-    assert "in preferences_near, its texts give" in said(forger)
+    assert "in preferences_near, but its texts give" in said(forger)
 
 
 def test_a_row_of_controls_dropped_is_told_by_the_provenance_and_without_it_by_the_summary(forger: Forger) -> None:
@@ -112,19 +116,19 @@ MANIFEST: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
     "withdrawn": (lambda facts: facts.update(withdrawn=[]), "withdrawn: says []"),
     "accepted": (
         lambda facts: facts["summary"].update(accepted=9, planned=9),
-        "accepted: says 9, data and what was left out give 6",
+        "accepted: says 9, but the data and the left-out dialogues give 6",
     ),
     "planned": (lambda facts: facts["summary"].update(planned=99), "summary: planned: says 99"),
-    "pairs": (lambda facts: facts["summary"].update(pairs=1), "summary: pairs: says 1, the data holds"),
+    "pairs": (lambda facts: facts["summary"].update(pairs=1), "summary: pairs: says 1, but the data holds"),
     "rejected": (lambda facts: facts["summary"]["rejected_by_reason"].update(toxic=3), "rejected_by_reason: toxic: says 3"),
     "duplicates": (
         lambda facts: facts["duplicates"].update({"017-00042": "017-seed"}),
-        "017-00042: is no dialogue of such a plan",
+        "017-00042: is not a dialogue of this plan",
     ),
-    "spares": (lambda facts: facts.update(spares_left_out=4), "summary: accepted: says 6, data and what was left out give 10"),
+    "spares": (lambda facts: facts.update(spares_left_out=4), "summary: accepted: says 6, but the data and the left-out dialogues give 10"),
     "quota": (lambda facts: facts["scenarios"]["017"].update(quota=2), "below_quota: says"),
     "schemas": (lambda facts: facts["schemas"].update(variant_answer="0"), "schemas: says"),
-    "usage": (lambda facts: _bank(facts).update(requests=1), "says 1 requests, the provenance has "),
+    "usage": (lambda facts: _bank(facts).update(requests=1), "says 1 requests, but the provenance has "),
 }
 
 
@@ -142,10 +146,10 @@ COUNTS = {"raters": 2, "items": 5, "ratings": 10, "paper": 2.95}
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"mean": 2.95}, "its mean of 2.95 is none of 10 whole numbers"),
-        ({"low": 3.0, "high": 2.5}, "its interval of 3.0 to 2.5 is none"),
+        ({"mean": 2.95}, "its mean of 2.95 is not a mean of 10 whole numbers"),
+        ({"low": 3.0, "high": 2.5}, "its interval of 3.0 to 2.5 is not valid"),
         ({"items": 11}, "10 ratings of 11 items"),
-        ({"paper": 2.0}, "the paper is said to have 2.0, and has 2.95"),
+        ({"paper": 2.0}, "says that the paper has 2.0, but it has 2.95"),
     ],
 )
 def test_a_mean_that_no_ratings_give_is_told(forger: Forger, change: dict[str, Any], told: str) -> None:

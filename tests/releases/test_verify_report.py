@@ -75,10 +75,10 @@ def test_what_is_missing_and_what_is_too_much_is_named() -> None:
     told = {"a": 1, "rows": [{"metric": "M", "scores": {"x": 0.5}}], "text": "x", "more": 1}
     found = {"a": 1, "rows": [{"metric": "M", "scores": {"x": 0.6, "y": 0.1}}, {"metric": "N"}], "text": "y"}
     assert list(disagreements(told, found)) == [
-        ("rows", "has 1 entries, the data gives 2"),
-        ("rows: M: scores: x", "says 0.5, the data gives 0.6"),
+        ("rows", "has 1 entries, but the data gives 2"),
+        ("rows: M: scores: x", "says 0.5, but the data gives 0.6"),
         ("rows: M: scores: y", "is missing"),
-        ("text", "says x, the data gives y"),
+        ("text", "says x, but the data gives y"),
         ("more", "is not in the data"),
     ]
 

@@ -58,13 +58,17 @@ FORGERIES: dict[str, tuple[str, Callable[[Row], object], str]] = {
     "a first person": ("dialogues", lambda row: row.update(description=f"{row['description']} I know."), "description_person"),
     "another opening": ("dialogues", lambda row: row.update(description="A person is sad."), "description_opening"),
     "phases out of order": ("dialogues", lambda row: row.update(turns=row["turns"][::-1]), "phase"),
-    "another phase": ("dialogues", lambda row: helper_of(row).update(phase="action"), "and the phase action"),
-    "the same strategy": ("pairs", lambda row: row.update(empathetic_strategy=row["strategy"]), "another of its phase is planned"),
+    "another phase": ("dialogues", lambda row: helper_of(row).update(phase="action"), "which is not of the phase action"),
+    "the same strategy": (
+        "pairs",
+        lambda row: row.update(empathetic_strategy=row["strategy"]),
+        "another strategy of the same phase is required",
+    ),
     "an unknown manner": ("pairs", lambda row: row.update(apathetic_manner="rude"), "which the taxonomy does not have"),
     "a ratio of a control": ("controls", lambda row: row.update(near_empathetic_edit_ratio=0.01), "near_empathetic_edit_ratio is 0.01"),
     "an overlap of a control": ("controls", lambda row: row.update(far_apathetic_overlap=0.01), "far_apathetic_overlap is 0.01"),
     "harm in a control": ("controls", lambda row: row.update(far_apathetic=HARM), "far_apathetic of"),
-    "a high toxicity": ("pairs", lambda row: row["toxicity"].update(empathetic=0.9), "at most 0.5 is taken"),
+    "a high toxicity": ("pairs", lambda row: row["toxicity"].update(empathetic=0.9), "at most 0.5 is allowed"),
     "harm in a crossed reply": ("crossed", lambda row: row.update(reply_2=HARM), "unsafe_"),
     "a crossed reply of twice the length": ("crossed", lambda row: row.update(reply_2=f"{row['reply_2']} " * 2), "curated"),
     "a crossed reply without end": ("crossed", lambda row: row.update(reply_2="word " * 20_000), "too_long"),
@@ -121,9 +125,9 @@ def test_a_text_that_the_rules_do_not_make_is_not_theirs(marred: Path, tmp_path:
 @pytest.mark.parametrize(
     ("text", "reasons", "what"),
     [
-        ("reference", [], "nothing, the checks give overlap_high"),
-        ("empathetic", ["overlap_high"], "overlap_high, the checks give nothing"),
-        ("empathetic", ["unsafe_medication"], "unsafe_medication, the checks give nothing"),
+        ("reference", [], "nothing, but the checks give overlap_high"),
+        ("empathetic", ["overlap_high"], "overlap_high, but the checks give nothing"),
+        ("empathetic", ["unsafe_medication"], "unsafe_medication, but the checks give nothing"),
     ],
 )
 def test_a_text_that_was_not_released_is_refused_for_what_it_says(copy: Path, text: str, reasons: list[str], what: str) -> None:

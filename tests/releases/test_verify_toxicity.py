@@ -67,9 +67,9 @@ def reply(rows: Rows) -> None:
     [
         ("pairs", lower, "apathetic has the toxicity"),
         ("pairs", insult, "empathetic has the toxicity"),
-        ("pairs", insult_and_its_score, "at most 0.5 is taken"),
+        ("pairs", insult_and_its_score, "at most 0.5 is allowed"),
         ("controls", control, "far_apathetic has the toxicity 0.4999"),
-        ("dialogues", turn_without_a_pair, "at most 0.5 is taken"),
+        ("dialogues", turn_without_a_pair, "at most 0.5 is allowed"),
         ("crossed", reply, "reply_2 has a text whose toxicity"),
     ],
 )
@@ -90,7 +90,7 @@ def test_a_release_has_the_scores_of_its_texts(light: Path) -> None:
     ("text", "reasons", "said"),
     [
         (INSULT, ["toxic"], ""),
-        (INSULT, ["overlap_high"], "at most 0.5 is taken"),
+        (INSULT, ["overlap_high"], "at most 0.5 is allowed"),
         ("I hear you.", ["toxic"], 'refused as "toxic"'),
     ],
 )
@@ -145,7 +145,7 @@ def test_detoxify_scores_a_sample_that_no_order_changes_and_says_so(copy: Path, 
     def drawn() -> set[str]:
         scored.clear()
         found = [*toxicity_faults(copy, {**of(copy, **DETOXIFY), "toxicity_weights": "original"})]
-        assert isinstance(found[0], NotRecomputed) and "texts 12 were scored again" in found[0].what
+        assert isinstance(found[0], NotRecomputed) and "toxicity was scored again for 12 of" in found[0].what
         assert {type(one) for one in found[1:]} != {NotRecomputed}
         return set(scored)
 

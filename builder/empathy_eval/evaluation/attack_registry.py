@@ -33,7 +33,7 @@ BUILT_IN = {
 # Attacks that a file of the language is needed for, and which.
 FILES = {"flattery": "attacks.yaml", "instruction": "attacks.yaml", "names": "names.yaml"}
 PARTS = ("name", "version", "attacked")
-FIX = "mend the attack, or leave it out"
+FIX = "fix the attack, or leave it out"
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path
     problems, made, lacking = list[Problem](), list[Attack](), list[str]()
     wanted = [name for place, name in enumerate(names or BUILT_IN) if name not in list(names)[:place]]
     if rules is not None and not rules.is_dir():
-        raise input_error(rules, "is no folder", "name a folder of rules with --rules")
+        raise input_error(rules, "is not a folder", "name a folder of rules with --rules")
     for name in wanted:
         try:
             settings = _settings(name, language, rules) if isinstance(name, str) and name in FILES else {}
@@ -73,7 +73,7 @@ def find_attacks(names: Sequence[Any] = (), language: str = ENGLISH, rules: Path
             problems += [one for one in error.problems if one not in problems]
     called = [one.name for one in made]
     twice = sorted({name for name in called if called.count(name) > 1})
-    problems += [Problem(f'attack "{name}"', "is what two of the attacks call themselves", "leave one out") for name in twice]
+    problems += [Problem(f'attack "{name}"', "is the name of more than one attack", "leave out all but one") for name in twice]
     if problems:
         raise InputError(problems)
     told = tuple(f'{name}: left out, as there is no {FILES[name]} in the language "{language}"; {hint}' for name in lacking)
@@ -95,12 +95,12 @@ def _checked(name: object, thing: Any) -> Attack:
     """The thing itself, if it is an attack."""
     where = f'attack "{name}"'
     if isinstance(thing, type):
-        raise input_error(where, f"{thing.__name__} is a class, not an attack", f"hand in what it makes: {thing.__name__}()")
+        raise input_error(where, f"{thing.__name__} is a class, not an attack", f"pass an instance instead: {thing.__name__}()")
     missing = [part for part in PARTS if not hasattr(thing, part)]
     if missing:
         raise input_error(where, f"has no {', '.join(missing)}", "see docs/attacks.md for what an attack has")
     if not isinstance(thing.name, str) or not thing.name.isprintable() or not thing.name.strip():
-        raise input_error(where, f"calls itself {ascii(thing.name)}", "give it a name that can be printed")
+        raise input_error(where, f"has the name {ascii(thing.name)}, which cannot be printed", "give it a printable name")
     attack: Attack = thing
     return attack
 
@@ -118,7 +118,7 @@ def attacked(attack: Attack, reply: Reply, key: tuple[str, str], seed: int) -> s
         what = f"failed: {type(error).__name__}: {str(error)[:200]}"
         raise job_error(f'attack "{attack.name}": {", ".join(key)}', what, FIX, error) from error
     if not sound:
-        raise job_error(f'attack "{attack.name}": {", ".join(key)}', f"gave {ascii(text)[:80]}, which is no text", FIX)
+        raise job_error(f'attack "{attack.name}": {", ".join(key)}', f"returned {ascii(text)[:80]}, which is not a text", FIX)
     return None if text == reply.text else text
 
 

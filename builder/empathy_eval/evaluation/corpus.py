@@ -206,10 +206,10 @@ def candidate_rows(release_dir: Path) -> Iterator[TableRow]:
     path = release_dir / "candidates.parquet"
     for batch in table_batches(path, CANDIDATES.names) if path.is_file() else ():
         if not batch.schema.equals(CANDIDATES) or any(column.null_count for column in batch.columns):
-            raise input_error(path, "does not hold what the data contract says", WHOLE)
+            raise input_error(path, "does not match the data contract", WHOLE)
         for row in batch.to_pylist():
             if not PAIR.fullmatch(row["pair_id"]):
-                raise input_error(path, f'"{row["pair_id"]}" is no pair', WHOLE)
+                raise input_error(path, f'"{row["pair_id"]}" is not a pair', WHOLE)
             yield row
 
 

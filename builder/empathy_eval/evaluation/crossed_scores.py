@@ -79,10 +79,10 @@ def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: boo
         wrong = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
         key = ("", 0, 0) if wrong else (row["crossed_id"], int(row["context"]), int(row["reply"]))
         if not wrong and key[0] not in known:
-            fix = f"score the release that is named{meant(key[0], known, problems)}"
-            wrong.append(Problem(where, f'"{key[0]}" is no crossed item of this release', fix))
+            fix = f"use the ids of the named release{meant(key[0], known, problems)}"
+            wrong.append(Problem(where, f'"{key[0]}" is not a crossed item of this release', fix))
         elif not wrong and key in scores:
-            wrong.append(Problem(where, f'"{key[0]}", reply {key[2]} in context {key[1]} was scored before', "leave one score"))
+            wrong.append(Problem(where, f'"{key[0]}", reply {key[2]} in context {key[1]} was scored before', "keep one score"))
         problems += wrong
         if not wrong:
             scores[key] = float(row["score"])
@@ -90,6 +90,6 @@ def read_crossed_scores(path: Path, ids: Sequence[str], *, higher_is_better: boo
         if lacking := [f"reply {reply} in context {context}" for context, reply in CELLS if (name, context, reply) not in scores]:
             problems.append(Problem(str(path), f'"{name}" has no score of {" and ".join(lacking)}', "score both replies in both contexts"))
     if not scores and not problems:
-        problems.append(Problem(str(path), "holds no score", "write a line for each reply in each context"))
+        problems.append(Problem(str(path), "holds no scores", "write a line for each reply in each context"))
     raise_at_most(problems, path)
     return GivenCrossed(path, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)

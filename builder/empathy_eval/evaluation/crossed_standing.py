@@ -30,7 +30,7 @@ def read_given(release_dir: Path, scores: Sequence[Path], *, higher_is_better: b
     if not files:
         return scores, []
     if not any(path.is_file() for path in files_of(release_dir, CONFIG)):
-        raise input_error(release_dir, f"has no crossed items, which {files[0]} is of", "score a release that has them")
+        raise input_error(release_dir, f"has no crossed items, but {files[0]} holds scores of them", "score a release that has them")
     known = column(release_dir, CONFIG, "crossed_id")
     given = [read_crossed_scores(path, known, higher_is_better=higher_is_better) for path in files]
     return [path for path in scores if path not in files], given

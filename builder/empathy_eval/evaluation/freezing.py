@@ -34,7 +34,7 @@ def frozen(release_dir: Path, *, by: str = "dialogue") -> WordList:
     held = Held.of(release_dir, language_of(manifest["configuration"]))
     found = dict(_learned(held, manifest["configuration"]["seed"], by))
     if RAW not in found:
-        raise input_error(release_dir, f"has no pairs of two {by}s, so there is nothing to learn words from", "name a larger release")
+        raise input_error(release_dir, f"has no pairs of two different {by}s, so no word list can be learned", "name a larger release")
     release = {name: str(manifest[name]) for name in ("name", "version", "seal")}
     return WordList(release, held.pairs.language, found)
 

@@ -33,7 +33,7 @@ def check_items(path: Path) -> None:
         InputError: for it.
     """
     if path.suffix not in SUFFIXES:
-        raise input_error(path, f'"{path.suffix}" is no form of items', f"let its name end with {' or '.join(SUFFIXES)}")
+        raise input_error(path, f'"{path.suffix}" is not a format for items', f"use a name that ends in {' or '.join(SUFFIXES)}")
 
 
 def write_items(path: Path, pairs: Corpus, controls: Corpus, rated: Sequence[tuple[Metric, Statistics, Statistics]]) -> None:

@@ -73,7 +73,7 @@ class Annotations:
         """
         there = self.criteria()
         if not there:
-            raise input_error(self.where, "holds no rating of a text", "annotate it by a rubric that rates replies")
+            raise input_error(self.where, "holds no rating of a text", "annotate it with a rubric that rates replies")
         unknown = [name for name in names if not any(name in (one.judge, one.row) for one in there)]
         if unknown:
             fix, known_names = f"name one of {', '.join(_listed(there))}", [name for one in there for name in (one.judge, one.row)]
@@ -81,22 +81,24 @@ class Annotations:
             raise InputError([Problem(str(self.where), what.format(name), fix + nearest(name, known_names)) for name in unknown])
         wanted = [one for one in there if not names or {one.judge, one.row} & set(names)]
         if twice := [one.row for one in wanted if [other.row for other in wanted].count(one.row) > 1]:
-            raise input_error(self.where, f'"{twice[0]}" is there by more than one text of its rubric', "keep the annotations by one")
+            raise input_error(
+                self.where, f'"{twice[0]}" was annotated with more than one version of its rubric', "keep the annotations of one version"
+            )
         return [self._given(one, known) for one in wanted]
 
     def _given(self, one: Criterion, known: set[str]) -> Given:
         better = self._better(one)
         said = pa.Table.from_batches([_of(part, one) for part in self._of_texts()], _SAID)
         if stray := set(said.column("pair_id").unique().to_pylist()) - known:
-            raise input_error(self.where, f'"{min(stray)}" is annotated and no pair of this release', WHOLE)
+            raise input_error(self.where, f'"{min(stray)}" is annotated, but is not a pair of this release', WHOLE)
         if stray := set(said.column("variant").unique().to_pylist()) - set(VARIANTS):
-            raise input_error(self.where, f'"{min(stray)}" is annotated and no text of a pair', WHOLE)
+            raise input_error(self.where, f'"{min(stray)}" is annotated, but is not a text of a pair', WHOLE)
         # In one thread: the sum of a mean goes in the order of the rows.
         table = said.group_by(["pair_id", "variant"], use_threads=False).aggregate(
             [("value", "mean"), ("value", "count"), ("sample", "count_distinct")]
         )
         if table.column("value_count") != table.column("sample_count_distinct"):
-            raise input_error(self.where, f'"{one.row}" has a sample of a text twice', "keep the annotations of one")
+            raise input_error(self.where, f'"{one.row}" has the same sample of a text twice', "keep one annotation of each sample")
         texts = zip(table.column("pair_id").to_pylist(), table.column("variant").to_pylist(), strict=True)
         scores = _comparable(dict(zip(texts, table.column("value_mean").to_pylist(), strict=True)))
         signature = signature_line(
@@ -111,7 +113,7 @@ class Annotations:
         for part in self.parts():
             rows = part.filter(pc.and_(part.column("pair_id").is_valid(), part.column("value").is_valid()))
             if rows.num_rows and any(column.null_count for column in rows.columns):
-                raise input_error(self.where, "an annotation of a text does not hold what the data contract says", WHOLE)
+                raise input_error(self.where, "an annotation of a text does not match the data contract", WHOLE)
             if not pc.all(pc.less_equal(pc.abs(rows.column("value")), REWARDS.high), min_count=0).as_py():  # NaN is not either
                 raise input_error(self.where, f"the value of an annotation is not between {REWARDS.low:g} and {REWARDS.high:g}", WHOLE)
             yield rows
@@ -128,7 +130,7 @@ class Annotations:
         found = next((other["better"] for other in rubric["criteria"] if other["name"] == one.name), None) if rubric else None
         if found not in ("high", "low"):
             fix = "score the folder of annotations itself, with --annotations DIR: it holds its rubric"
-            raise input_error(self.where, f'which values of "{one.row}" are the better ones is not known', fix)
+            raise input_error(self.where, f'it is not known which values of "{one.row}" are better', fix)
         return str(found)
 
 
@@ -163,7 +165,7 @@ def _parts(release_dir: Path) -> Iterator[pa.RecordBatch]:
         for batch in table_batches(path, COLUMNS.names):
             part = batch.select(COLUMNS.names)
             if part.schema.types != COLUMNS.types:
-                raise input_error(path, "does not hold what the data contract says", WHOLE)
+                raise input_error(path, "does not match the data contract", WHOLE)
             yield part
 
 

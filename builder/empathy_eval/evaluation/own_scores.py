@@ -141,15 +141,15 @@ def read_own_scores(path: Path, items: Sequence[str], *, higher_is_better: bool 
         broken = violations(one, "own_score", by_hand=True)
         found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
         if not found and one["item"] not in known:
-            fix = f"use the items of the file that is scored{meant(one['item'], known, problems)}"
-            found.append(Problem(where, f'"{one["item"]}" is no item of the texts', fix))
+            fix = f"use the items of the scored file{meant(one['item'], known, problems)}"
+            found.append(Problem(where, f'"{one["item"]}" is not an item of the texts', fix))
         elif not found and (one["item"], REPLY) in scores:
-            found.append(Problem(where, f'"{one["item"]}" was scored before', "leave one score"))
+            found.append(Problem(where, f'"{one["item"]}" was scored before', "keep one score"))
         problems += found
         if not found:
             scores[one["item"], REPLY] = float(one["score"])
     if not scores and not problems:
-        problems.append(Problem(str(path), "holds no score", "write a line for each item"))
+        problems.append(Problem(str(path), "holds no scores", "write a line for each item"))
     raise_at_most(problems, path)
     return Given(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
@@ -167,16 +167,16 @@ def score_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[s
             yield f"{path}: line {number}", row if isinstance(row, Problem) else {name: row[name] for name in columns if name in row}
         return
     if path.suffix.lower() not in DELIMITERS:
-        raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: name it by what it holds")
+        raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: use the suffix of its format")
     lines = csv_rows(path, DELIMITERS[path.suffix.lower()])
     names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
     if odd := [name for name in columns if names.count(name) != 1]:
-        fix = f"the first line names the columns: {','.join(columns)}{nearest_column(names, [one for one in odd if one not in names])}"
-        raise input_error(path, f"has not one column {' and '.join(odd)}", fix)
+        fix = f"name the columns in the first line: {','.join(columns)}{nearest_column(names, [one for one in odd if one not in names])}"
+        raise input_error(path, f"does not have exactly one column {' and '.join(odd)}", fix)
     for number, cells in lines:
         where = f"{path}: line {number}"
         if any(cells[len(names) :]):
-            yield where, Problem(where, f"has {len(cells)} cells, the header {len(names)}", "quote cells that hold commas")
+            yield where, Problem(where, f"has {len(cells)} cells, but the header has {len(names)}", "quote cells that hold commas")
         elif cells:
             row = dict(zip_longest(names, (cell.strip() for cell in cells[: len(names)]), fillvalue=""))
             yield where, {name: _number(row[name]) if place else row[name] for place, name in enumerate(columns)}

@@ -98,7 +98,7 @@ def read_texts(path: Path) -> Texts:
         found = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in broken]
         for text in [] if found else _texts_of(row, f"line {number}"):
             if (first := lines.setdefault(text["item"], number)) != number:
-                found.append(Problem(where, f'"{text["item"]}" is the item of line {first} too', "give each text a name of its own"))
+                found.append(Problem(where, f'"{text["item"]}" is also the item of line {first}', "give each text a name of its own"))
             rows.append(text)
         problems += found
     if not problems and len({"system" in row for row in rows}) > 1:
@@ -129,7 +129,7 @@ def raise_at_most(problems: Sequence[Problem], path: Path) -> None:
     """Raises an :class:`InputError` with the first problems of a file, and how many more there are."""
     more = len(problems) - MOST_PROBLEMS
     if problems:
-        rest = [Problem(str(path), f"has {more} more problems", "mend these first")] if more > 0 else []
+        rest = [Problem(str(path), f"has {more} more problems", "fix these first")] if more > 0 else []
         raise InputError([*problems[:MOST_PROBLEMS], *rest])
 
 

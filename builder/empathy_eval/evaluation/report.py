@@ -179,7 +179,7 @@ def otherwise(found: Found, manifest: Mapping[str, Any]) -> Iterator[tuple[str, 
     for one in manifest.get("metrics", ()):
         here = found.signatures.get(one["metric"], one["signature"])
         if here != one["signature"]:
-            yield one["metric"], f'was measured with "{one["signature"]}", here it is "{here}"'
+            yield one["metric"], f'was measured with "{one["signature"]}", but here its signature is "{here}"'
 
 
 def newer(manifest: Mapping[str, Any]) -> list[str]:

@@ -33,11 +33,11 @@ def retold(tables: Mapping[str, Any]) -> Report:
         measured = _made(Measured, {name: tables[called] for name, called in _parts() if called in tables})
         about = tables["about"]
     except (AttributeError, KeyError, TypeError) as error:
-        raise ValueError(f"do not hold what the tables of a report hold: {error}") from error
+        raise ValueError(f"they lack or misuse a part of a report: {error}") from error
     known = {"about", *(called for _, called in _parts())}
     found = Report(measured, about, {name: value for name, value in tables.items() if name not in known})
     if json.loads(json.dumps(found.to_json())) != tables:
-        raise ValueError("do not hold what the tables of a report hold, and nothing more")
+        raise ValueError("they hold other or more values than the tables of a report")
     return found
 
 
@@ -96,7 +96,7 @@ def _fairness(told: Mapping[str, Any]) -> FairnessTable:
 
 def _fault(told: str) -> MetricFault:
     if not (found := FAULT.fullmatch(told)):
-        raise TypeError(f'"{told[:80]}" is no fault of a metric')
+        raise TypeError(f'"{told[:80]}" is not a fault of a metric')
     metric, texts, of, where, what = found.groups()
     return MetricFault(metric, where, what, int(texts or 0), int(of or 0))
 

@@ -82,7 +82,7 @@ def _measured(stand: Stand, take: Take, of_items: Sequence[GivenCrossed], notes:
         measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
         return replace(with_crossed(measured, stand, of_items, shortcuts=shortcuts), notes=tuple(notes))
     if of_items:
-        raise input_error(of_items[0].path, "is of crossed items, and a limit is of pairs", "leave one of the two out")
+        raise input_error(of_items[0].path, "holds scores of crossed items, but --limit is for pairs", "leave out one of the two")
     left = "without the shortcut audit, crossed items and texts from before the contrast checks"
     said = f"a first look: {len(stand.pairs)} pairs, drawn by their ids, {left}"
     return replace(stand.measured(take), notes=(*notes, said))
@@ -104,7 +104,7 @@ def splits_measured(
     for metric, trained in seen.items():
         said = f"{metric} was trained on {listed(trained)} of this release"
         if both := [one for one in trained if one in splits]:
-            notes.append(f"warning: {said}: no figure over {listed(both)} tells how good it is")
+            notes.append(f"warning: {said}: no figure over {listed(both)} shows how good it is")
         elif chosen:
             notes.append(f"{said}: measured on {listed(splits)} alone; --split {ALL} measures all")
     return splits, notes

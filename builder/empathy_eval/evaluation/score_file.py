@@ -18,7 +18,7 @@ from empathy_eval.metrics.scoring import Pairs
 
 # A row a score, or a row a pair with a column for each of these.
 LONG, VARIANTS = ("pair_id", "variant", "score"), (*PAIR_VARIANTS, *CONTROLS, "reference")
-FORMS = f"{','.join(LONG)}, or {','.join(LONG[:1] + VARIANTS)} as far as there are scores"
+FORMS = f"{','.join(LONG)}, or {','.join(LONG[:1] + VARIANTS)} (only the variants that have scores)"
 DELIMITERS = {".csv": ",", ".tsv": "\t"}
 MOST_PROBLEMS = 100
 
@@ -67,21 +67,21 @@ def read_scores(path: Path, pair_ids: Sequence[str], control_ids: Sequence[str],
             if isinstance(one, Problem):
                 found.append(one)
             elif one[:2] in scores:
-                found.append(Problem(where, f'"{one[0]}", {one[1]} was scored before', "leave one score"))
+                found.append(Problem(where, f'"{one[0]}", {one[1]} was scored before', "keep one score"))
             elif one[0] not in (controls if one[1] in CONTROLS else known):
-                what = f'"{one[0]}" is no pair of this release' + (f" with the control {one[1]}" if one[1] in CONTROLS else "")
+                what = f'"{one[0]}" is not a pair of this release' + (f" with the control {one[1]}" if one[1] in CONTROLS else "")
                 near = nearest(one[0], known) if len(problems) < MOST_PROBLEMS else ""
-                found.append(Problem(where, what, f"score the release that is named{near}"))
+                found.append(Problem(where, what, f"use the ids of the named release{near}"))
             else:
                 scores[one[:2]] = one[2]
         # What is wrong with a pair is wrong with all its variants.
         problems += dict.fromkeys(found)
     problems += _gaps(path, scores)
     if not scores and not problems:
-        problems.append(Problem(str(path), "holds no score", "write a line for each variant of each pair"))
+        problems.append(Problem(str(path), "holds no scores", "write a line for each variant of each pair"))
     if problems:
         more = len(problems) - MOST_PROBLEMS
-        rest = [Problem(str(path), f"has {more} more problems", "mend these first")] if more > 0 else []
+        rest = [Problem(str(path), f"has {more} more problems", "fix these first")] if more > 0 else []
         raise InputError(problems[:MOST_PROBLEMS] + rest)
     return Given(path.stem, signature_line(file=digest_file(path)[:16], reads="unknown"), scores, higher_is_better)
 
@@ -93,17 +93,17 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
         yield from ((f"{path}: line {number}", row) for number, row in json_rows(path))
         return
     if suffix not in DELIMITERS:
-        raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: name it by what it holds")
+        raise input_error(path, f'ends in "{path.suffix}"', "scores are read from .csv, .tsv and .jsonl: use the suffix of its format")
     lines = csv_rows(path, DELIMITERS[suffix])
     names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
     if odd := _odd_form(names):
         missing = [name for name in (*LONG, *VARIANTS) if name not in names]
-        raise input_error(path, odd, f"the first line names the columns: {FORMS}{nearest_column(names, missing)}")
+        raise input_error(path, odd, f"name the columns in the first line: {FORMS}{nearest_column(names, missing)}")
     for number, cells in lines:
         where = f"{path}: line {number}"
         if any(cells[len(names) :]):
-            fix = "quote cells that hold commas, and write 0.5 with a point"
-            yield where, Problem(where, f"has {len(cells)} cells, the header {len(names)}", fix)
+            fix = "quote cells that hold commas, and write 0.5 with a decimal point"
+            yield where, Problem(where, f"has {len(cells)} cells, but the header has {len(names)}", fix)
         elif cells:
             yield where, {name: _value(name, cell) for name, cell in zip_longest(names, cells[: len(names)], fillvalue="")}
 
@@ -119,7 +119,7 @@ def _odd_form(names: Sequence[str]) -> str:
 def _scores(row: Mapping[str, Any], where: str) -> Iterator[tuple[str, str, float] | Problem]:
     """(pair, variant, score) of each that a row holds, or what is wrong with it."""
     if odd := _odd_form(list(row)):
-        yield Problem(where, odd, FORMS)
+        yield Problem(where, odd, f"write the columns {FORMS}")
         return
     long = row.keys() >= set(LONG)
     there = [(row["variant"], row["score"])] if long else [(name, row[name]) for name in VARIANTS if row.get(name) is not None]

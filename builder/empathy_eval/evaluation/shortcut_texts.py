@@ -107,7 +107,7 @@ def _vader(held: Held, corpus: Corpus, texts: Mapping[str, Sequence[str]], scori
     if left:
         made = statistics_of([Vader()], Pairs(corpus.pair_ids, corpus.references, left), scoring)[Vader.name]
         if made.fault:
-            raise job_error(made.fault.where, made.fault.what, "install vaderSentiment anew")
+            raise job_error(made.fault.where, made.fault.what, "install vaderSentiment again")
         found |= made.rows
     return {name: np.round(one[:, 0], PLACES) for name, one in found.items()}
 

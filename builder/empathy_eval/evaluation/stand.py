@@ -59,7 +59,7 @@ class Stand:
         self.pairs = self._read("pairs", PAIR_VARIANTS)
         self.controls = self._read("controls", CELLS)
         if stray := set(self.controls.pair_ids).difference(self.pairs.pair_ids):
-            raise input_error(release_dir, f'the control "{min(stray)}" is no pair', WHOLE)
+            raise input_error(release_dir, f'the control "{min(stray)}" is not a pair', WHOLE)
 
     def _read(self, config: str, variants: Sequence[str]) -> Corpus:
         """The pairs of a config; with a limit those that are drawn of it, each with its context."""

@@ -57,16 +57,18 @@ def read_all(folders: Sequence[Path], trusted: Collection[str] = ()) -> list[Fol
             continue
         if missing := sum(case.status == "missing" for case in one.cases):
             problems.append(
-                Problem(str(path), f"{missing} of {len(one.cases)} cases are missing", "run the same annotate again to ask for them")
+                Problem(
+                    str(path), f"{missing} of {len(one.cases)} cases are missing", "run the same annotate command again to ask for them"
+                )
             )
         kind = one.header["configuration"]["judge"]["kind"]
         if ":" in kind and kind not in trusted:
-            what = f'was made by the judge "{kind}": code that is run to know what it was sent'
-            problems.append(Problem(str(path), what, f"know that code, then allow it with --trust-judge {kind}"))
+            what = f'was made by the judge "{kind}", which is Python code that release must run to render its requests'
+            problems.append(Problem(str(path), what, f"review that code, then allow it with --trust-judge {kind}"))
         for other in found:
             if (one.rubric, one.teacher) == (other.rubric, other.teacher):
-                what = f'is by "{one.teacher}" and the rubric "{one.rubric}", as {other.path} is'
-                problems.append(Problem(str(path), what, "name one of them"))
+                what = f'has the same judge "{one.teacher}" and rubric "{one.rubric}" as {other.path}'
+                problems.append(Problem(str(path), what, "name only one of them"))
         found.append(one)
     if problems:
         raise InputError(problems)
@@ -104,10 +106,14 @@ def _taken(folder: Path, annotations: Folder, name: str, catalogue: Catalogue) -
     if others or not pairs:
         judged = told(said["release"])
         shown = ", ".join(others[:SHOWN]) + (f" and {len(others) - SHOWN} more" if len(others) > SHOWN else "")
-        what = f"judged {judged}, and {name} has other texts at {shown}" if others else f"judged {judged}, of which {name} has nothing"
-        fix = f"annotate {name} itself: what did not change is in the ledger"
+        what = (
+            f"annotates {judged}, but {name} has other texts at {shown}"
+            if others
+            else f"annotates {judged}, but {name} has none of its texts"
+        )
+        fix = f"annotate {name} itself: the ledger has the answers about unchanged texts"
         if said["judge"]["kind"] == "given":
-            fix += "; a judge that was handed in from Python must add nothing to its requests, or be named as module:name"
+            fix += "; a judge that was passed in from Python must add nothing to its requests, or must be named as module:name"
         raise InputError([Problem(str(annotations.path), what, fix)])
     kept = [one for one, _ in pairs]
     left_out = sorted({one.pair_id or one.dialogue_id for one in annotations.cases} - {one.pair_id or one.dialogue_id for one in kept})

@@ -89,13 +89,13 @@ class Diff(Result):
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
         lines += [f"ERROR: {one}" for one in self.unexplained[:MOST_TOLD]]
         if more := len(self.unexplained[MOST_TOLD:]):
-            lines.append(f"ERROR: {more:,} more such, which --json lists")
+            lines.append(f"ERROR: {more:,} more of these; --json lists all")
         for name in ("added", "removed", "changed", "withdrawn", "by_review"):
             ids: tuple[str, ...] = getattr(self, name)
             lines.append(f"{name.replace('_', ' '):<10}{len(ids):>7}  {_some(ids)}".rstrip())
         if self.withdrawn:
-            lines.append("withdrawn of {}: {dialogues:,} dialogues, {pairs:,} pairs".format(self.versions[0], **self.withdrawn_counts))
-        lines += [f"corrected: {new} stands for {old}" for new, old in self.corrected.items()]
+            lines.append("withdrawn from {}: {dialogues:,} dialogues, {pairs:,} pairs".format(self.versions[0], **self.withdrawn_counts))
+        lines += [f"corrected: {new} replaces {old}" for new, old in self.corrected.items()]
         lines += [f"crossed items {what}: {len(ids):,}  {_some(ids)}" for what, ids in self.crossed.items()]
         lines += [f"columns of {config}: {', '.join(names)}" for config, names in self.columns.items()]
         for config, counts in self.annotations.items():

@@ -105,9 +105,11 @@ def write_page(folder: Path, out: Path, base: str | None = None) -> None:
     """
     facts, target = read_manifest(folder), out.resolve()
     if target.is_relative_to(folder.resolve()):
-        raise input_error(out, "lies in the release, whose manifest names every file of it", "name another file with --out")
+        raise input_error(
+            out, "lies in the release folder, and the manifest lists every file of that folder", "name another file with --out"
+        )
     if out.exists() and not (out.is_file() and HELD.search(out.read_text(encoding="utf-8", errors="replace"))):
-        raise input_error(out, "holds something else than a page of the explorer", "name another file with --out")
+        raise input_error(out, "exists, but is not an explorer page", "name another file with --out")
     here = Path(os.path.relpath(folder.resolve(), target.parent)).as_posix()
     # A name need not be UTF-8: its bytes are the address.
     write_whole(out, explore_page(folder, facts, base or f"{quote(os.fsencode(here))}/"))
@@ -177,7 +179,7 @@ def _chosen(path: Path, pairs: Collection[str], dialogues: Collection[str]) -> p
     schema = schema_of(path)
     ids = [one for one in schema if one.name in IDS]
     if not ids or len({one.name for one in ids}) < len(ids) or any(one.type != TEXT for one in ids):
-        raise input_error(path, f'has no column "{IDS[0]}" or "{IDS[1]}" of texts, or two of one name', WHOLE)
+        raise input_error(path, f'has no text column "{IDS[0]}" or "{IDS[1]}", or has one of them twice', WHOLE)
     chosen, whole = (pa.array(sorted(some), pa.string()) for some in (pairs, dialogues))
 
     def of_them(batch: pa.RecordBatch) -> Any:

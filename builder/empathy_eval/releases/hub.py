@@ -25,8 +25,8 @@ VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
 def token_faults() -> Iterator[Problem]:
     """A token that was pasted with something invisible would be an error of the network, with the token in it."""
     if not re.fullmatch("[!-~]*", get_token() or ""):
-        what = "holds something that no token holds, such as a curly quote or a blank"
-        yield Problem("the token", what, "log in with `hf auth login` again, or set HF_TOKEN anew")
+        what = "contains a character that no token contains, such as a curly quote or a space"
+        yield Problem("the token", what, "log in with `hf auth login` again, or set HF_TOKEN again")
 
 
 def hidden(name: str) -> bool:
@@ -58,7 +58,7 @@ def _clear(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | No
         error = error.__cause__
     response = getattr(error, "response", None)
     if response is None:
-        return job_error(repo, f"the Hub could not be reached: {short(error)}", f"look at the network and HF_ENDPOINT, then {again}")
+        return job_error(repo, f"the Hub could not be reached: {short(error)}", f"check the network and HF_ENDPOINT, then {again}")
     said = getattr(error, "server_message", None) or response.reason_phrase
     return meaning(response.status_code) or job_error(repo, f"the Hub answered {response.status_code}: {short(said)}", again)
 

@@ -14,7 +14,7 @@ from empathy_eval.releases.manifest import sealed
 # How many a manifest names.
 MOST = 1000
 COUNTED = ("dialogues", "pairs")
-UNREADABLE = "restore it, or name another folder with --out; --replace overwrites it"
+UNREADABLE = "restore it, name another folder with --out, or overwrite it with --replace"
 
 
 def predecessors(folder: Path, name: str, version: str) -> list[dict[str, Any]]:
@@ -27,11 +27,15 @@ def predecessors(folder: Path, name: str, version: str) -> list[dict[str, Any]]:
     manifest = read_manifest(folder)
     told, where = _called(manifest), "--previous"
     if sealed(manifest) != manifest:
-        raise input_error(folder / MANIFEST, "was changed after the release (its seal does not fit)", "name the release as it was made")
+        raise input_error(folder / MANIFEST, "was changed after the release (its seal does not match)", "name the unchanged release")
     if manifest["name"] != name:
-        raise input_error(where, f'"{folder}" is {told}, and {name} is released', "name a release of the same name, or leave it out")
+        raise input_error(
+            where, f'"{folder}" is {told}, but the new release is {name}', "name a release with the same name, or leave out --previous"
+        )
     if _order(manifest["version"]) >= _order(version):
-        raise input_error(where, f'"{folder}" is {told}, and {version} is released', "name an earlier version, or give a higher --version")
+        raise input_error(
+            where, f'"{folder}" is {told}, but the new version is {version}', "name an earlier version, or give a higher --version"
+        )
     counts = {config: sum(manifest["counts"][config].values()) for config in COUNTED}
     one = {**{key: manifest[key] for key in ("version", "date", "seal")}, **counts}
     return [one, *manifest.get("previous", ())][:MOST]
@@ -57,10 +61,10 @@ def refuse_another(out: Path, name: str, version: str, *, replace: bool) -> None
     try:
         held = _called(read_json(path, None, UNREADABLE))
     except (KeyError, TypeError) as error:
-        raise input_error(path, f"names no release: {error}", UNREADABLE) from error
+        raise input_error(path, f"does not name a release: {error}", UNREADABLE) from error
     if held != (new := f"{name} {version}"):
-        fix = "name another folder with --out; --replace overwrites that release, and --previous names it as the one before"
-        raise input_error(out, f"holds {held}, and {new} is to be written", fix)
+        fix = "name another folder with --out, or overwrite that release with --replace; --previous records it as the previous release"
+        raise input_error(out, f"holds {held}, but the new release is {new}", fix)
 
 
 def _called(manifest: Mapping[str, Any]) -> str:

@@ -24,7 +24,7 @@ from empathy_eval.releases.hub import KIND, REPOSITORY, VERSION, clear_errors, f
 from empathy_eval.releases.signing import secret_keys
 
 BRANCH, CARD = "main", "README.md"
-AGAIN = "run the same command again: it goes on where it stopped, and until the commit is made nothing of the release is visible"
+AGAIN = "run the same command again: it continues where it stopped, and nothing of the release is visible before the commit"
 
 
 @dataclass(frozen=True)
@@ -65,8 +65,11 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
         JobError: if the Hub cannot be reached, or does not take the release.
     """
     if not (release_dir / MANIFEST).is_file():  # it may be a whole disk
-        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
-    links = [Problem(str(link), "leads out of the release", "put the file itself there") for link in leading_out(release_dir)]
+        raise input_error(release_dir, f"is not a release (no {MANIFEST} in it)", "name the folder of a release")
+    links = [
+        Problem(str(link), "is a link that leads out of the release", "replace the link with the file itself")
+        for link in leading_out(release_dir)
+    ]
     offline = dry_run and repo is None
     asked = [] if offline else [*_name_faults(repo), *token_faults()]
     found = [*asked, *(links or [*secret_keys(release_dir)] or faults(release_dir))]
@@ -92,7 +95,7 @@ def publish(release_dir: Path, repo: str | None, *, dry_run: bool = False, fault
 
 def _name_faults(repo: str | None) -> Iterator[Problem]:
     if repo is None:
-        yield Problem("repository", "is not named", "name it with --repo owner/name; only a dry run goes without")
+        yield Problem("repository", "is not named", "name it with --repo owner/name; only a dry run needs none")
     elif not REPOSITORY.fullmatch(repo):
         yield Problem("repository", f'"{repo}" is not the name of a repository', "write it as owner/name, such as my-lab/empathy-eval")
 
@@ -133,11 +136,11 @@ def _refuse(api: HfApi, repo: str, tag: str, files: Mapping[str, Path], there: R
     if tag in there.tags:
         if _differing(files, files_at(api, repo, there.tags[tag])):
             fix = "a version never changes: release the build under a new version"
-            raise input_error(repo, f"{tag} is published already, with other files", fix)
-        raise input_error(repo, f"{tag} is published already, with these very files", "nothing is left to do")
+            raise input_error(repo, f"{tag} is already published, with other files", fix)
+        raise input_error(repo, f"{tag} is already published, with the same files", "nothing needs to be done")
     # A repository that was made in the browser may hold a card and no more.
     if MANIFEST not in there.files and there.files.keys() - {CARD}:
-        raise input_error(repo, f"holds something else (no {MANIFEST} in it), which a release would replace", "name another repository")
+        raise input_error(repo, f"holds other files (no {MANIFEST} in it), which a release would replace", "name another repository")
 
 
 def _commit(api: HfApi, repo: str, message: str, files: Mapping[str, Path], there: Repository) -> str:
@@ -154,10 +157,10 @@ def _commit(api: HfApi, repo: str, message: str, files: Mapping[str, Path], ther
         made = api.create_commit(repo, operations, commit_message=message, repo_type=KIND, parent_commit=there.head)
     except (RuntimeError, ValueError) as error:
         # How the library says that a file could not be uploaded, and that the head of the card is not valid.
-        raise job_error(repo, f"the release did not go through: {short(error)}", AGAIN) from error
+        raise job_error(repo, f"the release was not uploaded: {short(error)}", AGAIN) from error
     if wrong := _differing(files, files_at(api, repo, made.oid)):
-        what = f'commit {made.oid[:8]} does not hold "{wrong[0]}" as it is here, and got no tag'
-        raise job_error(repo, what, "take a .gitignore out of the repository if there is one, then run the same command again")
+        what = f'commit {made.oid[:8]} does not hold "{wrong[0]}" as it is here, so it was not tagged'
+        raise job_error(repo, what, "remove any .gitignore from the repository, then run the same command again")
     return made.oid
 
 

@@ -37,7 +37,7 @@ def serve(folder: Path, page: str, port: int = 0, address: Callable[[str], None]
         InputError: if there is no such port, or it is taken.
     """
     if not 0 <= port < 2**16:
-        raise input_error("--port", f"{port} is no port", "name one from 1 to 65535, or leave it out")
+        raise input_error("--port", f"{port} is not a port number", "name a port from 1 to 65535, or leave it out")
     beside_loops(lambda: asyncio.run(_serve(folder, page, port, address)))
 
 
@@ -50,7 +50,9 @@ async def _serve(folder: Path, page: str, port: int, address: Callable[[str], No
             try:
                 await web.TCPSite(runner, HERE, port).start()
             except OSError as error:
-                raise input_error("--port", f"{port} cannot be had: {error.strerror}", "name another port, or leave it out") from error
+                raise input_error(
+                    "--port", f"port {port} is not available: {error.strerror}", "name another port, or leave it out"
+                ) from error
             address(f"http://{HERE}:{runner.addresses[0][1]}/{PAGE}")
             await ended.wait()
     finally:

@@ -27,8 +27,8 @@ COMMENT, TRUSTED = "untrusted comment: ", "trusted comment: "
 PLAIN, HASHED = b"Ed", b"ED"
 NO_PASSWORD, PASSWORD, CHECKSUM = b"\0\0", b"Sc", b"B2"
 PUBLIC_LENGTH, SECRET_LENGTH, SIGNATURE_LENGTH = 42, 158, 74
-NEW_KEY = "make a pair of keys with `minisign -G -W -p PUBLIC -s SECRET`, and name {}"
-ASK = "ask whoever released it for the signature and the public key, by a way that you trust"
+NEW_KEY = "make a key pair with `minisign -G -W -p PUBLIC -s SECRET`, and name {}"
+ASK = "get the signature and the public key from the publisher, through a channel that you trust"
 
 
 @dataclass(frozen=True)
@@ -60,9 +60,9 @@ def read_public_key(given: str | Path) -> PublicKey:
         try:
             data = _decoded(_lines(Path(given), 2)[1], PUBLIC_LENGTH)
         except (OSError, ValueError) as error:
-            raise input_error(given, f"is no public key: {_why(error)}", fix) from error
+            raise input_error(given, f"is not a public key: {_why(error)}", fix) from error
     if data[:2] != PLAIN:
-        raise input_error(given, f'is no public key: its algorithm is {ascii(data[:2])[1:]}, not "Ed"', fix)
+        raise input_error(given, f'is not a public key: its algorithm is {ascii(data[:2])[1:]}, not "Ed"', fix)
     return PublicKey(data[2:10], data[10:])
 
 
@@ -76,16 +76,16 @@ def read_secret_key(path: Path) -> SecretKey:
     try:
         data = _decoded(_lines(path, 2)[1], SECRET_LENGTH)
     except (OSError, ValueError) as error:
-        raise input_error(path, f"is no secret key: {_why(error)}", fix) from error
+        raise input_error(path, f"is not a secret key: {_why(error)}", fix) from error
     if data[2:4] == PASSWORD:
-        raise input_error(path, "is a secret key with a password, which nothing here asks for", fix)
+        raise input_error(path, "is a secret key with a password, which is not supported", fix)
     if data[:2] != PLAIN or data[2:4] != NO_PASSWORD or data[4:6] != CHECKSUM:
-        raise input_error(path, "is no secret key: its algorithms are none that are known", fix)
+        raise input_error(path, "is not a secret key: its algorithms are unknown", fix)
     key_id, seed, public, checksum = data[54:62], data[62:94], data[94:126], data[126:]
     # Where there is no password, minisign writes no checksum.
     expected = hashlib.blake2b(data[:2] + data[54:126], digest_size=32).digest()
     if (any(checksum) and checksum != expected) or _signer(seed).public_key().public_bytes_raw() != public:
-        raise input_error(path, "is a damaged secret key: its parts do not fit together", fix)
+        raise input_error(path, "is a damaged secret key: its parts do not match", fix)
     return SecretKey(key_id, seed)
 
 
@@ -102,7 +102,7 @@ def secret_keys(folder: Path) -> Iterator[Problem]:
     """Every file of a folder, hidden ones too, that is a secret key."""
     for path in sorted(folder.rglob("*")):
         if path.is_file() and path.stat().st_size <= MOST_BYTES and holds_secret_key(path):
-            yield Problem(str(path), "is a secret key", "take it out; if others had the folder, sign with another key from now on")
+            yield Problem(str(path), "is a secret key", "remove it; if others had the folder, sign with another key from now on")
 
 
 def key_to_sign(path: Path, *folders: Path) -> SecretKey:
@@ -113,7 +113,7 @@ def key_to_sign(path: Path, *folders: Path) -> SecretKey:
     """
     for folder in folders:
         if path.resolve().is_relative_to(folder.resolve()):
-            raise input_error(path, f'is a secret key that lies in "{folder}", which others may get', "keep it elsewhere")
+            raise input_error(path, f'is a secret key in "{folder}", a folder that others may receive', "move it to another folder")
     return read_secret_key(path)
 
 
@@ -133,7 +133,9 @@ def signature_faults(folder: Path, manifest: dict[str, Any], signer: PublicKey |
     path = folder / SIGNATURE
     if signer is None:
         if path.is_file():
-            yield NotRecomputed(str(path), "was not checked: no key of a signer was given", "name it with --signer", "signature")
+            yield NotRecomputed(
+                str(path), "was not checked: no public key of a signer was given", "name the key with --signer", "signature"
+            )
         return
     if not path.is_file():
         yield Problem(str(path), "is missing: the release is not signed", ASK)
@@ -141,7 +143,7 @@ def signature_faults(folder: Path, manifest: dict[str, Any], signer: PublicKey |
     try:
         comment = _signed(folder / MANIFEST, path, signer)
     except (OSError, ValueError) as error:
-        yield Problem(str(path), f"does not stand: {_why(error)}", ASK)
+        yield Problem(str(path), f"is not valid: {_why(error)}", ASK)
         return
     if comment != _names(manifest):
         yield Problem(str(path), f'is the signature of "{comment[:100]}", not of "{_names(manifest)}"', ASK)

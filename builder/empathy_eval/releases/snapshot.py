@@ -20,7 +20,7 @@ from empathy_eval.releases.hub import KIND, REPOSITORY, VERSION, clear_errors, f
 COMMIT = re.compile(r"[0-9a-f]{40}")
 HIDDEN = [".*", "*/.*"]
 NAMES = "name the folder of a release, or a version of one on the Hub, such as my-lab/empathy-eval@v1.0.0"
-AGAIN = "run the same command again: of what was not fetched whole, nothing is kept"
+AGAIN = "run the same command again: an incomplete download is not kept"
 
 
 def fetched(name: str) -> Path:
@@ -35,9 +35,11 @@ def fetched(name: str) -> Path:
     """
     repo, at, revision = name.rpartition("@")
     if not at or not REPOSITORY.fullmatch(repo):
-        raise input_error(name, "is no folder, and no version of a release on the Hub", NAMES)
+        raise input_error(name, "is neither a folder nor a version of a release on the Hub", NAMES)
     if not COMMIT.fullmatch(revision) and not VERSION.fullmatch(revision.removeprefix("v")):
-        raise input_error(name, f'"{revision}" is no version, and what it names may change', f"{NAMES}, or a commit by its 40 digits")
+        raise input_error(
+            name, f'"{revision}" is not a version, and what it names may change', f"{NAMES}, or a commit by its 40 hex digits"
+        )
     place = user_cache().parent / "releases" / repo.replace("/", "--") / revision
     if not place.is_dir():
         _fetch(repo, revision, place)
@@ -54,7 +56,7 @@ def _fetch(repo: str, revision: str, place: Path) -> None:
         commit = revision if COMMIT.fullmatch(revision) else _commit_of(api, repo, revision)
         # Before anything is fetched: the repository may be of something else, and large.
         if MANIFEST not in files_at(api, repo, commit):
-            raise input_error(name, f"is no release (no {MANIFEST} in it)", NAMES)
+            raise input_error(name, f"is not a release (no {MANIFEST} in it)", NAMES)
         place.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetching-") as folder:
             whole = Path(folder, "release")
@@ -78,7 +80,7 @@ def _commit_of(api: HfApi, repo: str, tag: str) -> str:
     tags = {one.name: one.target_commit for one in api.list_repo_refs(repo, repo_type=KIND).tags}
     if tag not in tags:
         there = ", ".join(sorted(tags)) or "none"
-        raise input_error(f"{repo}@{tag}", f'there is no version "{tag}"', f"name one of those that are there: {there}")
+        raise input_error(f"{repo}@{tag}", f'there is no version "{tag}"', f"name one of these: {there}")
     return tags[tag]
 
 
@@ -86,5 +88,5 @@ def _meaning(name: str, status: int) -> EmpathyEvalError | None:
     if status not in (401, 403, 404):
         return None
     token = "the token is not valid or may not read it" if get_token() else "a token is missing"
-    fix = "look at the name; for what is private, log in with `hf auth login`, or set HF_TOKEN"
-    return input_error(name, f"the Hub answered {status}: it is not there, or {token}", fix)
+    fix = "check the name; for a private repository, log in with `hf auth login`, or set HF_TOKEN"
+    return input_error(name, f"the Hub answered {status}: it does not exist, or {token}", fix)

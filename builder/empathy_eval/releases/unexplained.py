@@ -22,7 +22,7 @@ SAID: dict[str, tuple[str, Callable[[TableRow], Any]]] = {
     "controls": ("pair_id", lambda row: [row[name] for name in CONTROLS]),
     "crossed": ("crossed_id", lambda row: [row["context_2"][-1]["text"], row["reply_1"], row["reply_2"]]),
 }
-IN_PLACE = "was published with another text in {}: withdraw it, and give what is corrected an id of its own"
+IN_PLACE = "was published with another text in {}: withdraw it, and give the corrected item a new id"
 # (config, dialogue, item): the hash of what it says.
 Items = dict[tuple[str, str, str], str]
 
@@ -46,11 +46,11 @@ def unexplained(folders: tuple[Path, Path], manifests: Sequence[dict[str, Any]])
                 yield f"{name} {IN_PLACE.format(config)}"
         elif config == "dialogues":
             if name not in gone and not spares(name):
-                yield f"{name} is gone, and nothing says why"
+                yield f"{name} is missing, and no reason is given"
         elif dialogue_id in there and name not in gone:
-            yield f"{name} is gone from {config}, and nothing says why"
+            yield f"{name} is missing from {config}, and no reason is given"
     was, now = (withdrawn_dialogues(one["withdrawn"]) | withdrawn_pairs(one["withdrawn"]) for one in manifests)
-    yield from (f"{name} is withdrawn no more" for name in sorted(was - now))
+    yield from (f"{name} is no longer withdrawn" for name in sorted(was - now))
 
 
 def _items(folder: Path, manifest: Mapping[str, Any]) -> Items:

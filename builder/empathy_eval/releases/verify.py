@@ -49,8 +49,8 @@ from empathy_eval.releases.verify_texts import text_faults
 from empathy_eval.releases.verify_toxicity import toxicity_faults
 
 OTHER_SETTINGS = "verify it with the program that made it, or release its build again"
-LATER_METRIC = "nothing has to be done: the release was made before the metric was there, or names its metrics otherwise"
-NOT_COMPARED = "not compared are the rows of {} and every p-value after Holm, which is corrected over all metrics of a table"
+LATER_METRIC = "nothing needs to be done: the release is older than the metric, or was made with another list of metrics"
+NOT_COMPARED = "the rows of {} and all Holm-corrected p-values are not compared, because the correction covers all metrics of a table"
 
 
 def verify(
@@ -72,11 +72,11 @@ def verify(
     """
     path = release_dir / MANIFEST
     if not path.is_file():
-        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
+        raise input_error(release_dir, f"is not a release (no {MANIFEST} in it)", "name the folder of a release")
     manifest = _manifest(path)
     if isinstance(manifest, list):
         return manifest
-    stage("looking for signature, file and table faults")
+    stage("looking for faults of signature, files and tables")
     found = [*signature_faults(release_dir, manifest, signer)]
     if all(isinstance(one, NotRecomputed) for one in found):
         found += [*file_faults(release_dir, manifest)] or [*_tables(release_dir, manifest)]
@@ -108,7 +108,7 @@ def _manifest(path: Path) -> dict[str, Any] | list[Problem]:
         return list(error.problems)
     except (ValueError, OSError) as error:
         return [Problem(str(path), f"cannot be read: {error}", RESTORE)]
-    return manifest if whole else [Problem(str(path), "was changed after the release (its seal does not fit)", RESTORE)]
+    return manifest if whole else [Problem(str(path), "was changed after the release (its seal does not match)", RESTORE)]
 
 
 def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -124,16 +124,18 @@ def _tables(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
             if not table.schema_arrow.equals(columns):
                 names, wanted = set(table.schema_arrow.names), set(columns.names)
                 differ = ", ".join(f'"{name}"' for name in sorted(names ^ wanted)) or "their types or order"
-                yield Problem(str(path), f"has other columns than the contract: {differ}", "columns are never renamed")
+                yield Problem(
+                    str(path), f"has other columns than the data contract: {differ}", "restore the columns, which are never renamed"
+                )
             if table.metadata.num_rows != manifest["counts"][config][split]:
-                what = f"has {table.metadata.num_rows} rows, the manifest says {manifest['counts'][config][split]}"
+                what = f"has {table.metadata.num_rows} rows, but the manifest says {manifest['counts'][config][split]}"
                 yield Problem(str(path), what, RESTORE)
 
     beside = {"provenance.parquet": provenance_columns(candidates_of(manifest["configuration"])), "candidates.parquet": CANDIDATES}
     for name in sorted(beside.keys() & manifest["files"].keys()):
         table = _parquet(folder / name)
         if isinstance(table, Problem) or not table.schema_arrow.equals(beside[name]):
-            yield table if isinstance(table, Problem) else Problem(str(folder / name), "has other columns than the contract", RESTORE)
+            yield table if isinstance(table, Problem) else Problem(str(folder / name), "has other columns than the data contract", RESTORE)
 
 
 def _parquet(path: Path) -> pq.ParquetFile | Problem:
@@ -144,7 +146,7 @@ def _parquet(path: Path) -> pq.ParquetFile | Problem:
     except InputError as error:
         return error.problems[0]
     except (OSError, pa.ArrowException) as error:
-        return Problem(str(path), f"is not parquet: {error}", RESTORE)
+        return Problem(str(path), f"is not a parquet file: {error}", RESTORE)
     return table
 
 
@@ -195,7 +197,7 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
     if f"report/{ITEMS}" in manifest["files"] and report.scores:
         wrong += item_faults(path.with_name(ITEMS), report.scores, others)
     if len(others) > len(left):
-        what = f"has rows of {_named(others)}; the manifest names {len(left)} metrics beside those that were measured"
+        what = f"has rows of {_named(others)}; besides the measured metrics, the manifest names {len(left)}"
         wrong.append(Problem(str(path), what, RESTORE))
     yield from wrong
     if not wrong:
@@ -204,7 +206,9 @@ def _report(folder: Path, manifest: dict[str, Any], trusted: Collection[str], sc
         if PAGE in manifest["files"]:
             yield from explorer_faults(folder, manifest)
     for name in newer(manifest):
-        yield Told(f"{folder / MANIFEST}: metrics", f'"{name}" is built in here, and the report has no row of it', LATER_METRIC, name)
+        yield Told(
+            f"{folder / MANIFEST}: metrics", f'"{name}" is built into this version, but the report has no row of it', LATER_METRIC, name
+        )
     for one in left:
         yield replace(one, what=f"{one.what}; {NOT_COMPARED.format(_named(others) or 'such metrics')}")
     stage("looking for toxicity faults")

@@ -48,18 +48,18 @@ def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
             about, keys = (config, *identity_of(row)), _asked(config, row)
             whats = [*_placed(row, split, texts), *_judged(config, row, judged), *_follows(config, row)]
             whats += ["its request is not in the provenance"] if keys - requests else []
-            whats += ["says what another row says of the same"] if about in seen else []
+            whats += ["is a second row of the same judgement"] if about in seen else []
             by, name = (row["teacher"], row["rubric"]), row["pair_id"] or row["dialogue_id"]
             whats += _asked_for(row, name, entries.get(by))
             before, last = (by[1], by[0], *place_of(parts_of(name)[0] if row["pair_id"] else name), name), before
-            whats += ["does not stand where it is made"] if last > before else []
+            whats += ["is not in order"] if last > before else []
             yield from (Problem(place, f'"{name}": {what}', RESTORE) for what in whats)
             there |= keys
             seen.add(about)
             found[by][config] += 1
             cases[by].add(name)
     if lost := requests - there:
-        yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of judges that no row is of", RESTORE)
+        yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of judges that no row has", RESTORE)
     for said in manifest.get("annotations", ()):
         by = (said["teacher"], said["rubric"])
         yield from (Problem(_entry(said), what, RESTORE) for what in _summed(said, dict(found[by]), len(cases[by])))
@@ -69,21 +69,21 @@ def _asked_for(row: TableRow, name: str, said: dict[str, Any] | None) -> list[st
     """What a row is of, and its judge was not asked for."""
     if said is None:
         return []
-    whats = [] if 0 <= row["sample"] < said["samples"] else [f"is of sample {row['sample']}, of {said['samples']}"]
+    whats = [] if 0 <= row["sample"] < said["samples"] else [f"is of sample {row['sample']}, but there are only {said['samples']} samples"]
     variants = [row[column] for column in ("variant", "variant_1", "variant_2") if row.get(column) not in (None, *said["variants"])]
     whats += [f"is of {', '.join(variants)}, which the manifest does not name"] if variants else []
-    return [*whats, "is said to be left out"] if name in said["left_out"] else whats
+    return [*whats, "is in the data, but is listed as left out"] if name in said["left_out"] else whats
 
 
 def _summed(said: dict[str, Any], rows: dict[str, int], there: int) -> Iterator[str]:
     """What the manifest says of a judge otherwise than the rows do: how many, and of how many turns or dialogues."""
     if said["counts"] != rows:
-        yield f"says {said['counts']} rows, the data holds {rows}"
+        yield f"says {said['counts']} rows, but the data holds {rows}"
     # Of one that is not among the rows something must say what came of it.
     if there > said["cases"] or (there < said["cases"] and not said["unannotated_by_reason"]):
-        yield f"is said to be of {said['cases']} turns or dialogues, and there are rows of {there}"
+        yield f"says {said['cases']} turns or dialogues, but the rows cover {there}"
     if said["turns"] is not None and (turns := said["cases"] + len(said["left_out"])) > said["turns"]:
-        yield f"is said to be of {said['turns']} turns or dialogues, and of {turns}"
+        yield f"says {said['turns']} turns or dialogues, but lists {turns}"
 
 
 def _entry(said: dict[str, Any]) -> str:
@@ -98,16 +98,16 @@ def _judges(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[
     for number, said in enumerate(entries):
         by, place = (said["teacher"], said["rubric"]), f"manifest.json: annotations[{number}]"
         if by in judged:
-            yield Problem(place, f'"{by[0]}" by the rubric "{by[1]}" is there twice', RESTORE)
+            yield Problem(place, f'the judge "{by[0]}" with the rubric "{by[1]}" is listed twice', RESTORE)
         if said["teacher"] != (asked := teacher_of(said["judge"])):
-            yield Problem(place, f'is said to be by "{said["teacher"]}", and the judge that was asked is "{asked}"', RESTORE)
+            yield Problem(place, f'names the judge "{said["teacher"]}", but the judge that was asked is "{asked}"', RESTORE)
         try:
             judged[by] = rubric_of(said["says"])
         except InputError as error:
             yield from error.problems
             continue
         if (judged[by].name, judged[by].hash) != (said["rubric"], said["rubric_hash"]):
-            yield Problem(place, f'what the rubric "{said["rubric"]}" says does not fit its hash', RESTORE)
+            yield Problem(place, f'the content of the rubric "{said["rubric"]}" does not match its hash', RESTORE)
 
 
 def _unnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -137,14 +137,16 @@ def _people(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[
         return
     place = "manifest.json: judges_and_people"
     if not manifest.get("reviews") or not judged:
-        yield Problem(place, "is there without reviews or without annotations", RESTORE)
+        yield Problem(place, "needs both reviews and annotations, but one of them is missing", RESTORE)
     known = {f"{teacher}/{name}": {one.name for one in rubric.criteria} for (teacher, name), rubric in judged.items()}
     for judge, criteria in people["judges"].items():
         if strange := sorted(criteria.keys() - known.get(judge, set())):
-            yield Problem(f"{place}: {judge}", f"tells of {', '.join(strange)}, which no judge of the release has rated", RESTORE)
+            yield Problem(f"{place}: {judge}", f"names {', '.join(strange)}, which no judge of the release has rated", RESTORE)
     for row in people["tags"]["rows"]:
         if row["right"] + sum(row["instead"].values()) != row["judged"]:
-            yield Problem(f"{place}: tags: {row['strategy']}", "has more or fewer tags right or called otherwise than judged", RESTORE)
+            yield Problem(
+                f"{place}: tags: {row['strategy']}", "has counts of right and other tags that do not add up to the judged tags", RESTORE
+            )
 
 
 class _Texts:
@@ -159,18 +161,18 @@ def _placed(row: TableRow, split: str, texts: _Texts) -> Iterator[str]:
     name = row["pair_id"]
     dialogue_id, turn = parts_of(name) if name else (row["dialogue_id"], None)
     if split_of(dialogue_id) != split:
-        yield f"belongs to {split_of(dialogue_id)} by its id"
+        yield f"belongs to the split {split_of(dialogue_id)} by its id"
         return
     if (row.get("dialogue_id", dialogue_id), row.get("turn", turn)) != (dialogue_id, turn):
         yield "its dialogue or turn is not that of its id"
     if name is None:
         if texts.dialogues.get(dialogue_id) is None:
-            yield "is no dialogue of the release"
+            yield "is not a dialogue of the release"
         if row["variant"] is not None:
-            yield "is a whole dialogue, and has a variant"
+            yield "is a whole dialogue, but has a variant"
         return
     if texts.pairs.get(name) is None:
-        yield "is no pair of the release"
+        yield "is not a pair of the release"
     for column in ("variant", "variant_1", "variant_2"):
         if column in row and (row[column] is None or (row[column] in CONTROLS and texts.controls.get(name) is None)):
             yield f"has no text {row[column]}"
@@ -180,14 +182,14 @@ def _judged(config: str, row: TableRow, judged: dict[Judged, Rubric]) -> Iterato
     """What does not go with the rubric that a row is by."""
     rubric = judged.get((row["teacher"], row["rubric"]))
     if rubric is None or rubric.hash != row["rubric_hash"]:
-        yield f'the manifest names no annotations by "{row["teacher"]}" and the rubric "{row["rubric"]}" of that hash'
+        yield f'the manifest names no annotations by "{row["teacher"]}" and the rubric "{row["rubric"]}" with that hash'
     elif config == "annotations":
         if rubric.kind == "reward":
             yield from _rewarded(row)
             return
         criterion = next((one for one in rubric.criteria if one.name == row["criterion"]), None)
         if criterion is None or criterion.scale is None:
-            yield f'"{row["criterion"]}" is no criterion of the rubric'
+            yield f'"{row["criterion"]}" is not a criterion of the rubric'
         elif fault := criterion.scale.fault(row["value"]):
             yield f"its {row['criterion']} of {row['value']:g} {fault}"
 
@@ -195,7 +197,7 @@ def _judged(config: str, row: TableRow, judged: dict[Judged, Rubric]) -> Iterato
 def _rewarded(row: TableRow) -> Iterator[str]:
     """What is wrong with the number of a reward model."""
     if row["criterion"] != REWARD:
-        yield f'"{row["criterion"]}" is no criterion of the rubric'
+        yield f'"{row["criterion"]}" is not a criterion of the rubric'
     if fault := REWARDS.fault(row["value"]):
         yield f"its {REWARD} of {row['value']:g} {fault}"
 
@@ -205,11 +207,11 @@ def _follows(config: str, row: TableRow) -> Iterator[str]:
     if config == "comparisons":
         one, other, there, back = (row[name] for name in ("variant_1", "variant_2", "winner_12", "winner_21"))
         if one >= other or not {there, back} <= {one, other}:
-            yield f"compares {one} with {other}, and {there} and {back} are preferred"
+            yield f"compares {one} with {other}, but prefers {there} and {back}"
         if (row["consistent"], row["winner"]) != (there == back, there if there == back else None):
-            yield f"its winner is {row['winner']}, where {there} and {back} are preferred in the two orders"
+            yield f"its winner is {row['winner']}, but the two orders prefer {there} and {back}"
     if config == "strategies":
         if not abs(math.fsum(row["ideal"]) - 1) <= ROUNDED:  # nor is what is no number
-            yield f"its ideal adds up to {math.fsum(row['ideal']):g}, not to 1"
+            yield f"its ideal distribution adds up to {math.fsum(row['ideal']):g}, not to 1"
         if row["named"] not in {one.name for one in load_taxonomy().strategies}:
-            yield f'"{row["named"]}" is no strategy'
+            yield f'"{row["named"]}" is not a strategy'

@@ -59,7 +59,7 @@ def _faults(folder: Path, said: dict[str, Any], rows: dict[Place, Said], ledgers
         replay = Replay(said, catalogue, where, ledgers)
     except InputError as error:
         yield from (
-            NotRecomputed(one.where, f"not held against the ledger: {one.what}", one.fix, said["teacher"]) for one in error.problems
+            NotRecomputed(one.where, f"not compared with the ledger: {one.what}", one.fix, said["teacher"]) for one in error.problems
         )
         return
     yield from _unsent(where, said)
@@ -68,7 +68,7 @@ def _faults(folder: Path, said: dict[str, Any], rows: dict[Place, Said], ledgers
     answered = replay.again(one for one in released_cases(folder, said, rows.keys() | asked) if one.pair_id not in shown)
     by_place: dict[Place, Annotated] = {(one.dialogue_id, one.turn): one for one in answered}
     if not any(by_place[place].status == "accepted" for place in rows if place in by_place):
-        yield Problem(where, "no ledger that was given holds its answers", "give the ledger of these annotations with --ledger too")
+        yield Problem(where, "none of the given ledgers holds its answers", "give the ledger of these annotations with --ledger too")
         return
     for place, found in rows.items():
         yield from _compared(folder, said, place, found, by_place.get(place))
@@ -86,9 +86,9 @@ def _unsent(where: str, said: dict[str, Any]) -> Iterator[Problem]:
         return
     here, there = beside(load_rubric(said["rubric"])), beside(rubric_of(said["says"]))
     if others := [name for name in there if name in here and there[name] != here[name]]:
-        what = f'not held against the ledger: no request holds what the rubric says of {_some(others)}, and "{said["rubric"]}" says'
+        what = f'not compared with the ledger: no request holds {_some(others)}, and the packaged rubric "{said["rubric"]}"'
         fix = "ask who made the release, or verify with the version that made it"
-        yield NotRecomputed(where, f"{what} something else here", fix, said["teacher"])
+        yield NotRecomputed(where, f"{what} has other values", fix, said["teacher"])
 
 
 def _compared(folder: Path, said: dict[str, Any], place: Place, found: Said, answered: Annotated | None) -> Iterator[Problem]:
@@ -103,12 +103,12 @@ def _compared(folder: Path, said: dict[str, Any], place: Place, found: Said, ans
         about = " ".join(str(one) for one in key[1] if one is not None)
         where = f"{file_of(folder, key[0], split_of(place[0]))}: {about}"
         if key not in found or key not in told:
-            what = "is missing: the ledger holds its answer" if key not in found else "is no answer of the ledger"
+            what = "is missing: the ledger holds its answer" if key not in found else "is not an answer of the ledger"
             yield Problem(where, what, RESTORE)
             continue
         for name, value in told[key].items():
             if name in found[key] and found[key][name] != value:
-                yield Problem(f"{where}: {name}", f"says {shown(found[key][name])}, the answer {shown(value)}", RESTORE)
+                yield Problem(f"{where}: {name}", f"says {shown(found[key][name])}, but the answer says {shown(value)}", RESTORE)
 
 
 def _lost(
@@ -119,16 +119,16 @@ def _lost(
     silent = [one for one in others if not told_of([one])["counts"]]
     lost = [_named((one.dialogue_id, one.turn)) for one in others if told_of([one])["counts"]]
     if strange := [name for name in said["left_out"] if _place(name) not in asked or _place(name) in answered]:
-        yield Problem(where, f"is said to leave out {_some(strange)}, which no judge was asked about, or which is in the release", RESTORE)
+        yield Problem(where, f"lists as left out what no judge was asked about, or what the release holds: {_some(strange)}", RESTORE)
     whole = said["turns"] is not None and said["cases"] + len(said["left_out"]) >= said["turns"]
     if lost and not whole:
         yield Problem(where, f"has no row of {_some(lost)}, which the ledger answers", RESTORE)
     if not len(rows) <= said["cases"] <= len(rows) + len(silent):
-        yield Problem(where, f"is said to be of {said['cases']} cases; the rows and the ledger give {len(rows) + len(silent)}", RESTORE)
+        yield Problem(where, f"says {said['cases']} cases, but the rows and the ledger give {len(rows) + len(silent)}", RESTORE)
     elif said["cases"] == len(rows) + len(silent):
         anew = told_of([answered[place] for place in rows if place in answered] + silent)
         yield from (
-            Problem(f"{where}: {name}", f"says {shown(said[name])}, the ledger gives {shown(value)}", RESTORE)
+            Problem(f"{where}: {name}", f"says {shown(said[name])}, but the ledger gives {shown(value)}", RESTORE)
             for name, value in anew.items()
             if said[name] != value
         )

@@ -24,7 +24,7 @@ def canary_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     if is_before(manifest):
         return
     if (told := manifest.get(CANARY)) != (canary := canary_of(manifest["name"])):
-        what = f'"{told}" is not the canary of "{manifest["name"]}"' if told else f'has no canary, that of its name is "{canary}"'
+        what = f'"{told}" is not the canary of "{manifest["name"]}"' if told else f'has no canary; the canary of its name is "{canary}"'
         yield Problem(f"{folder / MANIFEST}: {CANARY}", what, RESTORE)
         return
     notice = notice_of(manifest) or ""

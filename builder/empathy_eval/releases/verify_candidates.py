@@ -33,19 +33,19 @@ def candidate_faults(folder: Path, manifest: dict[str, Any], config: Configurati
         dialogue_id, turn = parts_of(name)
         dialogue = dialogues[split_of(dialogue_id)].get(dialogue_id)
         if dialogue is None or not turn < len(dialogue["turns"]) or dialogue["turns"][turn]["role"] != "helper":
-            yield Problem(f"{path}: {name}", "is no helper turn of the release", RESTORE)
+            yield Problem(f"{path}: {name}", "is not a helper turn of the release", RESTORE)
             continue
         texts = [one["text"] for one in dialogue["turns"][: turn + 1]]
         flags = ("crisis",) if any(safety.in_crisis(text, language) for text in texts) else ()
         for row in group:
             where, kind = f"{path}: {name}, {row['variant']}", KIND_OF.get(row["variant"])
             if kind is None or len(row["text"]) > LONGEST or any(sign_flaws(row["text"])):
-                yield Problem(where, "is no text that a check could have judged", RESTORE)
+                yield Problem(where, "is not a text that a check could have judged", RESTORE)
                 continue
             flaws = {one.reason for one in variant_flaws(kind, texts[-1], row["text"], flags, config.checks, language)}
             told = set(row["reasons"]) - {NOT_CHOSEN, TOXIC}
             if len(set(row["reasons"])) < len(row["reasons"]):
-                yield Problem(where, f'"{row["text"][:40]}" is refused twice for one reason', RESTORE)
+                yield Problem(where, f'"{row["text"][:40]}" is refused twice for the same reason', RESTORE)
             if flaws - told or (not own and told - flaws):
                 said, wanted = (", ".join(sorted(some)) or "nothing" for some in (told, flaws))
-                yield Problem(where, f'"{row["text"][:40]}" is said to be refused for {said}, the checks give {wanted}', RESTORE)
+                yield Problem(where, f'"{row["text"][:40]}" is listed as refused for {said}, but the checks give {wanted}', RESTORE)

@@ -46,7 +46,7 @@ def choice_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         return
     if words is None:
         for pair_id, variant in list(beside)[:1]:
-            yield Problem(f"{path}: {pair_id}", f"a text of {variant} is {NOT_CHOSEN}, and one was asked for", RESTORE)
+            yield Problem(f"{path}: {pair_id}", f"a text of {variant} is {NOT_CHOSEN}, but only one candidate was asked for", RESTORE)
         return
     if words.digest != configuration["word_list"] or words.language != language_of(configuration):
         yield Problem(str(folder / WORD_LIST), "is not the word list that the candidates were chosen by", RESTORE)
@@ -92,12 +92,12 @@ def _misplaced(words: WordList, variant: str, text: str, other: _Beside, most: i
     if other.released is None:
         return "has no number of its own among its candidates"
     if other.count > most:
-        return f"stands beside {other.count} texts that were not chosen, where there are {most} at most"
+        return f"has {other.count} candidates that were not chosen, but there can be {most} at most"
     own = words.giveaway(variant, text)
     if (own, other.released) <= (other.giveaway, other.attempt):
         return None
-    told = f"words alone tell it by {own / UNIT:+.6f}, and text {other.attempt} of its candidates by {other.giveaway / UNIT:+.6f}"
-    return f"is not the worst told of those that passed: {told}"
+    told = f"the word list gives it {own / UNIT:+.6f}, and candidate {other.attempt} {other.giveaway / UNIT:+.6f}"
+    return f"is not the candidate that words alone identify least well: {told}"
 
 
 def _hashes(folder: Path) -> dict[Place, str | None]:

@@ -43,17 +43,17 @@ def crossed_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                 continue
             name, keys = row["crossed_id"], {_asked(one) for one in crossed_requests(row)}
             if before := seen.get(name):
-                yield Problem(place, f'"{name}" is also in {before}', "an id stands for one row")
+                yield Problem(place, f'"{name}" is also in {before}', "use each id for one row only")
             seen[name] = place
             if (own := split_of(row["dialogue_id"])) != split:
-                yield Problem(place, f'"{name}" belongs to {own} by its dialogue', "never move a row to another split")
+                yield Problem(place, f'"{name}" belongs to the split {own} by its dialogue', "never move a row to another split")
             whats = [*_against_dialogue(row, dialogues.get(row["dialogue_id"])), *_contexts(row, language)]
             whats += ["its requests are not in the provenance"] if keys - requests else []
             yield from (Problem(place, f'"{name}": {what}', RESTORE) for what in whats)
             there |= keys
     yield from _numbered(folder, manifest, seen)
     if lost := requests - there:
-        yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of crossed items that no row is of", RESTORE)
+        yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of crossed items that no row has", RESTORE)
 
 
 def _numbered(folder: Path, manifest: dict[str, Any], seen: Collection[str]) -> Iterator[Problem]:
@@ -66,7 +66,11 @@ def _numbered(folder: Path, manifest: dict[str, Any], seen: Collection[str]) -> 
         numbers.setdefault(dialogue_id, set()).add(int(number))
     for dialogue_id, found in numbers.items():
         if found != set(range(1, len(found) + 1)):
-            yield Problem(str(folder / "data" / "crossed"), f'"{dialogue_id}": its items are numbered {sorted(found)}', RESTORE)
+            yield Problem(
+                str(folder / "data" / "crossed"),
+                f'"{dialogue_id}": its items are numbered {sorted(found)}, not from 1 without a gap',
+                RESTORE,
+            )
 
 
 def _requests(folder: Path) -> set[Asked]:
@@ -85,13 +89,13 @@ def _against_dialogue(row: TableRow, dialogue: TableRow | None) -> Iterator[str]
         yield "has no dialogue in this split" if dialogue is None else "its dialogue is not valid"
         return
     if not re.fullmatch(rf"{row['dialogue_id']}-x[1-9][0-9]*", row["crossed_id"]):
-        yield f'its id is not one of "{row["dialogue_id"]}"'
+        yield f'its id does not belong to "{row["dialogue_id"]}"'
     for name in ("scenario_id", "source"):
         if row[name] != dialogue[name]:
             yield f"its {name} is not that of the dialogue"
     turns = dialogue["turns"]
     if row["turn"] >= len(turns) or turns[row["turn"]]["role"] != "helper":
-        yield f"turn {row['turn']} of its dialogue is not a helper's"
+        yield f"turn {row['turn']} of its dialogue is not a turn of the helper"
         return
     if row["context_1"] != [{"role": one["role"], "text": one["text"]} for one in turns[: row["turn"]]]:
         yield "its context_1 is not the dialogue's earlier turns"
@@ -110,7 +114,7 @@ def _contexts(row: TableRow, language: str) -> Iterator[str]:
     if not least <= (changed := changed_words(last["text"], twin["text"], language)) <= most:
         yield f"its contexts differ in {changed} words of their last turn, not in {least} to {most}"
     if row["reply_1"] == row["reply_2"]:
-        yield "its replies are one"
+        yield "its replies are equal"
 
 
 def crossed_text_flaws(row: TableRow, turns: Sequence[Turn], limits: Limits, language: Language) -> Iterator[Flaw]:
@@ -118,7 +122,7 @@ def crossed_text_flaws(row: TableRow, turns: Sequence[Turn], limits: Limits, lan
     said, twin = row["context_1"][-1]["text"], row["context_2"][-1]["text"]
     own = (twin, row["reply_1"], row["reply_2"], row["reason"])
     if longest := max((len(text) for text in own if len(text) > LONGEST), default=0):
-        yield Flaw("too_long", f"a text has {longest:,} characters, at most {LONGEST:,} are read")
+        yield Flaw("too_long", f"a text has {longest:,} characters, but at most {LONGEST:,} are read")
         return
     yield from (Flaw("not_stripped", f'"{text[:40]}" begins or ends with white space') for text in own if text != text.strip())
     before, reference = turns[: row["turn"]], turns[row["turn"]].text

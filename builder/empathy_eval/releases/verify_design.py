@@ -22,7 +22,7 @@ from empathy_eval.releases.made_by import is_before, is_ours
 from empathy_eval.releases.verify_rows import RESTORE
 
 KINDS = {TEMPLATES: "templates", RULE_FILES: "rules"}
-READ_THEM = "read them: what they say is what this release is"
+READ_THEM = "read them: they define this release"
 # Repeated tokens of a pattern: with more, the ways through a text are without number.
 MOST_REPEATED = 2
 
@@ -61,17 +61,17 @@ def design_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     own = _own_files(folder / DESIGN, there)
     for kind, names in own.items():
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        yield Told(str(folder / DESIGN), f"built under {kind} of its own: {shown}", READ_THEM, kind)
+        yield Told(str(folder / DESIGN), f"was built with its own {kind}: {shown}", READ_THEM, kind)
     if under.language is None:
-        what = "texts are not checked by its rules: they hold expressions, or repeat more than can be gone through in bounded time"
-        yield Told(str(folder / DESIGN / RULE_FILES), what, "write them as words", "rules of texts")
+        what = "its rules are not applied to the texts: they hold regular expressions, or repetitions that take unbounded time"
+        yield Told(str(folder / DESIGN / RULE_FILES), what, "write the rules as words", "rules of texts")
 
 
 def _otherwise(own: Path, there: Set[str], manifest: Mapping[str, Any]) -> Iterator[Problem]:
     """Definitions that say what they should in another form than that in which they are written: with a comment, say."""
     for path in sorted(there) if is_ours(dict(manifest)) else ():
         if not path.startswith(f"{TEMPLATES}/") and text_of(own / path) != written(said_in(own, path)[0]):
-            yield Problem(str(own / path), "is not in the form in which definitions are written", RESTORE)
+            yield Problem(str(own / path), "is not in the form in which release writes definitions", RESTORE)
 
 
 def _of_before(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]:
@@ -79,7 +79,7 @@ def _of_before(folder: Path, manifest: Mapping[str, Any]) -> Iterator[Problem]:
     under = built_under(folder, manifest)
     for kind, found in (("rules", under.language), ("scenarios", under.catalogue)):
         if found is None:
-            what = f"built under {kind} that it does not carry and that are none of this program's: its texts are not checked by them"
+            what = f"was built with {kind} that are neither in the release nor packaged, so they are not applied to its texts"
             yield Told(str(folder), what, "verify it with the program that made it", kind)
 
 

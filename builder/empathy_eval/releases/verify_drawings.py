@@ -40,12 +40,12 @@ def drawing_faults(told: bytes, drawn: bytes, reach: float) -> Iterator[str]:
     """Where an SVG does not have the elements, attributes and texts of another, or one in another place by more than ``reach`` points."""
     # What stands before it says in what signs it is written, and may declare and refer.
     if told.partition(b"<svg")[0] != drawn.partition(b"<svg")[0]:
-        yield "does not begin as figures of a report do"
+        yield "does not begin like a figure of a report"
         return
     try:
         one, other = _Drawing(told), _Drawing(drawn)
     except (ElementTree.ParseError, ValueError, KeyError) as error:
-        yield f"is no SVG of a figure: {error}"
+        yield f"is not an SVG figure: {error}"
         return
     # Of two versions one may write as one letter what the other writes as two.
     both = sorted(one.letters.keys() & other.letters.keys())
@@ -55,7 +55,7 @@ def drawing_faults(told: bytes, drawn: bytes, reach: float) -> Iterator[str]:
             yield f"has {_shown(its)} where the tables give {_shown(mine)}"
             return
         if far := next((pair for pair in zip(its.at, mine.at, strict=True) if not abs(pair[0] - pair[1]) <= mine.size * reach), None):
-            yield f"has something at {far[0]:g} where the tables give {far[1]:g}"
+            yield f"has an element at {far[0]:g} where the tables give {far[1]:g}"
             return
 
 
@@ -107,10 +107,10 @@ class _Drawing:
                 yield (place, at, letter), _letter(use)
                 at += len(letter)
         if {*known.values()} != outlines.keys():
-            raise ValueError("has outlines of no letter")
+            raise ValueError("has outlines that belong to no letter")
         for letter, name in known.items():
             if not {"id", "transform"} <= outlines[name].attrib.keys() <= {"id", "d", "transform"} or any(_words(outlines[name])):
-                raise ValueError("has a letter that is more than its outline")
+                raise ValueError("has a letter with more than an outline")
             shape = self._shape(outlines[name])
             yield (-1, 0, letter), replace(shape, form=tuple(one for one in shape.form[1] if one[0] != "id"), size=LETTERS)
 
@@ -128,7 +128,7 @@ def _letter(use: Any) -> _Shape:
     moved = MOVED.fullmatch(use.attrib.pop("transform", "translate(0 0)"))
     place = [float(use.attrib.pop(name, 0)) for name in "xy"]
     if not moved or use.attrib or any(_words(use)):
-        raise ValueError("has a letter that is more than moved")
+        raise ValueError("has a letter with more than a position")
     return _Shape((), tuple(one + float(by) for one, by in zip(place, moved.groups(), strict=True)), LETTERS)
 
 
@@ -142,21 +142,21 @@ def picture_faults(told: bytes, drawn: bytes, reach: float) -> Iterator[str]:
     # Of what stands before the colours only the size may differ, and what makes sure of it.
     same = _before_colours(told) == _before_colours(drawn)
     if not same or [name for place, name in enumerate(one) if name not in one[:place]] != list(CHUNKS):
-        yield "is not a picture of the parts that ours have, and nothing after its end"
+        yield "does not have exactly the chunks of a PNG of the report"
         return
     radius = max(1, round(reach * POINTS))
     if max(abs(head[side] - wanted[side]) for side in (0, 1)) > radius:
-        yield f"is a picture of {head[0]} x {head[1]} points, and the tables give one of {wanted[0]} x {wanted[1]}"
+        yield f"has {head[0]} x {head[1]} pixels, but the tables give {wanted[0]} x {wanted[1]}"
         return
     try:
         its, mine = _colours(told), _colours(drawn)
     except (OSError, ValueError, SyntaxError) as error:
-        yield f"is no picture: {error}"
+        yield f"is not a picture: {error}"
         return
     height, width = (min(its.shape[side], mine.shape[side]) for side in (0, 1))
     its, mine = its[:height, :width], mine[:height, :width]
     if (stray := max(_stray(its, mine, radius), _stray(mine, its, radius))) > STRAY:
-        yield f"shows something else than the tables give, at {stray:,} points"
+        yield f"differs from the figure that the tables give in {stray:,} pixels"
 
 
 def _chunks(picture: bytes) -> tuple[list[bytes], tuple[int, ...]]:

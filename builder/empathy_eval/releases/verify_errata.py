@@ -34,7 +34,7 @@ def errata_misfits(folder: Path, manifest: dict[str, Any], config: Configuration
     if is_ours(manifest):
         yield from errata_faults(where, configuration)
     if "format" in manifest and ("withdrawn_counts" in manifest) != bool(manifest["withdrawn"]):
-        yield Problem(f"{where}: withdrawn_counts", f"does not fit {len(manifest['withdrawn'])} withdrawals", RESTORE)
+        yield Problem(f"{where}: withdrawn_counts", f"does not match {len(manifest['withdrawn'])} withdrawals", RESTORE)
     # A plan that is larger is told elsewhere.
     if errata_named(configuration) and config.dialogues <= MOST_DIALOGUES and config.surplus <= 1:
         yield from (replace(one, fix=RESTORE) for one in unknown_errata(where, configuration, _planned(folder, manifest, config)))

@@ -45,7 +45,7 @@ def explorer_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
         return
     if is_ours(manifest) and manifest["software"].get("pyarrow") == pa.__version__:
         at = next((place for place, pair in enumerate(zip(told, anew, strict=False)) if pair[0] != pair[1]), min(len(told), len(anew)))
-        yield Problem(str(path), f"is not what this version makes of the release, from sign {at:,} on", RESTORE)
+        yield Problem(str(path), f"differs from the page that this version makes of the release, from character {at:,} on", RESTORE)
         return
     code = code_of(told)
     if code not in known_code():
@@ -78,8 +78,8 @@ def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Pr
     try:
         held = _held(text_of(path))
         if (its := held["about"].get("format")) != FORMAT:
-            what = f"is of the format {str(its)[:40]!r}, this program's is {FORMAT}: what it says and embeds is not compared"
-            yield NotRecomputed(str(path), what, "verify it with the program that made it, or make a page anew with explore", "explorer")
+            what = f"has the format {str(its)[:40]!r}, but this program has {FORMAT}: its content is not compared"
+            yield NotRecomputed(str(path), what, "verify it with the program that made it, or make the page again with explore", "explorer")
             return
         told = {name: pq.ParquetFile(pa.BufferReader(base64.b64decode(one))) for name, one in held["sample"]["files"].items()}
         sample = sample_of(folder, facts)
@@ -90,10 +90,10 @@ def _held_faults(folder: Path, facts: dict[str, Any], path: Path) -> Iterator[Pr
         yield from error.problems
         return
     except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
-        yield Problem(str(path), f"does not hold what a page of the explorer holds: {error}", RESTORE)
+        yield Problem(str(path), f"does not have the content of an explorer page: {error}", RESTORE)
         return
     for name in changed:
-        yield Problem(f"{path}: about: {name}", "is not what the release says", RESTORE)
+        yield Problem(f"{path}: about: {name}", "differs from the release", RESTORE)
     for name in sorted(other):
         yield Problem(f"{path}: sample: {name}", "does not hold the rows of the release", RESTORE)
 
@@ -102,7 +102,7 @@ def _held(page: str) -> dict[str, Any]:
     """What a page says and embeds; a ValueError if a browser could take something else for it."""
     held, around = HELD.findall(page), html.unescape(HELD.sub("", page))
     if sorted(name for name, _ in held) != ["about", "sample"] or NAMES_ONE.search(around):
-        raise ValueError('it must have one script "about", one "sample", and nothing else of that id')
+        raise ValueError('it must have one script "about", one script "sample", and no other element with these ids')
     return {name: json_value(text) for name, text in held}
 
 

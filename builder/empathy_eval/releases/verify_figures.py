@@ -34,14 +34,14 @@ def figure_faults(folder: Path, manifest: dict[str, Any], report: Report) -> Ite
         drawn = {path.name: path.read_bytes() for path in Path(place).iterdir()}
     told = {path.name: path for path in (folder / FIGURES).glob("*")}
     for name in sorted(told.keys() ^ drawn.keys()):
-        what = "is no figure of this report" if name in told else "is missing"
+        what = "is not a figure of this report" if name in told else "is missing"
         yield Problem(str(folder / FIGURES / name), what, RESTORE)
     others = [name for name in sorted(told.keys() & drawn.keys()) if not _same(told[name], drawn[name])]
     for name in others:
         yield from (Problem(str(told[name]), what, RESTORE) for what in _faults(told[name], drawn[name], reach[told[name].suffix]))
     if others and reach is FAR:
-        what = f"figures were drawn by matplotlib {by or 'of a version that is not named'}, here is {matplotlib.__version__}"
-        reached = f"in {len(others)} of them something may be elsewhere by {FAR['.svg']:g} points"
+        what = f"the figures were drawn by matplotlib {by or 'of an unnamed version'}, but {matplotlib.__version__} is installed"
+        reached = f"in {len(others)} of them, elements may be displaced by up to {FAR['.svg']:g} points"
         yield Told(str(folder / MANIFEST), f"{what}: {reached}", "make the report again with `report`, and compare", "figures")
 
 
@@ -53,6 +53,6 @@ def _faults(path: Path, drawn: bytes, reach: float) -> Iterator[str]:
     """What a figure shows or holds that the tables do not give."""
     # The same content has nowhere near twice the bytes.
     if (size := path.stat().st_size) > 2 * len(drawn):
-        yield f"has {size:,} bytes, and the tables give a figure of {len(drawn):,}"
+        yield f"has {size:,} bytes, but the tables give a figure of {len(drawn):,} bytes"
     else:
         yield from (drawing_faults if path.suffix == ".svg" else picture_faults)(path.read_bytes(), drawn, reach)

@@ -34,14 +34,14 @@ PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,199}")
 SCENARIO = re.compile(rf"{DESIGN}/{SCENARIOS}/([0-9]{{3}})-[a-z0-9]+(?:-[a-z0-9]+)*\.yaml")
 MOST_BYTES = {".parquet": 2**34}
 MOST_OF_TEXT = 2**28
-LINK = "put the file itself there, as `cp -rL` or `hf download --local-dir` do"
-OUT = "take it out of the release"
+LINK = "replace the link with the file itself, as `cp -rL` or `hf download --local-dir` do"
+OUT = "remove it from the release"
 
 
 def file_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """No link leads out; else every file is the one the manifest names, and none is there that it does not name."""
     if links := leading_out(folder):
-        yield from (Problem(str(link), "leads out of the release", LINK) for link in links)
+        yield from (Problem(str(link), "is a link that leads out of the release", LINK) for link in links)
         return
     named = manifest["files"]
     there, empty = dict[str, Path](), dict[Path, None]()
@@ -51,7 +51,7 @@ def file_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         if kind == "folder":
             empty[path] = None
         elif kind == "device":
-            yield Problem(str(path), "is no file and no folder", OUT)
+            yield Problem(str(path), "is neither a file nor a folder", OUT)
         elif name in named and path.is_file():
             there[name] = path
         elif not (_excused(name, named) and path.is_file()):
@@ -90,13 +90,13 @@ def _misnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         yield Problem(str(folder / name), "is not named by the manifest", RESTORE)
     for name in sorted(named - needed):
         if not all(PART.fullmatch(part) for part in name.split("/")):
-            yield Problem(f"{folder / MANIFEST}: files", f"names {name[:200]!a}, which is no name of a file of a release", OUT)
+            yield Problem(f"{folder / MANIFEST}: files", f"names {name[:200]!a}, which is not a valid file name of a release", OUT)
         elif not _possible(name, manifest):
-            yield Problem(str(folder / name), "is named by the manifest, and no release has such a file", OUT)
+            yield Problem(str(folder / name), "is named by the manifest, but no release has such a file", OUT)
     alike = Counter(name.casefold() for name in named)
     for name in sorted(named):
         if alike[name.casefold()] > 1:
-            yield Problem(str(folder / name), "differs from the name of another file only in capitals", OUT)
+            yield Problem(str(folder / name), "differs from the name of another file only in upper and lower case", OUT)
 
 
 def _needed(manifest: dict[str, Any]) -> set[str]:

@@ -35,7 +35,7 @@ def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Colle
     told = [one for one in table.schema_arrow if one.name not in others]
     if not pa.schema(told).equals(scores.schema):
         differ = ", ".join(f'"{name}"' for name in sorted({one.name for one in told} ^ set(scores.schema.names))) or "their types or order"
-        yield Problem(str(path), f"has other columns than the metrics give: {differ}", RESTORE)
+        yield Problem(str(path), f"does not have the columns of the metrics: {differ}", RESTORE)
         return
     first, many, before = dict[str, tuple[int, str]](), Counter[str](), 0
     for number, anew in enumerate(scores.groups()):
@@ -44,7 +44,7 @@ def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Colle
         group.validate(full=True)
         if group.num_rows != anew.num_rows or any(not group.column(name).equals(anew.column(name)) for name, _ in NAMED):
             row = before + _other_row(group, anew)
-            yield Problem(f"{path}: row {row}", "is of another text than the data has there", RESTORE)
+            yield Problem(f"{path}: row {row}", "belongs to another text than the data has in this row", RESTORE)
             return
         for name in (WORD_MARGIN, *scores.scores):
             for row in _differing(name, group, anew).tolist():
@@ -52,7 +52,7 @@ def _unlike(path: Path, table: pq.ParquetFile, scores: TextScores, others: Colle
                 first.setdefault(name, (before + row, _said(name, group.slice(row, 1), anew.slice(row, 1))))
         before += anew.num_rows
     if table.metadata.num_rows != before:
-        yield Problem(str(path), f"has {table.metadata.num_rows} rows, the data gives {before}", RESTORE)
+        yield Problem(str(path), f"has {table.metadata.num_rows} rows, but the data gives {before}", RESTORE)
     for name, (row, said) in first.items():
         more = f", and {many[name] - 1} more values of this column differ" if many[name] > 1 else ""
         yield Problem(f"{path}: row {row}", said + more, RESTORE)
@@ -75,4 +75,4 @@ def _other_row(told: pa.Table, anew: pa.Table) -> int:
 
 def _said(name: str, told: pa.Table, anew: pa.Table) -> str:
     one, other = told.to_pylist()[0], anew.to_pylist()[0]
-    return f'"{other["pair_id"]}", {other["variant"]}: {name} is {one[name]}, its texts give {other[name]}'
+    return f'"{other["pair_id"]}", {other["variant"]}: {name} is {one[name]}, but its texts give {other[name]}'

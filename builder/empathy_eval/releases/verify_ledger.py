@@ -46,7 +46,7 @@ def ledger_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path])
         builds = [one for one in ledgers if any(True for _ in one.query(OF_A_BUILD))]
         judges = Ledgers(ledgers)
         if not builds and "annotations" not in manifest:
-            what = f"{folder} has no annotations that answers could be held against, and no ledger is of a build"
+            what = f"{folder} has no annotations to compare, and no given ledger is of a build"
             raise input_error("--ledger", what, "leave it out, or give the ledger of the build")
         found = _of_build(folder, manifest, builds) if builds else []
         if builds and not judges.judged():
@@ -55,7 +55,7 @@ def ledger_faults(folder: Path, manifest: dict[str, Any], paths: Sequence[Path])
 
 
 def _untold(folder: Path, what: str, of: str) -> Problem:
-    return Told(str(folder), f"{what}: not held against a ledger, none {of} was given", "give it with --ledger too", what)
+    return Told(str(folder), f"{what}: not compared with a ledger, because none {of} was given", "give it with --ledger too", what)
 
 
 def _of_build(folder: Path, manifest: dict[str, Any], builds: Sequence[Ledger]) -> list[Problem]:
@@ -63,7 +63,7 @@ def _of_build(folder: Path, manifest: dict[str, Any], builds: Sequence[Ledger]) 
     answers = _Answers(Ledgers(builds))
     found = list(_texts(folder, manifest, answers))
     if found and not answers.found:
-        return [Problem(str(folder), "no ledger that was given holds its answers", "give the ledger of its build with --ledger")]
+        return [Problem(str(folder), "none of the given ledgers holds its answers", "give the ledger of its build with --ledger")]
     return [*found, *answers.cheaper(folder, manifest), *_candidates(folder, manifest, builds)]
 
 
@@ -84,10 +84,10 @@ class _Answers:
         if fresh:
             self.used.setdefault(completion.model, Counter()).update({"requests": 1, **asdict(completion.usage)})
         if completion.model != row["model"]:
-            return f'was answered by "{completion.model[:80]}", and is said to be by "{row["model"]}"'
+            return f'was answered by "{completion.model[:80]}", but the release names "{row["model"]}"'
         kind = SELF_CHAT.name if row["what"] == "dialogue" else CROSSED.name if row["what"] == "crossed" else KIND_OF[row["what"]].name
         kind = CROSSED_CHECK.name if row["method"] == "judge" else kind
-        return None if said_by(completion, kind, names) == text else "is not what the answer to its request says"
+        return None if said_by(completion, kind, names) == text else "differs from the answer to its request"
 
     def cheaper(self, folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         """Models that are said to have used less than their answers to what is released alone. What else was asked no key tells."""
@@ -95,7 +95,7 @@ class _Answers:
             said = manifest["summary"]["usage"].get(model, {})
             for name in ("requests", *TOKENS):
                 if said.get(name, 0) < used[name]:
-                    what = f"{name} is {said.get(name, 0)}, and the answers of the ledger alone that are released took {used[name]}"
+                    what = f"{name} is {said.get(name, 0)}, but the released answers of the ledger alone used {used[name]}"
                     yield Problem(f"{folder / 'manifest.json'}: summary: usage: {model}", what, RESTORE)
 
 
@@ -152,4 +152,6 @@ def _candidates(folder: Path, manifest: dict[str, Any], ledgers: Sequence[Ledger
                 found = (one for ledger in ledgers for _, one in ledger.rows("kind = ?", (kind,)))
                 told[kind] = {hash(said_by(one, kind, {})) for one in found}
             if hash(row["text"]) not in told[kind] and not (by_rules and kind == NEAR_APATHETIC.name and row["attempt"] == 1):
-                yield Problem(f"{path}: {row['pair_id']}, {row['variant']}", f"no answer of the ledger says text {row['attempt']}", RESTORE)
+                yield Problem(
+                    f"{path}: {row['pair_id']}, {row['variant']}", f"no answer of the ledger holds text {row['attempt']}", RESTORE
+                )

@@ -72,10 +72,10 @@ def _named(manifest: dict[str, Any], config: Configuration) -> Iterator[tuple[st
         wanted["schemas"] = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in kinds)}
     unscored = manifest["configuration"]["checks"]["toxicity"] == "none"
     if unscored != (manifest["toxicity_weights"] == "none"):
-        yield "toxicity_weights", "are there where nothing is scored, or are not where everything is"
+        yield "toxicity_weights", "must be given if toxicity is scored, and only then"
     for name, value in wanted.items():
         if manifest[name] != value:
-            yield name, f"says {str(manifest[name])[:80]}, the configuration gives {str(value)[:80]}"
+            yield name, f"says {str(manifest[name])[:80]}, but the configuration gives {str(value)[:80]}"
     if strange := [one for one in manifest.get("without", ()) if one not in _measures(manifest["configuration"]["report"])]:
         yield "without", f'leaves out "{strange[0]}", which the configuration does not ask for'
 
@@ -85,7 +85,7 @@ def _pinned(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
     told, settings = [one["metric"] for one in manifest.get("metrics", ())], manifest["configuration"]["report"]
     wanted = [one for one in dict.fromkeys(settings.get("metrics") or told) if one not in manifest.get("without", ())]
     if "format" in manifest and (told != wanted or not told):
-        yield "metrics", f"says {', '.join(told)[:80] or 'nothing'}, the configuration gives {', '.join(wanted)[:80] or 'some'}"
+        yield "metrics", f"says {', '.join(told)[:80] or 'nothing'}, but the configuration gives {', '.join(wanted)[:80] or 'some'}"
 
 
 def _measures(settings: dict[str, Any]) -> set[str]:
@@ -100,29 +100,31 @@ def _planned(folder: Path, manifest: dict[str, Any], config: Configuration, rele
     wanted, total = dict.fromkeys(there, 1), len(there)
     if config.plan == "drawn":
         if config.dialogues > MOST_DIALOGUES or config.surplus > 1:
-            yield "configuration", f"plans {config.dialogues:,} dialogues"
+            most = f"at most {MOST_DIALOGUES:,} and 1 can be checked"
+            yield "configuration", f"plans {config.dialogues:,} dialogues and a surplus of {config.surplus:g}; {most}"
             return
         if catalogue is None:
             return
         wanted, total = {f"{number:03d}": quota for number, quota in quotas(config, catalogue).items()}, planned(config, catalogue)
     if there != wanted:
         number = next(name for name in sorted(there.keys() | wanted.keys()) if there.get(name) != wanted.get(name))
-        yield "scenarios", f"says {there.get(number)} dialogues of {number}, the configuration gives {wanted.get(number)}"
+        yield "scenarios", f"says {there.get(number)} dialogues of {number}, but the configuration gives {wanted.get(number)}"
     if manifest["summary"]["planned"] != total:
-        yield "summary: planned", f"says {manifest['summary']['planned']}, the configuration gives {total}"
+        yield "summary: planned", f"says {manifest['summary']['planned']}, but the configuration gives {total}"
     found, most = (Counter(one[:3] for one in released if some(one)) for some in (bool, lambda one: not revision_of(one)))
     lacking = {number: quota - found[number] for number, quota in there.items() if quota > found[number]}
     if manifest.get("below_quota", {}) != lacking:
-        yield "below_quota", f"says {str(manifest.get('below_quota', {}))[:80]}, the data gives {str(lacking)[:80]}"
+        yield "below_quota", f"says {str(manifest.get('below_quota', {}))[:80]}, but the data gives {str(lacking)[:80]}"
     if more := [number for number in most if most[number] > there.get(number, 0)]:
-        yield "scenarios", f"says {there.get(more[0], 0)} dialogues of {more[0]}, the data holds {most[more[0]]}"
+        yield "scenarios", f"says {there.get(more[0], 0)} dialogues of {more[0]}, but the data holds {most[more[0]]}"
 
 
 def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
     """What of the summary does not add up, or is less than the data."""
     summary, counts = manifest["summary"], {config: sum(one.values()) for config, one in manifest["counts"].items()}
     if summary["planned"] != summary["accepted"] + summary["rejected"] + summary["missing"]:
-        yield "summary", f"of {summary['planned']} planned {summary['accepted']}, {summary['rejected']} and {summary['missing']} are told"
+        parts = f"{summary['accepted']} accepted, {summary['rejected']} rejected and {summary['missing']} missing"
+        yield "summary", f"says {summary['planned']} planned, but {parts}"
     removed = (manifest.get("reviews") or {}).get("removed", [])
     # What was removed or is a duplicate was accepted; what is withdrawn need not have been.
     least = counts["dialogues"] + len(manifest["duplicates"]) + manifest["spares_left_out"] + len(removed)
@@ -130,29 +132,32 @@ def _summed(manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
     least, most = (least + gone["dialogues"],) * 2 if gone else (least, least + len(withdrawn_dialogues(manifest["withdrawn"])))
     if not least <= summary["accepted"] <= most:
         give = f"{least} to {most}" if least < most else least
-        yield "summary: accepted", f"says {summary['accepted']}, data and what was left out give {give}"
+        yield "summary: accepted", f"says {summary['accepted']}, but the data and the left-out dialogues give {give}"
     # A pair can be withdrawn from a dialogue that stays.
     whole = summary["accepted"] == counts["dialogues"] and all("pair_id" not in one for one in manifest["withdrawn"])
     for name in ("pairs", "controls", "crossed"):
         told, there = summary.get(name, 0), counts.get(name, 0)
         if told < there or (whole and told != there):
-            yield f"summary: {name}", f"says {told}, the data holds {there}"
+            yield f"summary: {name}", f"says {told}, but the data holds {there}"
     if gone and summary["accepted"] == counts["dialogues"] + gone["dialogues"] and summary["pairs"] != counts["pairs"] + gone["pairs"]:
-        yield "summary: pairs", f"says {summary['pairs']}, the data holds {counts['pairs']} and {gone['pairs']} were withdrawn"
+        yield "summary: pairs", f"says {summary['pairs']}, but the data holds {counts['pairs']} and {gone['pairs']} were withdrawn"
     if summary["controls"] > summary["pairs"]:
-        yield "summary: controls", f"says {summary['controls']}, of {summary['pairs']} pairs"
+        yield "summary: controls", f"says {summary['controls']}, but there are only {summary['pairs']} pairs"
     for name in summary["samples_refused"]:
         if name.partition(": ")[0] not in KINDS:
-            yield f"summary: samples_refused: {name[:80]}", "is of no kind of request"
+            yield f"summary: samples_refused: {name[:80]}", "does not name a kind of request"
     for name, count in summary["rejected_by_reason"].items():
         if count > summary["rejected"]:
-            yield f"summary: rejected_by_reason: {name}", f"says {count}, and {summary['rejected']} dialogues were rejected"
+            yield f"summary: rejected_by_reason: {name}", f"says {count}, but only {summary['rejected']} dialogues were rejected"
     if summary["rejected"] and not summary["rejected_by_reason"]:
-        yield "summary: rejected_by_reason", f"names no reason, and {summary['rejected']} dialogues were rejected"
+        yield "summary: rejected_by_reason", f"names no reason, but {summary['rejected']} dialogues were rejected"
     for name, count in summary["failed_for_good"].items():
         # A crossed item that nobody was asked for is no sample.
         if count > summary["samples_refused"].get(name, 0) and not name.startswith(f"{CROSSED.name}: "):
-            yield f"summary: failed_for_good: {name}", f"says {count}, and {summary['samples_refused'].get(name, 0)} samples were refused"
+            yield (
+                f"summary: failed_for_good: {name}",
+                f"says {count}, but only {summary['samples_refused'].get(name, 0)} samples were refused",
+            )
 
 
 def _left_out(manifest: dict[str, Any], released: set[str]) -> Iterator[tuple[str, str]]:
@@ -161,11 +166,11 @@ def _left_out(manifest: dict[str, Any], released: set[str]) -> Iterator[tuple[st
     removed = {one["dialogue_id"] for one in (manifest.get("reviews") or {}).get("removed", [])}
     for goes, stays in manifest["duplicates"].items():
         if not form.fullmatch(first_of(goes)) or goes[:3] not in manifest["scenarios"]:
-            yield f"duplicates: {goes}", "is no dialogue of such a plan"
+            yield f"duplicates: {goes}", "is not a dialogue of this plan"
         elif not form.fullmatch(first_of(stays)) or (PREFERENCE[split_of(stays)], stays) >= (PREFERENCE[split_of(goes)], goes):
-            yield f"duplicates: {goes}", f"is left out for {stays[:80]}, and of two such this one stays"
+            yield f"duplicates: {goes}", f"is left out for {stays[:80]}, but of these two this one must be kept"
         elif stays not in released and stays not in manifest["duplicates"] and not manifest["spares_left_out"]:
-            yield f"duplicates: {goes}", f"is told to be like {stays}, which is not in the release"
+            yield f"duplicates: {goes}", f"is listed as a near-duplicate of {stays}, which is not in the release"
     for one in sorted(removed):
         if not form.fullmatch(first_of(one)) or one[:3] not in manifest["scenarios"]:
-            yield f"reviews: removed: {one}", "is no dialogue of such a plan"
+            yield f"reviews: removed: {one}", "is not a dialogue of this plan"

@@ -48,8 +48,10 @@ def paper_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     for name, text in wanted.items():
         yield from _differing(folder / name, text, exact=is_ours(manifest))
     if not is_ours(manifest):
-        what = f'was made by version "{manifest["builder"]}" and this is {__version__}: page, card and figures are compared by value'
-        yield NotRecomputed(str(folder / MANIFEST), what, "verify it with the version that made it too", "builder")
+        what = (
+            f'was made by version "{manifest["builder"]}" and this is version {__version__}: page, card and figures are compared by value'
+        )
+        yield NotRecomputed(str(folder / MANIFEST), what, "verify it with the version that made it as well", "builder")
 
 
 def _made_again(folder: Path, manifest: dict[str, Any], report: Report) -> dict[str, str]:

@@ -76,9 +76,9 @@ def provenance_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Proble
         requests.add(rows, there)
     for cursor in (*cursors.values(), candidates):
         if where := cursor.left():
-            yield Problem(where, "is in no place of the plan, or of a dialogue that the provenance does not name there", RESTORE)
+            yield Problem(where, "is out of the order of the plan, or its dialogue is not in the provenance at that place", RESTORE)
     if torn := requests.torn():
-        yield Problem(str(path), f"names {torn} requests for texts that differ: one answer has one text", RESTORE)
+        yield Problem(str(path), f"names {torn} requests for different texts: one answer has one text", RESTORE)
     for where, what in (*requests.untold(manifest["summary"]["usage"]), *_refused(refused, manifest)):
         yield Problem(f"{folder / MANIFEST}: summary: {where}", what, RESTORE)
 
@@ -89,18 +89,18 @@ def _unread(folder: Path) -> Iterator[Problem]:
     judged, judges, without = False, set(WHAT.values()), ("dialogue", "crossed", *WHAT.values())
     for where, row in _numbered(folder / "provenance.parquet"):
         if not DIALOGUE.fullmatch(row["dialogue_id"] or "") or None in (row["what"], row["method"], row["model"]):
-            yield Problem(where, f'"{str(row["dialogue_id"])[:80]}" is no dialogue, or a value is missing', RESTORE)
+            yield Problem(where, f'"{str(row["dialogue_id"])[:80]}" is not a dialogue, or a value is missing', RESTORE)
             break
         if judged and row["what"] not in judges:
-            yield Problem(where, "stands behind those of judges", RESTORE)
+            yield Problem(where, "comes after the rows of judges", RESTORE)
             break
         if row["what"] in without and row.get(TEXT_HASH) is not None:
-            yield Problem(where, "is of no text of a variant, and has the hash of one", RESTORE)
+            yield Problem(where, "has the hash of a text, but is not about a text of a variant", RESTORE)
             break
         judged = row["what"] in judges
     for where, row in _numbered(folder / "candidates.parquet"):
         if None in (*row.values(), *(row["reasons"] or ())) or not PAIR.fullmatch(row["pair_id"]):
-            yield Problem(where, f'"{str(row["pair_id"])[:80]}" is no pair, or a value is missing', RESTORE)
+            yield Problem(where, f'"{str(row["pair_id"])[:80]}" is not a pair, or a value is missing', RESTORE)
             break
 
 
@@ -138,11 +138,12 @@ def _against(rows: list[TableRow], there: dict[str, list[TableRow]], manifest: d
     for row, one in zip(rows, wanted, strict=True):
         for name, value in one.items():
             if row[name] != value:
-                yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} has the {name} {row[name]!r}, the tables give {value!r}"
+                yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} has the {name} {row[name]!r}, but the tables give {value!r}"
         if row["model"] not in manifest["summary"]["usage"] and row["model"] != RULES:
-            yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} is by {row['model']!r}, of which the manifest knows no request"
+            yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} is by {row['model']!r}, for which the manifest counts no request"
         if row["method"] == "seed" and row["model"] != bank_of(manifest["seeds"]):
-            yield f"{row['what']} of {row['pair_id'] or 'the dialogue'} is by {row['model']!r}, the seeds are {manifest['seeds'][:80]!r}"
+            about = f"{row['what']} of {row['pair_id'] or 'the dialogue'}"
+            yield f"{about} is by {row['model']!r}, but the seeds are {manifest['seeds'][:80]!r}"
 
 
 def _wanted(there: dict[str, list[TableRow]], configuration: dict[str, Any]) -> Iterator[TableRow]:
@@ -176,12 +177,12 @@ def _complete(there: dict[str, list[TableRow]], manifest: dict[str, Any]) -> Ite
     methods = {"rules"} if ways == "rules" else {"seed" if kinds["near"] == SEEDS else "model"} | ({"rules"} if ways != "model" else set())
     for row in there["dialogues"]:
         if row["source"] != source:
-            yield f"is said to be of a {row['source']}, and a {source} was asked"
+            yield f'has the source "{row["source"]}", but the configuration gives "{source}"'
     for row in there["pairs"]:
         if row["apathetic_method"] not in methods:
             yield f'{row["pair_id"]} has an apathetic text by "{row["apathetic_method"]}", which the configuration does not ask for'
         if (row["near_model"] == RULES) != (row["apathetic_method"] == RULES):
-            yield f'{row["pair_id"]} has an apathetic text by "{row["apathetic_method"]}" of "{row["near_model"]}"'
+            yield f'{row["pair_id"]} has an apathetic text by the method "{row["apathetic_method"]}" with the model "{row["near_model"]}"'
     roles = [one["role"] for row in there["dialogues"] for one in row["turns"]]
     for config in PREFERRED:
         # None is where the turn before is a helper's too.
@@ -190,7 +191,7 @@ def _complete(there: dict[str, list[TableRow]], manifest: dict[str, Any]) -> Ite
         if config not in there and (not ids or is_before(manifest)):
             continue
         if (told := [row["pair_id"] for row in there.get(config, ())]) != ids:
-            yield f"has {len(told)} rows in {config}, its texts give {len(ids)}, or in another order"
+            yield f"has {len(told)} rows in {config}, but its texts give {len(ids)}, or another order"
 
 
 def _keys(rows: list[TableRow]) -> Iterator[str]:
@@ -199,9 +200,9 @@ def _keys(rows: list[TableRow]) -> Iterator[str]:
         key, about = row["request_key"], f"{row['what']} of {row['pair_id'] or 'the dialogue'}"
         if key is None:
             if row["method"] != RULES:
-                yield f"{about} was asked of a model, and has no request"
+                yield f"{about} was asked of a model, but has no request"
         elif not KEY.fullmatch(key):
-            yield f'{about} has the request "{key[:80]}", which is none'
+            yield f'{about} has the request key "{key[:80]}", which is not valid'
 
 
 def _candidates(
@@ -218,25 +219,25 @@ def _candidates(
         place = int(found[2]) if found else len(turns)
         own = name == f"{name.rpartition('-t')[0]}-t{place:02d}" and name not in gone
         if kind is None or not own or not place < len(turns) or turns[place] != "helper":
-            yield where, "is of no turn of the release"
+            yield where, "does not belong to a helper turn of the release"
             continue
         if (place, kind.name) <= before:
-            yield where, "comes in two parts, or not in order"
+            yield where, "is split into two parts, or is not in order"
         before, numbers, chosen = (place, kind.name), [row["attempt"] for row in group], (name, variant) in released
         beside[name, variant] = len(numbers)
         holes = set(range(1, len(numbers) + 2)) - set(numbers)
         # Of several the one that was chosen has the number that none of these has; else they come before it.
         right = numbers == sorted(set(numbers)) and numbers[0] > 0 and len(holes) == 1
         if not right or ((not chosen or count == 1) and numbers[-1] != len(numbers)):
-            yield where, f"are numbered {numbers[:9]}, which leaves no one number for the text that was released, or none too many"
+            yield where, f"are numbered {numbers[:9]}: exactly one number must be left for the released text"
         by_rules = variant == "apathetic" and configuration["near_apathetic"] != "model"
         if len(numbers) + chosen > count * tries + by_rules:
-            yield where, f"has {len(numbers) + chosen} texts, and {count * tries + by_rules} could be made"
+            yield where, f"has {len(numbers) + chosen} texts, but at most {count * tries + by_rules} could be made"
     told = manifest["summary"]["samples_refused"]
     unread = {name.partition(": ")[0] for name in told if UNREAD.fullmatch(name.partition(": ")[2])}
     for name, variant in sorted(one for one in released if one[0] and one[1] in KIND_OF) if count > 1 else ():
         if KIND_OF[variant].name not in unread and beside[name, variant] < count - 1:
-            yield f"{name}, {variant}", f"has {beside[name, variant]} texts, and {count} candidates were asked for"
+            yield f"{name}, {variant}", f"has {beside[name, variant]} texts, but {count} candidates were asked for"
 
 
 def _refused(refused: Counter[str], manifest: dict[str, Any]) -> Iterator[tuple[str, str]]:
@@ -247,4 +248,4 @@ def _refused(refused: Counter[str], manifest: dict[str, Any]) -> Iterator[tuple[
     for name, count in sorted(refused.items()):
         kind, _, reason = name.partition(": ")
         if count > told.get(name, 0) and reason != NOT_CHOSEN and kind != uncounted:
-            yield f"samples_refused: {name[:80]}", f"says {told.get(name, 0)}, and {count} candidates are refused for it"
+            yield f"samples_refused: {name[:80]}", f"says {told.get(name, 0)}, but {count} candidates are refused for it"

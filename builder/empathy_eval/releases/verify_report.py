@@ -42,11 +42,11 @@ def disagreements(told: Any, found: Any, where: str = "", tolerance: float = EXA
                 yield from disagreements(told[name], found[name], _at(where, name), max(within, step if counted else loose), jump)
     elif isinstance(found, list) and isinstance(told, list):
         if len(told) != len(found):
-            yield where, f"has {len(told)} entries, the data gives {len(found)}"
+            yield where, f"has {len(told)} entries, but the data gives {len(found)}"
         for place, (one, other) in enumerate(zip(told, found, strict=False)):
             yield from disagreements(one, other, _at(where, _name(other, place)), tolerance, jump)
     elif not _same(told, found, tolerance):
-        yield where, f"says {shown(told)}, the data gives {shown(found)}"
+        yield where, f"says {shown(told)}, but the data gives {shown(found)}"
 
 
 def eased(told: Any, found: Any, reach: float = 0.0) -> Any:

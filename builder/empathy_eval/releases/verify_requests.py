@@ -70,7 +70,7 @@ class Requests:
         """(model, what is wrong) of each of which a manifest tells fewer requests than there are."""
         for model, count in sorted(self.asked.items()):
             if (told := usage.get(model, {}).get("requests", 0)) < count:
-                yield model, f"says {told} requests, the provenance has {count}"
+                yield model, f"says {told} requests, but the provenance has {count}"
 
 
 def _short(text: str) -> int:

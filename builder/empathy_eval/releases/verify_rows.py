@@ -25,7 +25,7 @@ ORIGINS = {
     "preferences_near": ("controls",),
     "preferences_far": ("controls",),
 }
-RESTORE = "restore the file from where the release was published, or release the build again"
+RESTORE = "restore the file from the published release, or release the build again"
 
 
 def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -42,10 +42,12 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                 name = row["dialogue_id"] if config == "dialogues" else row["pair_id"]
                 dialogue_id = name if config == "dialogues" else parts_of(name)[0]
                 if before := seen.get(name):
-                    yield Problem(place, f'"{name}" is also in {before}', "an id stands for one row")
+                    yield Problem(place, f'"{name}" is also in {before}', "use each id for one row only")
                 seen[name] = place
                 if split_of(dialogue_id) != split:
-                    yield Problem(place, f'"{name}" belongs to {split_of(dialogue_id)} by its id', "never move a row to another split")
+                    yield Problem(
+                        place, f'"{name}" belongs to the split {split_of(dialogue_id)} by its id', "never move a row to another split"
+                    )
                 named = (
                     (f"{row['scenario_id']:03d}", manifest["scenarios"].get(name[:3], {}).get("name")) if config == "dialogues" else None
                 )
@@ -53,7 +55,7 @@ def row_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
                     what = f'"{name}": its scenario {row["scenario_id"]}, "{row["scenario"][:80]}", is not that of the manifest'
                     yield Problem(place, what, RESTORE)
                 if left := {dialogue_id, name} & gone:
-                    yield Problem(place, f'"{min(left)}" is said to be left out', RESTORE)
+                    yield Problem(place, f'"{min(left)}" is in the data, but is listed as left out', RESTORE)
                 for what in (*_unfit(row, manifest["configuration"]), *_disagreements(config, row, origins, language)):
                     yield Problem(place, f'"{name}": {what}', RESTORE)
 
@@ -81,9 +83,9 @@ def _unfit(row: TableRow, configuration: dict[str, Any]) -> Iterator[str]:
         yield 'its description does not begin with "The user"'
     scores = [*row.get("toxicity", {}).values(), *(value for name, value in row.items() if name.endswith("_toxicity"))]
     if scores and {score is None for score in scores} != {configuration["checks"]["toxicity"] == "none"}:
-        yield "it has a toxicity where nothing was scored, or none where everything was"
+        yield "it must have a toxicity score if toxicity is scored, and only then"
     if any(score is not None and round(score, 4) != score for score in scores):
-        yield "it has a toxicity of more than four places"
+        yield "its toxicity has more than four decimal places"
 
 
 def _disagreements(config: str, row: TableRow, origins: Sequence[Rows], language: str) -> Iterator[str]:
@@ -100,7 +102,7 @@ def _disagreements(config: str, row: TableRow, origins: Sequence[Rows], language
     dialogues, *pairs = origins
     for one in pairs:
         if {name: row[name] for name in COLUMNS["pairs"].names if name in row} != one.get(row["pair_id"]):
-            yield "is not the pair of that id"
+            yield "differs from the pair with that id"
     yield from _against_dialogue(row, dialogues.get(row["dialogue_id"]))
     measures = {
         "apathetic_edit_ratio": edit_ratio(row["reference"], row["apathetic"], language),
@@ -108,7 +110,7 @@ def _disagreements(config: str, row: TableRow, origins: Sequence[Rows], language
     }
     for name, value in measures.items():
         if abs(row[name] - value) > 1e-9:
-            yield f"{name} is {row[name]}, its texts give {value}"
+            yield f"{name} is {row[name]}, but its texts give {value}"
 
 
 def _against_dialogue(row: TableRow, dialogue: TableRow | None) -> Iterator[str]:
@@ -116,7 +118,7 @@ def _against_dialogue(row: TableRow, dialogue: TableRow | None) -> Iterator[str]
         yield "has no dialogue in this split" if dialogue is None else "its dialogue is not valid"
         return
     if row["pair_id"] != f"{row['dialogue_id']}-t{row['turn']:02d}" or row["turn"] >= len(dialogue["turns"]):
-        yield f"its id does not fit dialogue and turn {row['turn']}"
+        yield f"its id does not match dialogue and turn {row['turn']}"
         return
     turn = dialogue["turns"][row["turn"]]
     if (row["reference"], row["strategy"], row["phase"]) != (turn["text"], turn["strategy"], turn["phase"]):

@@ -26,9 +26,9 @@ def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
     if is_ours(manifest):
         for name in sorted(said.keys() ^ {"python", *SOFTWARE}):
             if name in said:
-                yield Problem(where, f'"{name[:80]}" is none that a manifest names', RESTORE)
+                yield Problem(where, f'"{name[:80]}" is not software that a manifest names', RESTORE)
             elif name in ("python", "pyarrow", "numpy"):
-                yield Problem(where, f'does not name "{name}", without which nothing is made', RESTORE)
+                yield Problem(where, f'does not name "{name}", which every release needs', RESTORE)
     yield from _writers(folder, manifest)
     yield from _unread(folder, manifest)
     here = software()
@@ -38,8 +38,8 @@ def software_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
         if said.get(name, here.get(name)) != here.get(name)
     ]
     if others:
-        what = f"made with {'; '.join(others)}"
-        yield Told(where, what, "nothing has to be done: numbers are compared within their tolerances", "software")
+        what = f"was made with {'; '.join(others)}"
+        yield Told(where, what, "nothing needs to be done: numbers are compared within their tolerances", "software")
 
 
 def _writers(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
@@ -51,7 +51,7 @@ def _writers(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
         created = pq.read_metadata(folder / name).created_by
         wrote = WRITER.fullmatch(created or "")
         if not wrote or wrote[1] != named:
-            what = f'was written by "{str(created)[:80]}", the manifest says pyarrow {named}'
+            what = f'was written by "{str(created)[:80]}", but the manifest says pyarrow {named}'
             yield Problem(str(folder / name), what, RESTORE)
 
 

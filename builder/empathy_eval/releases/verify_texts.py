@@ -62,8 +62,8 @@ def text_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     Checks of one's own are code and are not run: that is told. Where a release goes by rules that cannot be had, nothing is checked.
     """
     if own := ", ".join(manifest.get("checks", {})):
-        what = f"checks of one's own are code and were not run: {own}"
-        yield Told(str(folder), what, "ask who made the release for them, and build it again", "checks")
+        what = f"its own checks are code and were not run: {own}"
+        yield Told(str(folder), what, "ask the publisher for these checks, and build the release again", "checks")
     try:
         under = _under(folder, manifest)
     except InputError as error:
@@ -124,9 +124,9 @@ def _of_dialogue(row: TableRow, there: dict[str, list[TableRow]], under: Checked
         yield from _unclean(text)
     for number, one in enumerate(row["turns"]):
         if one["strategy"] and one["phase"] != load_taxonomy().phase_of(under.strategies.get(one["strategy"], "RS")):
-            yield f"turn {number} has the strategy {one['strategy']} and the phase {one['phase']}"
+            yield f"turn {number} has the strategy {one['strategy']}, which is not of the phase {one['phase']}"
     if (flags := list(safety.dialogue_flags(turns, language))) != row["flags"]:
-        yield f"is flagged {row['flags']}, its texts give {flags}"
+        yield f"is flagged {row['flags']}, but its texts give {flags}"
     yield from _like_seed(row, there, under)
     controls = {one["pair_id"]: one for one in there["controls"]}
     crisis, rows = False, {one["turn"]: one for one in there["pairs"]}
@@ -165,7 +165,7 @@ def _of_pair(row: TableRow, control: TableRow | None, flags: list[str], plan: Pl
         ]
         yield from (f"{variant} of {row['pair_id']}: {what}" for what in flaws)
     if row["flags"] != flags:
-        yield f"{row['pair_id']} is flagged {row['flags']}, its texts give {flags}"
+        yield f"{row['pair_id']} is flagged {row['flags']}, but its texts give {flags}"
     if row["apathetic_method"] == "rules" and max(len(row["reference"]), len(row["apathetic"])) <= LONGEST:
         wanted = de_empathised(row["reference"], config.checks.edit_ratio_below, language)
         yield from [f"apathetic of {row['pair_id']} is not what the rules make of its reference"] if row["apathetic"] != wanted else []
@@ -175,7 +175,7 @@ def _of_pair(row: TableRow, control: TableRow | None, flags: list[str], plan: Pl
     scores += [(f"{name}_toxicity", control[f"{name}_toxicity"]) for name in CONTROLS] if control else []
     for name, score in scores:
         if score is not None and config.checks.toxicity and not 0 <= score <= config.checks.toxicity.at_most:
-            yield f"{row['pair_id']}: {name} is {score}, at most {config.checks.toxicity.at_most} is taken"
+            yield f"{row['pair_id']}: {name} is {score}, but at most {config.checks.toxicity.at_most} is allowed"
 
 
 def _measured(row: TableRow, control: TableRow | None, code: str) -> Iterator[str]:
@@ -184,14 +184,14 @@ def _measured(row: TableRow, control: TableRow | None, code: str) -> Iterator[st
         given = {"edit_ratio": edit_ratio, "overlap": overlap}
         for what, measure in given.items():
             if control and abs(control[f"{name}_{what}"] - (value := measure(row["reference"], control[name], code))) > EXACT:
-                yield f"{name}_{what} is {control[f'{name}_{what}']}, its texts give {value}"
+                yield f"{name}_{what} is {control[f'{name}_{what}']}, but its texts give {value}"
 
 
 def _planned(row: TableRow, control: TableRow | None, plan: Plan | None, under: Checked) -> Iterator[str]:
     """Strategies, manners and devices, and controls, that are not as planned, or that no plan has."""
     own, other = (under.strategies.get(row[name], "") for name in ("strategy", "empathetic_strategy"))
     if own == other or not own or not other or load_taxonomy().phase_of(own) != load_taxonomy().phase_of(other):
-        yield f'the strategy "{row["strategy"]}" became "{row["empathetic_strategy"]}", and another of its phase is planned'
+        yield f'the strategy "{row["strategy"]}" became "{row["empathetic_strategy"]}", but another strategy of the same phase is required'
     told = {"apathetic": row.get("apathetic_manner"), "empathetic": row.get("empathetic_device")}
     told |= {"far_apathetic": control["far_apathetic_manner"]} if control and "far_apathetic_manner" in control else {}
     planned = plan.turns[row["turn"]] if plan and row["turn"] < len(plan.turns) else None
@@ -201,11 +201,11 @@ def _planned(row: TableRow, control: TableRow | None, plan: Plan | None, under: 
         if way not in known:
             yield f'{variant} is made as "{way}", which the taxonomy does not have'
         elif planned and f"{variant}" in told and way != (wanted := None if made_by_rules else planned.ways.get(variant)):
-            yield f'{variant} is made as "{way}", planned is "{wanted}"'
+            yield f'{variant} is made as "{way}", but the plan says "{wanted}"'
     if planned and other != planned.empathetic_strategy:
-        yield f'the strategy of the empathetic text is "{other}", planned is "{planned.empathetic_strategy}"'
+        yield f'the strategy of the empathetic text is "{other}", but the plan says "{planned.empathetic_strategy}"'
     if planned and control and not planned.controls:
-        yield "has controls, and none were planned"
+        yield "has controls, but none were planned"
 
 
 def _like_seed(row: TableRow, there: dict[str, list[TableRow]], under: Checked) -> Iterator[str]:

@@ -57,13 +57,15 @@ def toxicity_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
     try:
         scorer = load_scorer(config)
     except Exception as error:  # what it raises where its weights cannot be fetched is its own affair
-        yield _told(folder, f"toxicity is not scored again: {' '.join(str(error).split())[:200]}", "verify it where its weights can be had")
+        yield _told(
+            folder, f"toxicity is not scored again: {' '.join(str(error).split())[:200]}", "verify it where its weights are available"
+        )
         return
     texts = _texts(folder, manifest)
     if config.scorer == "detoxify":
         texts, count = _sample(texts, manifest["configuration"]["seed"])
-        what = f"of {count:,} texts {min(count, SAMPLE):,} were scored again for toxicity"
-        yield _told(folder, what, "score the others where there is time for them")
+        what = f"toxicity was scored again for {min(count, SAMPLE):,} of {count:,} texts"
+        yield _told(folder, what, "score the other texts if you have the time")
     # By batch: all of a release's texts are more than memory should hold.
     while batch := list(itertools.islice(texts, BATCH)):
         yield from _wrong(batch, scorer, config.at_most)
@@ -73,7 +75,10 @@ def _not_at_hand(config: ToxicityConfig, weights: str) -> tuple[str, str] | None
     """(what, fix) where the scorer with those weights is not to be had; nothing is loaded by a path that a manifest names."""
     what = f'toxicity is not scored again: "{config.scorer}" '
     if config.checkpoint or config.config:
-        return f"{what}has weights of its own, at a path of whoever made the release", "ask them for the weights, and build it again"
+        return (
+            f"{what}has its own weights, at a path on the publisher's machine",
+            "ask the publisher for the weights, and build the release again",
+        )
     if config.scorer == "detoxify" and find_spec("detoxify") is None:
         return f"{what}is not installed", install_line("detoxify")
     try:
@@ -96,11 +101,11 @@ def _wrong(batch: Sequence[_Text], scorer: Scorer, at_most: float) -> Iterator[P
     for one in batch:
         score = scores[one.text]
         if one.score is not None and not abs(one.score - score) <= EXACT:
-            yield Problem(one.place, f"{one.name} has the toxicity {one.score}, its text gives {score}", RESTORE)
+            yield Problem(one.place, f"{one.name} has the toxicity {one.score}, but its text gives {score}", RESTORE)
         elif one.refused is False and score > at_most + EXACT:
-            yield Problem(one.place, f"{one.name} has a text whose toxicity is {score}, at most {at_most} is taken", RESTORE)
+            yield Problem(one.place, f"{one.name} has a text whose toxicity is {score}, but at most {at_most} is allowed", RESTORE)
         elif one.refused and score <= at_most - EXACT:
-            yield Problem(one.place, f'{one.name} is refused as "{TOXIC}", and its toxicity is {score}', RESTORE)
+            yield Problem(one.place, f'{one.name} is refused as "{TOXIC}", but its toxicity is {score}', RESTORE)
 
 
 def _texts(folder: Path, manifest: dict[str, Any]) -> Iterator[_Text]:

@@ -123,7 +123,7 @@ def _selected(build_dir: Path, header: dict[str, Any], reviewed: dict[str, Any] 
     """What is released: at least one dialogue, none that a review removes."""
     selection = select(build_dir, header, {one["dialogue_id"] for one in reviewed["removed"]} if reviewed else set())
     if not selection.dialogue_ids:
-        raise input_error(build_dir, "holds no accepted dialogue", "look at rejected_by_reason in build.json")
+        raise input_error(build_dir, "holds no accepted dialogue", "see rejected_by_reason in build.json")
     return selection
 
 

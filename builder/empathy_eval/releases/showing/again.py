@@ -79,9 +79,9 @@ def recipe_again(
     try:
         config = checked(dict(header["configuration"]), "configuration", _words(header, folder))
     except EmpathyEvalError as error:
-        return Again(None, notes=(f"the configuration is none of this version, so nothing is rendered again: {error.problems[0].what}",))
+        return Again(None, notes=(f"this version cannot read the configuration, so nothing is rendered again: {error.problems[0].what}",))
     if config.dialogues > MOST_DIALOGUES or config.rules.max_turns > MOST_TURNS or config.surplus > 1:
-        return Again(None, notes=("the plan is larger than any that is drawn again",))
+        return Again(None, notes=("the plan is too large to be drawn again",))
     try:
         recipe = Recipe(config, catalogue, prompts, language=under.language())
     except EmpathyEvalError as error:
@@ -100,7 +100,7 @@ def _words(header: Mapping[str, Any], folder: Path | None) -> WordList | None:
         return None
     words = read_word_list(folder / WORD_LIST)
     if words.digest != named:
-        raise input_error(folder / WORD_LIST, f'is not the word list "{named}"', "put the one there that was built with")
+        raise input_error(folder / WORD_LIST, f'is not the word list "{named}" of the build', "restore the word list of the build")
     return words
 
 
@@ -144,7 +144,7 @@ def _changed(header: Mapping[str, Any], recipe: Recipe, scenarios: Path | None) 
 def _without(config: Configuration, rules: Path | None, error: EmpathyEvalError) -> str:
     """Why there is no recipe, and what would give one."""
     if rules is None and config.language != ENGLISH:
-        return f'it is in the language "{config.language}", whose rules are not here: give its folder of rules with --rules'
+        return f'its language is "{config.language}", whose rules are not here: give the folder of these rules with --rules'
     said = [f"{one.where}: {one.what}; {one.fix}" for one in error.problems[:3]]
     return "; ".join(said) + (f"; and {len(error.problems) - 3} more" if len(error.problems) > 3 else "")
 
@@ -153,6 +153,6 @@ def _not_run(config: Configuration) -> Iterator[str]:
     """What of a configuration is code, which is never run to show something."""
     for role, one in config.models.items():
         if not one.remote and one.kind not in ("seed-bank", "given"):
-            yield f'the model "{one.kind}" ({role}) is code and is not run: a request of it is shown where it is its messages and no more'
+            yield f'the model "{one.kind}" ({role}) is code and is not run: its requests are shown only if they consist of messages alone'
     if config.own_checks:
-        yield f"checks of one's own are code and are not run: {', '.join(config.own_checks)}; what they refused is told as it was noted"
+        yield f"its own checks are code and are not run: {', '.join(config.own_checks)}; their refusals are shown as recorded"

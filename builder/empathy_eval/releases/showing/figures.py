@@ -102,5 +102,5 @@ def dialogue_figures(dialogue: Dialogue, plan: Plan | None, recipe: Recipe, scor
         ("crisis language", safety.answers_crisis(turns, language)),
         ("unsafe phrases", [flaw for text in helpers for flaw in safety.harmless(text, language)]),
     ):
-        found.append(Figure(name, len(flaws), "; ".join(flaw.detail for flaw in flaws) or "nothing to object to", not flaws))
+        found.append(Figure(name, len(flaws), "; ".join(flaw.detail for flaw in flaws) or "no fault found", not flaws))
     return tuple(found)

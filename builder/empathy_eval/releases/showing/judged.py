@@ -18,7 +18,10 @@ from empathy_eval.releases.showing.requests import rows_about
 from empathy_eval.releases.showing.shown import Asked, Refused, Shown
 
 ROWS = ("ratings", "comparisons", "strategies")
-NOT_HERE = "what was sent holds the texts that were judged: show them from {}; verify --ledger holds its annotations against the answers"
+NOT_HERE = (
+    "the requests hold the judged texts, so they are not shown here: show the texts from {}; "
+    "verify --ledger compares annotations with the answers"
+)
 
 
 def show_judged(folder: Path, name: str, ledger: Path | None) -> Shown:
@@ -36,7 +39,7 @@ def show_judged(folder: Path, name: str, ledger: Path | None) -> Shown:
     else:
         keyed = [(one, key) for one in judged.cases for key in keys_of(one) if key.startswith(said)]
         if len({key for _, key in keyed}) > 1:
-            raise input_error("ID", f'"{said}…" is the beginning of several keys', "give more of it")
+            raise input_error("ID", f'"{said}…" is the beginning of several keys', "give more digits of the key")
         case, key = keyed[0] if keyed else (None, None)
     if case is None:
         raise unknown(said.name if isinstance(said, Place) else said, named, places)

@@ -23,7 +23,7 @@ from empathy_eval.releases.showing.texts import Texts
 
 NO_LEDGER = "answers, refusals and repairs are in the ledger of the build, which is not here: give it with --ledger"
 CROSSED_KINDS = frozenset(one.name for one in CROSSING)
-NO_REVIEWS = "what single raters said is in the record of review import: give it with --reviews"
+NO_REVIEWS = "the judgements of single raters are in the record of review import: give it with --reviews"
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,11 @@ class Look:
         found = [Place(row[1], row[3], row[2], row[0]) for row, _ in itertools.islice(rows, 2)]
         found = found or self.source.keyed(said)
         if not found:
-            where = self.source.named + (" and its ledger" if self.answered else "; a ledger is not here")
-            raise input_error("ID", f'no request with a key "{said}…" is in {where}', "give the ledger that has it with --ledger")
+            where = self.source.named + (" and its ledger" if self.answered else "; no ledger was given")
+            raise input_error("ID", f'no request with a key "{said}…" is in {where}', "give the ledger that holds it with --ledger")
         if len(found) > 1:
             keys = " and ".join(one.key or "" for one in found)
-            raise input_error("ID", f'"{said}…" is the beginning of several keys', f"give more of it: {keys} begin so")
+            raise input_error("ID", f'"{said}…" is the beginning of several keys', f"give more digits: {keys} begin like that")
         return found[0]
 
     def shown(self, place: Place) -> Shown:
@@ -105,7 +105,7 @@ class Look:
 
     def _turn(self, place: Place, turns: int | None) -> None:
         if turns is not None and not 0 <= (place.turn or 0) < turns:
-            what = f'"{place.name}" is not there: {place.dialogue_id} has {turns} turns'
+            what = f'"{place.name}" does not exist: {place.dialogue_id} has {turns} turns'
             raise input_error("ID", what, f"name one of {place.dialogue_id}-t00 to {place.dialogue_id}-t{turns - 1:02d}")
 
     def _status(self, outcome: Outcome | None, told: Outcome | None, left: str) -> str:
@@ -121,17 +121,17 @@ class Look:
         if told and told.status == "rejected":
             yield f"all samples were refused: {', '.join(told.reasons)}"
         if told and told.status == "missing" and not self.source.released:
-            yield f"not all of it is answered yet: {told.reasons[0]}"
+            yield f"not all of its requests are answered yet: {told.reasons[0]}"
         if self.source.released and not left and outcome is None and not (told and told.status == "rejected"):
             spares = self.source.header["spares_left_out"]
             yield (
-                f"accepted, and more than its scenario is to have: one of {spares} spares that are left out"
+                f"accepted, but beyond the quota of its scenario: one of {spares} spares that are left out"
                 if told and told.status == "accepted" and not self.again.unrun
-                else "it is none of its dialogues: refused, missing, or one of the spares; the build and its ledger tell which"
+                else "the release does not hold it: it was refused, is missing, or is a spare; the build and its ledger show which"
             )
         if told and told.dialogue and place.turn is not None and place.turn < len(told.dialogue.turns):
             if place.kind and not place.key and told.dialogue.turns[place.turn].role != "helper":
-                yield "a seeker speaks there: only the turns of the helper have variants"
+                yield "this is a turn of the seeker: only turns of the helper have variants"
             yield from _left_out_pair(told, place.turn) if place.item is None and place.name not in self.source.left_out() else ()
             lost = (one for one in told.failures if (one.turn, one.kind, one.final) == (place.turn, CROSSED.name, True))
             yield from (f"its crossed item is left out: {', '.join(one.reasons)}" for one in lost)
@@ -148,7 +148,7 @@ class Look:
         yield from self.again.notes
         if self.again.changed:
             changed = "; ".join(self.again.changed)
-            yield f"requests are rendered from what is not as it was: {changed}; --scenarios, --templates and --rules name other folders"
+            yield f"requests are rendered from parts that have changed: {changed}; --scenarios, --templates and --rules name other folders"
         if not self.answered:
             yield NO_LEDGER
         elif not rows:
@@ -157,7 +157,7 @@ class Look:
             yield NO_REVIEWS
         if place.turn is None and outcome and outcome.pairs:
             names = ", ".join(f"t{one.turn:02d}" for one in outcome.pairs)
-            yield f"each pair is shown by its id, such as {place.dialogue_id}-t{outcome.pairs[0].turn:02d}: there are {names}"
+            yield f"name a pair by its id to show it, such as {place.dialogue_id}-t{outcome.pairs[0].turn:02d}: the pairs are {names}"
 
 
 def _of_item(place: Place, told: Outcome | None) -> Place:
@@ -168,8 +168,8 @@ def _of_item(place: Place, told: Outcome | None) -> Place:
     """
     there = {one.crossed_id: one.turn for one in told.crossed} if told else {}
     if place.name not in there:
-        fix = f"name one of {', '.join(there)}" if there else f"see {place.dialogue_id}, and the turn that it was asked for"
-        raise input_error("ID", f'"{place.name}" is not there: {place.dialogue_id} has {len(there)} crossed items', fix)
+        fix = f"name one of {', '.join(there)}" if there else f"show {place.dialogue_id}, or the turn of the item"
+        raise input_error("ID", f'"{place.name}" does not exist: {place.dialogue_id} has {len(there)} crossed items', fix)
     return replace(place, turn=there[place.name])
 
 
@@ -187,9 +187,9 @@ def _left_out_pair(told: Outcome, turn: int) -> Iterator[str]:
                 failed[kind] = ", ".join(reasons) or "no text of it reached the checks"
     said = "; ".join(f"{kind}: {reasons}" for kind, reasons in failed.items())
     if pair is None:
-        yield "its pair is left out, for both variants must pass" + (f": {said}" if said else "")
+        yield "its pair is left out, because both variants must pass" + (f": {said}" if said else "")
     elif said:
-        yield f"its controls are left out, for both must pass: {said}"
+        yield f"its controls are left out, because both must pass: {said}"
 
 
 def _texts(texts: Texts | None, place: Place) -> tuple[Text, ...]:

@@ -17,7 +17,7 @@ KEY = re.compile(rf"(?:{SCHEME}-)?([0-9a-f]{{8,64}})")
 VARIANTS = {one.variant: one.name for one in KINDS.values() if one.variant}
 FORMS = (
     "a dialogue (017-00042), a pair or a turn (017-00042-t05), a variant (017-00042-t05/empathetic), a crossed item (017-00042-x1), or "
-    "8 hex digits of a key or more"
+    "at least 8 hex digits of a key"
 )
 
 
@@ -49,17 +49,17 @@ def place_of(name: str) -> Place | str:
         return f"{SCHEME}-{key[1]}"
     found = NAME.fullmatch(name)
     if not found:
-        raise input_error("ID", f'"{name[:100]}" is no id', f"name {FORMS}")
+        raise input_error("ID", f'"{name[:100]}" is not an id', f"name {FORMS}")
     dialogue_id, turn, item, variant = found.groups()
     if item and (turn or variant):
-        raise input_error("ID", f'"{name[:100]}" is no id', f"name {FORMS}")
+        raise input_error("ID", f'"{name[:100]}" is not an id', f"name {FORMS}")
     kind = VARIANTS.get(variant, variant)
     if variant and (kind not in VARIANTS.values() or turn is None):
-        raise input_error("ID", f'"{name[:100]}" names no variant of a pair', f"name one of these: {', '.join(VARIANTS)}")
+        raise input_error("ID", f'"{name[:100]}" does not name a variant of a pair', f"name one of these: {', '.join(VARIANTS)}")
     return Place(dialogue_id, None if turn is None else int(turn), kind, item=int(item) if item else None)
 
 
 def unknown(name: str, source: str, there: Iterable[str]) -> InputError:
     """The error for an id that is not there, with those that are nearest."""
     near = near_ids(name, there)
-    return input_error("ID", f'"{name}" is not in {source}', f"name one that is: {near}" if near else f"name {FORMS}")
+    return input_error("ID", f'"{name}" is not in {source}', f"name one that exists: {near}" if near else f"name {FORMS}")

@@ -75,7 +75,7 @@ def _gone_through(source: Source, ledger: Ledger, again: Again, retracer: Retrac
         if trace and trace.outcome.status != "missing":
             yield from _beside(told, refused_of(trace.outcome, ledger, _details(trace)), rows)
             if released and trace.outcome.status == "accepted" and dialogue_id not in released | left and not again.unrun:
-                yield Refused((SPARE,), dialogue_id, detail="accepted, and more than its scenario is to have")
+                yield Refused((SPARE,), dialogue_id, detail="accepted, but beyond the quota of its scenario")
             continue
         yield from _beside(told, _unread(rows, trace, taken, noted), rows)
     for outcome in judged.values():

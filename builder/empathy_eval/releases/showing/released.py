@@ -40,7 +40,7 @@ def rows_where(path: Path, columns: pa.Schema, name: str, value: str, *, begins:
             if lacking := [
                 one.name for one in columns if one.name not in batch.schema.names or batch.schema.field(one.name).type != one.type
             ]:
-                raise input_error(path, f'has no column "{lacking[0]}" as the data contract has it', WHOLE)
+                raise input_error(path, f'has no column "{lacking[0]}" as the data contract defines it', WHOLE)
             cells = batch.column(name)
             mask = pc.starts_with(cells, pattern=value) if begins else pc.equal(cells, value)
             found += batch.filter(mask).to_pylist()
@@ -144,7 +144,7 @@ class Released:
         """Those that were withdrawn, are near-duplicates of others, or were removed by reviewers."""
         header = self.header
         found = withdrawn(header["withdrawn"])
-        found |= {goes: ("duplicate", f"a near-duplicate of {stays}, which stays") for goes, stays in header["duplicates"].items()}
+        found |= {goes: ("duplicate", f"a near-duplicate of {stays}, which is kept") for goes, stays in header["duplicates"].items()}
         for one in (header.get("reviews") or {}).get("removed", []):
             said = f"removed by review: {one['remove']} of {one['remove'] + one['keep']} raters say so"
             found[one["dialogue_id"]] = "removed_by_review", ": ".join([said, "; ".join(one["reasons"])]) if one["reasons"] else said
@@ -189,7 +189,7 @@ def withdrawn(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
 def _candidate(row: TableRow, path: Path) -> Candidate:
     kind, text, reasons = VARIANTS.get(str(row.get("variant"))), row.get("text"), row.get("reasons")
     if kind is None or not isinstance(text, str) or not isinstance(reasons, list) or None in reasons:
-        raise input_error(path, "a row does not hold what the data contract says", WHOLE)
+        raise input_error(path, "a row does not match the data contract", WHOLE)
     return Candidate(kind, _parts(row, path)[1], text, tuple(reasons), row.get("attempt"))
 
 
@@ -198,4 +198,4 @@ def _parts(row: TableRow, path: Path) -> tuple[str, int]:
     try:
         return parts_of(row["pair_id"])
     except (KeyError, ValueError, AttributeError) as error:
-        raise input_error(path, f"a row has no id of a pair: {str(row.get('pair_id'))[:80]!r}", WHOLE) from error
+        raise input_error(path, f"a row has no valid pair id: {str(row.get('pair_id'))[:80]!r}", WHOLE) from error

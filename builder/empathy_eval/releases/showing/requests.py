@@ -21,10 +21,10 @@ from empathy_eval.releases.showing.shown import Asked, Figure
 from empathy_eval.releases.showing.sources import checks_of, keys_of
 
 JUDGED = {one.name for one in JUDGING}
-NOT_THE_SAME = "the request is not what it was: its key was {}, and is {} as it is rendered here"
-NOT_RENDERED = "what was sent is not rendered again: this key is of no request of the recipe as it is here"
-PROVEN = "this is what was sent, as its key proves; its answer is in the ledger of the build"
-NOT_KNOWN = "it passes the checks that are run here, and another answer was taken: a check of one's own may have refused it"
+NOT_THE_SAME = "the request has changed: its key was {}, and is {} as rendered here"
+NOT_RENDERED = "the request cannot be shown: no request that is rendered here has this key"
+PROVEN = "this is the request that was sent, as its key proves; its answer is in the ledger of the build"
+NOT_KNOWN = "it passes the checks that are run here, but another answer was taken: one of the build's own checks may have refused it"
 
 
 # What is no text in a stranger's ledger is damage, which is told where the row itself is read.
@@ -104,9 +104,9 @@ def _stepped(step: Step, taken: Mapping[tuple[str, int | None], str | None], aga
     elif key and key != request.key and step.verdict == "taken" and again.unrun and (same or not changed):
         verdict, note = "unknown", NOT_KNOWN
     elif key and key != request.key and (step.verdict == "taken" or (step.verdict == "unanswered" and not step.repair and changed)):
-        note = NOT_THE_SAME.format(key, request.key) + (f"; other than there: {'; '.join(changed)}" if changed else "")
+        note = NOT_THE_SAME.format(key, request.key) + (f"; changed: {'; '.join(changed)}" if changed else "")
     elif step.verdict == "unanswered":
-        note = "as it is rendered here; no answer of this key is at hand"
+        note = "as rendered here; no answer with this key was found"
     asked = Asked(
         request.key, about.kind, about.turn, verdict, request.body, request.endpoint, request.sample, step.repair,
         reasons=tuple((one.reason, one.detail) for one in step.flaws), note=note,
@@ -119,7 +119,7 @@ def _beside(row: Row, taken: set[str | None], noted: Mapping[str, tuple[str, ...
     flaws = [] if row.about.kind in JUDGED else flaws_of(row)
     reasons = tuple((one.reason, one.detail) for one in flaws) or tuple((one, "") for one in noted.get(row.key, ()))
     verdict = "taken" if row.key in taken else "refused" if reasons else "unknown"
-    note = "what a judge was asked is shown by annotate --preview" if row.about.kind in JUDGED else NOT_RENDERED
+    note = "annotate --preview shows the requests of a judge" if row.about.kind in JUDGED else NOT_RENDERED
     return _answered(Asked(row.key, row.about.kind, row.about.turn, verdict, reasons=reasons, note=note), row.completion)
 
 

@@ -78,8 +78,8 @@ def source_of(folder: Path) -> Source:
         return Released(folder)
     if (folder / CONFIGURATION).is_file() or (folder / BUILD).is_file():
         return Built(folder)
-    what = f"is no release (no {MANIFEST} in it), no build and no annotations (no {BUILD} in it)"
-    raise input_error(folder, what, "name the folder of one of them")
+    what = f"is not a release (no {MANIFEST} in it), and neither a build nor annotations (no {BUILD} in it)"
+    raise input_error(folder, what, "name the folder of a release, a build or annotations")
 
 
 class Built:

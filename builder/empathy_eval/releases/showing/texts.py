@@ -17,7 +17,7 @@ from empathy_eval.releases.showing.figures import crossed_figures, dialogue_figu
 from empathy_eval.releases.showing.names import VARIANTS as KIND_OF
 from empathy_eval.releases.showing.shown import Figure, Text
 
-SEED = "a seed: {}{} of the scenario's file; nobody was asked in this build"
+SEED = "a seed: {}{} of the scenario's file; no model was asked in this build"
 
 CURATED = SEED.format("a crossed item", "")
 
@@ -87,7 +87,7 @@ class Texts:
             figures = variant_figures(kind, reference, made.text, made.toxicity, self.recipe, flags)
             if not kind.near:
                 other, name_of = self.dialogue.turns[pair.turn].strategy, self._named
-                figures += (Figure("strategy", name_of(made.strategy) or "", f"another than {name_of(other)}", made.strategy != other),)
+                figures += (Figure("strategy", name_of(made.strategy) or "", f"other than {name_of(other)}", made.strategy != other),)
             figures += self._told(name, made.text) if made.method != "rules" else ()
         how = self._made(name, made, reference)
         return Text(name, made.text, how, self._named(made.strategy), made.way, made.model, made.request_key, figures)
@@ -104,19 +104,23 @@ class Texts:
         if made.method == "seed":
             return SEED.format("the variant ", name)
         if made.method != "rules":
-            return f"written by {made.model}, asked as {KIND_OF[name]}"
+            return f"written by {made.model} for a request of the kind {KIND_OF[name]}"
         # A release may say "rules" where its configuration goes without that file, and the rules here may be without it too.
         if self.recipe is None or len(reference) > LONGEST or not {"apathetic", "pointers"} <= self.recipe.language.rules.keys():
-            return "made by rules/apathetic.yaml: nothing was asked"
+            return "made by rules/apathetic.yaml: no model was asked"
         edits = rules_applied(reference, self.recipe.config.checks.edit_ratio_below, self.recipe.language)
         told = "; ".join(f'{rule}: "{marker}" became "{new}"' for rule, marker, new in edits)
-        return f"made by rules/apathetic.yaml, nothing was asked: {told or 'by rules that are others here'}"
+        return f"made by rules/apathetic.yaml, no model was asked: {told or 'its rules differ from those here'}"
 
     def crossed(self, place: int) -> Iterator[Text]:
         """The crossed item of a turn: the twin of what the seeker says before it, both replies, and what tells them apart."""
         for item in (one for one in self.outcome.crossed if one.turn == place):
             key, model = (item.request_keys or (None,))[0], item.writer
-            how = CURATED if item.source == "seed" else f"written by {item.writer}; {item.judge} told the replies apart, each context twice"
+            how = (
+                CURATED
+                if item.source == "seed"
+                else f"written by {item.writer}; {item.judge} chose the fitting reply, twice for each context"
+            )
             figures = crossed_figures(item, self.dialogue.turns[place - 1].text, self.recipe) if self.recipe and key else ()
             instead = f"what the seeker says instead in context 2; {how}"
             yield Text(f"{item.crossed_id} twin", item.twin, instead, model=model, request_key=key)
@@ -135,6 +139,6 @@ class Texts:
                     flags = flags_at(self.dialogue, one.turn, self.recipe.language)
                     figures = variant_figures(KINDS[one.kind], reference, one.text, score, self.recipe, flags)
                     figures += self._told(KINDS[one.kind].variant or "", one.text)
-                why = "refused" if one.reasons else "passed its checks, and is of a turn whose pair is left out"
-                why = f"text {one.attempt} of its candidates, which passed its checks" if one.reasons == (NOT_CHOSEN,) else why
+                why = "refused" if one.reasons else "passed its checks, but the pair of its turn is left out"
+                why = f"candidate {one.attempt}, which passed its checks but was not chosen" if one.reasons == (NOT_CHOSEN,) else why
                 yield Text(name, one.text, why, figures=figures, reasons=one.reasons)

@@ -54,7 +54,7 @@ class Under:
         try:
             return read(self._own) or packaged
         except InputError as error:
-            self.notes.append(f"what it was built under cannot be read, so the packaged {name} are used: {error.problems[0]}")
+            self.notes.append(f"the {name} of its build cannot be read, so the packaged {name} are used: {error.problems[0]}")
             return packaged
 
     def catalogue(self) -> Catalogue:
