@@ -162,7 +162,7 @@ def turned_round(value: dict[str, Any]) -> None:
 
 
 BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "bounds turned round": (turned_round, "criteria: emotional_reactions: scale: from 2 to 0 is turned round"),
+    "bounds turned round": (turned_round, "criteria: emotional_reactions: scale: from 2 to 0 is reversed"),
     "whole numbers between bounds that are not": (
         lambda value: first(value).update(scale={"from": 0, "to": 2.5, "whole": True}), "scale: from 0 to 2.5 is not a whole number",
     ),
@@ -192,10 +192,10 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda value: value["examples"][0].update(pair_id="017-00042-t05"), 'examples[0]: pair_id: "017-00042-t05" does not match',
     ),
     "an opposite that is not there": (
-        lambda value: first(value).update(opposite="coldness"), 'emotional_reactions: opposite: "coldness" is no other criterion',
+        lambda value: first(value).update(opposite="coldness"), 'emotional_reactions: opposite: "coldness" is not another criterion',
     ),
     "an opposite of itself": (
-        lambda value: first(value).update(opposite="emotional_reactions"), 'opposite: "emotional_reactions" is no other criterion',
+        lambda value: first(value).update(opposite="emotional_reactions"), 'opposite: "emotional_reactions" is not another criterion',
     ),
     "a slash in a criterion": (lambda value: first(value).update(name="warm/cold"), 'name: "warm/cold" does not match'),
     "a colon in a criterion": (lambda value: first(value).update(name="warm:cold"), 'name: "warm:cold" does not match'),
@@ -218,8 +218,8 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "a rating without a direction": (lambda value: first(value).pop("better"), 'criteria: emotional_reactions: misses "better"'),
     "shots without examples": (lambda value: value.pop("examples"), 'examples: are missing in style "shots"'),
     "examples in a plain style": (lambda value: value.update(style="plain"), 'examples: are shown in style "plain"'),
-    "steps that nobody writes down": (lambda value: value.update(steps=["Think."]), 'steps: are not thought about in style "shots"'),
-    "examples of a dialogue": (lambda value: value.update(unit="dialogue"), 'unit: "dialogue" is for ratings without examples'),
+    "steps that nobody writes down": (lambda value: value.update(steps=["Think."]), 'steps: are not used in style "shots"'),
+    "examples of a dialogue": (lambda value: value.update(unit="dialogue"), 'unit: "dialogue" is only for ratings without examples'),
     "criteria of one's own beside the guidance's": (
         lambda value: value.update({"from": "guidance"}), 'criteria: does not go with "from: guidance"',
     ),

@@ -131,20 +131,20 @@ def test_two_tables_must_say_the_same(tmp_path: Path) -> None:
 def test_who_or_what_fits_nothing_is_refused_all_at_once(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", {"e": {}, "j": {"role": "judge"}})
     said = refusal(path, judges=["x"], crowd=["y"], crowd_as="mode", rubrics=["lend-an-ear", "warmer"])
-    assert 'judge: "x" is no rater of the table' in said and 'crowd: "y" is no rater of the table' in said
+    assert 'judge: "x" is not a rater in the table' in said and 'crowd: "y" is not a rater in the table' in said
     assert 'crowd as: "mode" is not known' in said and "use one of mean, median" in said
     assert 'rubric "lend-an-ear": has none of the criteria of the table, kind' in said
     assert 'rubric "warmer": is of kind "preference", which has no scales' in said
-    assert "is no file, and none of that name is packaged" in refusal(path, rubrics=["nothing"])
+    assert "is not a file, and no packaged one has that name" in refusal(path, rubrics=["nothing"])
 
 
 def test_a_rater_has_one_role_and_somebody_is_an_expert(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", {"e": {}, "j": {"role": "judge"}})
-    assert 'rater "j": is of the role "crowd", and by the column role of the role "judge"' in refusal(path, crowd=["j"])
-    assert 'rater "e": is of the role "judge", and by --crowd of the role "crowd"' in refusal(path, judges=["e"], crowd=["e"])
+    assert 'rater "j": has the role "crowd", but the column role makes it "judge"' in refusal(path, crowd=["j"])
+    assert 'rater "e": has the role "judge", but --crowd makes it "crowd"' in refusal(path, judges=["e"], crowd=["e"])
     assert "none of them is an expert" in refusal(path, judges=["e"])
     named = written(tmp_path / "b.csv", {"e": {}, "crowd": {}, "p": {"role": "crowd"}})
-    assert 'rater "crowd": is called as a group of raters is on the page' in refusal(named)
+    assert 'rater "crowd": has the name of a group of raters on the page' in refusal(named)
     # A crowd that was made one before may be called so.
     assert taken(written(tmp_path / "d.csv", {"e": {}, "crowd": {"role": "crowd"}}))[1].panel.crowd == ("crowd",)
     about = {"role": "judge", "model": "m", "sample": 1}
@@ -165,7 +165,7 @@ def test_two_rubrics_that_say_otherwise_of_one_criterion_are_refused(tmp_path: P
     path, other = written(tmp_path / "a.csv", {"e": {}, "f": {}}, ["cold"]), tmp_path / "other.yaml"
     own = own_rubric(tmp_path / "cold.yaml")
     other.write_text(own.read_text().replace("better: low", "better: high").replace("name: coldness", "name: other"))
-    assert 'rubric "other": says otherwise of "cold" than "coldness" does' in refusal(path, rubrics=[own, other])
+    assert 'rubric "other": defines "cold" differently from "coldness"' in refusal(path, rubrics=[own, other])
 
 
 def test_folders_of_annotations_are_judges_with_model_style_and_samples_and_their_rubric_is_a_framework(

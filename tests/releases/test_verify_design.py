@@ -107,7 +107,7 @@ def test_a_definition_that_was_changed_is_told_whatever_was_renewed_beside_it(li
             path.write_text(yaml.safe_dump(yaml.safe_load(before)[:-1]))
         assert f"{path}: is not the file that was released" in said(copy)
         forge(copy)
-        assert "does not say what its hash in the manifest stands for" in said(copy), name
+        assert "does not match its hash in the manifest" in said(copy), name
         path.write_text(before)
         forge(copy)
         assert said(copy) == ""
