@@ -128,7 +128,7 @@ def test_a_large_text_takes_no_memory_while_it_is_compiled(folder: Path) -> None
         capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent.parent,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30)),
     )  # fmt: skip
-    assert "InputError: repair.md.j2: line 1: is stopped: it would make more than 50,000,000 signs" in told.stderr
+    assert "InputError: repair.md.j2: line 1: is stopped: it would make more than 50,000,000 characters" in told.stderr
 
 
 def test_brackets_without_end_are_refused(folder: Path) -> None:

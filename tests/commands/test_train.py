@@ -35,7 +35,7 @@ def test_a_model_of_all_splits_knows_nothing_of_its_worth(light: Path, tmp_path:
     assert "nothing is known of texts that it has not seen" in " ".join((tmp_path / "model" / "README.md").read_text().split())
 
 
-@pytest.mark.parametrize("out, said", [("plain", "the name of a packaged model"), (".", "no name of its own"), ("file", "something else")])
+@pytest.mark.parametrize("out, said", [("plain", "the name of a packaged model"), (".", "no name of its own"), ("file", "something other")])
 def test_a_place_that_no_model_can_have_is_refused_before_anything_is_learned(
     out: str, said: str, light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -66,7 +66,7 @@ def test_english_metrics_and_models_are_named_one_by_one(tmp_path: Path) -> None
     found = refused(demo_file(tmp_path, language="de", checks=NONE, report=report))
     for where in ("metrics", "bertscore", "shortcuts"):
         assert f"report: {where}: " in found
-    assert '"vader" knows' in found and '"empathyscore" knows' in found and '"bleu"' not in found
+    assert '"vader" supports' in found and '"empathyscore" supports' in found and '"bleu"' not in found
 
 
 def test_files_of_rules_that_lack_rules_are_named(tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_the_hash_follows_the_guidance_that_a_rubric_takes_its_words_from(tmp_pa
 
 def test_a_name_that_is_not_packaged_is_quoted_with_those_that_are() -> None:
     (problem,) = problems("techer")
-    assert 'rubric "techer": is no file' in problem and ", teacher, " in problem
+    assert 'rubric "techer": is not a file' in problem and ", teacher, " in problem
     assert "cannot be read" in problems("folder/teacher")[0] and "cannot be read" in problems("teacher.yaml")[0]
 
 
@@ -172,10 +172,10 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "an anchor between whole numbers": (
         lambda value: first(value)["anchors"].append({"value": 1.5, "text": "More."}), "anchors: 1.5 is not a whole number",
     ),
-    "an anchor twice": (lambda value: first(value)["anchors"].append({"value": 1, "text": "More."}), "anchors: 1 is there 2 times"),
+    "an anchor twice": (lambda value: first(value)["anchors"].append({"value": 1, "text": "More."}), "anchors: 1 occurs 2 times"),
     "an end without an anchor": (lambda value: first(value)["anchors"].pop(), "anchors: do not say what 2 means"),
     "a criterion twice": (
-        lambda value: value["criteria"].append(value["criteria"][1]), 'criteria: "interpretations" is there 2 times',
+        lambda value: value["criteria"].append(value["criteria"][1]), 'criteria: "interpretations" occurs 2 times',
     ),
     "a value outside": (
         lambda value: value["examples"][1]["values"].update(interpretations=3), "examples[1]: interpretations: 3 is not between 0 and 2",

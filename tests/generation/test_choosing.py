@@ -214,7 +214,7 @@ def test_candidates_without_a_list_or_with_one_that_is_none_are_refused_in_words
     whole = json.loads(WORDS.read_text())
     for change, said in (
         ({"language": "de", "tokens": "unicode-words"}, 'is in the language "de", but the texts are in "en"'),
-        ({"tokens": "unicode-words"}, 'counts "unicode-words"'),
+        ({"tokens": "unicode-words"}, 'counts tokens by "unicode-words"'),
         ({"unit": 1}, "unit"),
         ({"contrasts": {}}, 'misses "empathetic - apathetic"'),
     ):

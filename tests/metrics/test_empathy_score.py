@@ -215,7 +215,7 @@ def test_a_model_of_another_version_is_refused(model: Path) -> None:
 
 def test_weights_that_do_not_fit_are_refused(model: Path) -> None:
     arrays = arrays_of((model / WEIGHTS).read_bytes(), model)
-    for wrong, said in (({"weights": arrays["weights"][:3]}, "does not hold"), ({"scale": np.array([np.nan])}, "no numbers")):
+    for wrong, said in (({"weights": arrays["weights"][:3]}, "does not hold"), ({"scale": np.array([np.nan])}, "not numbers")):
         (model / WEIGHTS).write_bytes(tensor_bytes({**arrays, **wrong}))
         with pytest.raises(InputError, match=said):
             EmpathyScore(str(sealed(model)))

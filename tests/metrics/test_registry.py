@@ -173,7 +173,7 @@ def test_every_text_in_quotes_is_read_as_it_is(text: str, number: int, flag: boo
         ("bertscore:layer=5,fast", '"fast" is not a setting'),
         ("bertscore:layer=", '"layer=" is not a setting'),
         ("bertscore:layer=[5", 'layer: "[5" cannot be read'),
-        ("bertscore:layer={}", 'layer: "{}" is no number'),
+        ("bertscore:layer={}", 'layer: "{}" is not a number'),
         ("bertscore:layer=5,layer=6", 'has "layer" twice'),
         ("bertscore:layer=2020-01-01", '"2020-01-01" is not a number, true, false or a text'),
     ],

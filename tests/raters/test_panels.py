@@ -111,8 +111,8 @@ def test_what_columns_say_twice_and_differently_is_said_with_its_lines(tmp_path:
     )
     said = refusal(path).splitlines()
     assert said[::2] == [
-        f'{path}: line 4: says role "judge" of the rater "e", and line 2 of {path} says "expert"',
-        f'{path}: line 5: says framework "two" of the criterion "c", and line 2 of {path} says "one"',
+        f'{path}: line 4: gives the rater "e" the role "judge", but line 2 of {path} says "expert"',
+        f'{path}: line 5: gives the criterion "c" the framework "two", but line 2 of {path} says "one"',
         f'{path}: line 6: role "boss" is not known',
         f'{path}: line 7: sample "second" does not match ^[1-9][0-9]{{0,3}}$',
     ]
@@ -124,7 +124,7 @@ def test_what_columns_say_twice_and_differently_is_said_with_its_lines(tmp_path:
 def test_two_tables_must_say_the_same(tmp_path: Path) -> None:
     one, other = written(tmp_path / "a.csv", {"e": {}, "j": {"role": "judge"}}), tmp_path / "b.csv"
     other.write_text("item,rater,criterion,rating,role\nz,j,kind,1,crowd\n")
-    with pytest.raises(InputError, match=f'{other}: line 2: says role "crowd" of the rater "j", and line 3 of {one} says "judge"'):
+    with pytest.raises(InputError, match=f'{other}: line 2: gives the rater "j" the role "crowd", but line 3 of {one} says "judge"'):
         reliability_of([one, other], Named(), NONE, "interval")
 
 
@@ -157,7 +157,7 @@ def test_a_rating_off_the_scale_of_its_rubric_is_refused_and_the_mean_of_a_crowd
         "item,rater,criterion,rating,role\na,e,explorations,3,\na,f,explorations,1,\nb,e,explorations,0.5,\nb,p,explorations,1.4,crowd\n"
     )
     said = refusal(path, rubrics=["epitome"])
-    assert 'ratings on "explorations": 3 by "e" for "a" is not between 0 and 2, as "epitome" has it' in said
+    assert 'ratings on "explorations": 3 by "e" for "a" is not between 0 and 2, as "epitome" defines it' in said
     assert '0.5 by "e" for "b" is not a whole number' in said and "1.4" not in said
 
 

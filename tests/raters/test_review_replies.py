@@ -181,7 +181,7 @@ def test_ratings_of_replies_come_back_in_every_form_and_are_told_by_system(
     assert {row["item"] for row in rows} == {f"{one['pair_id']}::{one['system']}" for one in made.key["items"].values()}
     assert not (tmp_path / "r.study.csv").exists()
     assert main(command) == 0
-    assert "anton less berta, by context (8):  coherence -1.00 [-1.00, -1.00]" in capsys.readouterr().out
+    assert "anton minus berta, by context (8):  coherence -1.00 [-1.00, -1.00]" in capsys.readouterr().out
 
 
 def test_the_figures_by_system_are_as_by_hand(light: Path, sent: tuple[Path, Exported], tmp_path: Path) -> None:

@@ -124,6 +124,6 @@ def test_the_least_and_largest_numbers_that_are_taken_have_a_plan() -> None:
 
 def test_a_share_that_hardly_anybody_gives_has_no_interval_and_it_says_why() -> None:
     rare = plan(1.0, 3, 3, share=0.001)
-    assert (rare.low, rare.high) == (None, None) and rare.note and "worth 0.011, fewer than 5" in rare.note
+    assert (rare.low, rare.high) == (None, None) and rare.note and "worth 0.011 independent ones, below 5" in rare.note
     # The widest interval there is: two raters a group, whose ratings of the category are worth five.
     assert gain_of_nothing(0.5, 2, 5, 0)[1] < 1500

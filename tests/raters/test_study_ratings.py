@@ -83,7 +83,7 @@ i3,gpt,r3,1,,positive,b2
         'ratings.csv: line 5: "r2" rates "i1" again, after the rating at line 4',
         'ratings.csv: line 5: the item "i1" has the valence "negative", and "positive" at line 2',
         'ratings.csv: line 5: the rater "r2" is in the block "b2", and in "b1" at line 4',
-        'ratings.csv: line 6: the rating "good" is no number',
+        'ratings.csv: line 6: the rating "good" is not a number',
         'ratings.csv: line 7: group "" does not match \\S',
         "ratings.csv: line 8: has 3 cells, but the header has 7",
         'ratings.csv: line 9: stratum "" does not match \\S',
@@ -120,7 +120,7 @@ def test_labels_name_the_categories_in_their_order_and_odd_ones_are_refused(tmp_
         'labels: "Bad" occurs twice',
         'labels: "Bad,Bad," has an empty name',
     ]
-    assert refusal(tmp_path, GOOD, Reading("human", ("Bad",)))[0] == "labels: 1 given; a study has 2 to 11 categories"
+    assert refusal(tmp_path, GOOD, Reading("human", ("Bad",)))[0] == "labels: the number of labels is 1; a study has 2 to 11 categories"
 
 
 def test_of_several_criteria_one_must_be_chosen(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_ratings_that_are_partly_labels_and_partly_numbers_are_told_as_that(tmp_
         f'ratings.csv: line {line}: the rating "{one}" is a number, while others are labels, such as "Bad"'
         for line, one in ((3, 2), (5, 3))
     ]
-    assert refusal(tmp_path, GOOD.replace("r1,1", "r1,Bad")) == ['ratings.csv: line 2: the rating "Bad" is no number']
+    assert refusal(tmp_path, GOOD.replace("r1,1", "r1,Bad")) == ['ratings.csv: line 2: the rating "Bad" is not a number']
 
 
 def test_large_and_fine_ratings_keep_names_of_their_own(tmp_path: Path) -> None:

@@ -215,7 +215,7 @@ def test_score_warns_where_an_output_holds_it_and_not_of_contexts(light: Path, t
     assert scored(capsys, light, "--scores", judge)[0] == [], "the head of a table is no output"
     table[4] = {**table[4], notice: canary_of("empathy-eval-demo")}
     written(judge, table)
-    assert f"first {judge}: line 6" in scored(capsys, light, "--scores", judge)[0][0]
+    assert f"first in {judge}: line 6" in scored(capsys, light, "--scores", judge)[0][0]
 
 
 def test_annotate_and_score_warn_of_a_judge_that_says_it(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -230,7 +230,7 @@ def test_annotate_and_score_warn_of_a_judge_that_says_it(light: Path, tmp_path: 
         assert main(["annotate", str(light), "--out", str(tmp_path / "judged"), *given]) == 0
     assert "warning: the canary occurs in 2 outputs" in capsys.readouterr().err
     found, _ = scored(capsys, light, "--annotations", tmp_path / "judged", "--metric", "length")
-    assert len(found) == 1 and f"first {tmp_path / 'judged' / 'outcomes.jsonl'}: line 1" in found[0]
+    assert len(found) == 1 and f"first in {tmp_path / 'judged' / 'outcomes.jsonl'}: line 1" in found[0]
 
 
 def test_an_export_says_which_replies_hold_it(light: Path, tmp_path: Path) -> None:

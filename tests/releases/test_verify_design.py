@@ -151,7 +151,7 @@ def test_the_names_of_scenarios_are_those_of_the_definitions(copy: Path) -> None
     scenarios = manifest_of(copy)["scenarios"]
     scenarios["017"]["name"] = "Dealing with the Loss of a Car"
     forge(copy, scenarios=scenarios)
-    assert 'calls itself "Dealing with the Loss of a Pet"' in said(copy)
+    assert 'has the name "Dealing with the Loss of a Pet"' in said(copy)
 
 
 def test_a_release_under_rules_of_its_own_is_what_it_claims_and_says_so(own: Path) -> None:

@@ -128,5 +128,5 @@ def odd_labels(labels: Sequence[str]) -> list[Problem]:
     if any(not one.strip() for one in labels):
         found.append(Problem("labels", f'"{",".join(labels)[:80]}" has an empty name', ONE_BY_ONE))
     if labels and not 2 <= len(labels) <= MOST_CATEGORIES:
-        found.append(Problem("labels", f"{len(labels)} labels given; a study has 2 to {MOST_CATEGORIES} categories", ONE_BY_ONE))
+        found.append(Problem("labels", f"the number of labels is {len(labels)}; a study has 2 to {MOST_CATEGORIES} categories", ONE_BY_ONE))
     return found
