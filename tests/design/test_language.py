@@ -79,7 +79,7 @@ def test_files_of_rules_that_lack_rules_are_named(tmp_path: Path) -> None:
     found = refused(config, rules=folder)
     assert 'description.yaml: has no rule "opening"' in found and 'has no rule "first_person"' in found
     assert 'apathetic.yaml: some: has no "replace"' in found
-    assert "is no folder" in refused(config, rules=tmp_path / "nowhere")
+    assert "is not a folder" in refused(config, rules=tmp_path / "nowhere")
 
 
 def test_a_recipe_of_one_language_takes_no_rules_of_another(tmp_path: Path) -> None:

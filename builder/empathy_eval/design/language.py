@@ -62,7 +62,7 @@ def load_language(code: str = ENGLISH, folder: Path | None = None) -> Language:
         InputError: if the folder is none, or a file is not valid; all problems of all files at once.
     """
     if folder is not None and not folder.is_dir():
-        raise input_error(folder, "is no folder", "name a folder of rules with --rules")
+        raise input_error(folder, "is not a folder", "name a folder of rules with --rules")
     packaged = data_folder("rules")
     where = folder or (packaged if code == ENGLISH else packaged / code)
     rules, problems = dict[str, Rules](), list[Problem]()
