@@ -26,7 +26,7 @@ def test_a_file_that_fails_half_way_leaves_the_old_one_and_nothing_else(tmp_path
 
 def test_a_file_is_not_written_over_a_folder(tmp_path: Path) -> None:
     (tmp_path / "a.txt").mkdir()
-    with pytest.raises(InputError, match=r"a\.txt: is a folder, where a file is to be written"):
+    with pytest.raises(InputError, match=r"a\.txt: is a folder, but a file is to be written here"):
         write_whole(tmp_path / "a.txt", "text")
     assert [path.name for path in tmp_path.iterdir()] == ["a.txt"] and (tmp_path / "a.txt").is_dir()
 

@@ -51,7 +51,7 @@ def test_aliases_that_expand_are_refused_before_they_take_memory(tmp_path: Path)
         ("a: " + "9" * 5000, "holds a value that cannot be read"),
         ("a: !!python/object/apply:os.system [id]", "is not YAML: could not determine a constructor"),
         ("a: [1", "is not YAML"),
-        ("a: 1\nb: .nan", 'line 2: holds the number ".nan", which nothing can be reckoned with'),
+        ("a: 1\nb: .nan", 'line 2: holds the number ".nan", which is not finite'),
         ("a: [1, -.inf]", 'line 1: holds the number "-.inf"'),
         ("a: 1.0e+400", 'line 1: holds the number "1.0e+400"'),
         ("a: !!float nan", 'line 1: holds the number "nan"'),

@@ -79,8 +79,8 @@ def test_no_file_or_folder_is_made_of_what_is_no_path(name: str, tmp_path: Path)
             yield made
 
     for make in (whole_file, folder):
-        with pytest.raises(InputError, match="is no path"), make(tmp_path / name):
+        with pytest.raises(InputError, match="is not a valid path"), make(tmp_path / name):
             pass
-    with pytest.raises(InputError, match="is no path"):
+    with pytest.raises(InputError, match="is not a valid path"):
         check_paths([tmp_path / name])
     assert not list(tmp_path.iterdir())

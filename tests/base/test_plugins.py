@@ -62,7 +62,7 @@ def test_a_class_or_a_function_is_called_with_its_settings(things: str) -> None:
 def test_what_is_no_class_is_taken_as_it_is_and_takes_no_settings(things: str) -> None:
     assert plugins.made(GROUP, f"{things}:ready", {}) == [1, 2]
     said = refused(f"{things}:ready", {"most": 3, "least": 1})
-    assert 'thing "some_things:ready": is made already, and takes no most, least' in said and "name its class" in said
+    assert 'thing "some_things:ready": is already an instance and takes no most, least' in said and "name its class" in said
 
 
 def test_settings_that_nothing_knows_are_named(things: str) -> None:

@@ -128,7 +128,7 @@ def test_a_large_text_takes_no_memory_while_it_is_compiled(folder: Path) -> None
         capture_output=True, text=True, check=False, cwd=Path(__file__).parent.parent.parent,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (2 * 2**30, 2 * 2**30)),
     )  # fmt: skip
-    assert "InputError: repair.md.j2: line 1: is stopped: it would make more than 50,000,000 signs" in told.stderr
+    assert "InputError: repair.md.j2: line 1: is stopped: it would make more than 50,000,000 characters" in told.stderr
 
 
 def test_brackets_without_end_are_refused(folder: Path) -> None:
@@ -154,12 +154,12 @@ class Given:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("a\nb {{ one.mots }}", 'it.md.j2: line 2: cannot be rendered: "mots" is not known, use one of least, most'),
-        ("\n\n{{ two.colour }}", 'it.md.j2: line 3: cannot be rendered: "colour" is not known, use one of color, size'),
-        ("{{ one['mots'] }}", '"mots" is not known, use one of least, most'),
+        ("a\nb {{ one.mots }}", 'it.md.j2: line 2: cannot be rendered: "mots" is not known; use one of least, most'),
+        ("\n\n{{ two.colour }}", 'it.md.j2: line 3: cannot be rendered: "colour" is not known; use one of color, size'),
+        ("{{ one['mots'] }}", '"mots" is not known; use one of least, most'),
         ("{{ three }}", "it.md.j2: line 1: cannot be rendered: 'three' is undefined"),
         ("{% macro m() %}\n{{ 1 / 0 }}{% endmacro %}\n\n{{ m() }}", "it.md.j2: line 2: cannot be rendered: division by zero"),
-        ("{{ '\\ud800' }}", "it.md.j2: cannot be rendered: it writes half a sign ('\\ud800')"),
+        ("{{ '\\ud800' }}", "it.md.j2: cannot be rendered: it writes half of a surrogate pair ('\\ud800')"),
     ],
 )
 def test_a_typo_is_told_with_its_line_and_what_is_known_there(source: str, said: str) -> None:

@@ -199,7 +199,7 @@ def refused(door: Door, *said: str) -> None:
 
 def test_a_rubric_that_is_not_known_is_refused_with_those_that_are(door: Door) -> None:
     assert door.annotate("kindness") == 2
-    refused(door, 'rubric "kindness"', "none of that name is packaged", "teacher")
+    refused(door, 'rubric "kindness"', "no packaged one has that name", "teacher")
 
 
 def test_a_rubric_that_is_not_valid_is_refused(door: Door) -> None:
@@ -211,7 +211,7 @@ def test_a_rubric_that_is_not_valid_is_refused(door: Door) -> None:
 
 def test_a_rubric_for_reward_models_is_refused_where_a_model_is_asked_in_words(door: Door) -> None:
     assert door.annotate("reward") == 2
-    refused(door, 'rubric "reward"', 'is for reward models, and "judge-1" is asked in words', "kind: reward")
+    refused(door, 'rubric "reward"', 'is for reward models, but "judge-1" is prompted in words', "kind: reward")
 
 
 @pytest.mark.parametrize(("option", "value"), [("--turns", "0"), ("--turns", "-3"), ("--samples", "0")])
@@ -256,7 +256,7 @@ def test_a_place_that_is_not_for_annotations_is_refused_and_left_alone(name: str
 def test_a_name_of_a_judge_that_hides_signs_is_refused_and_does_nothing_to_a_terminal(name: str, door: Door) -> None:
     for model in (name, judge_file(door.folder, model=name)):
         assert door.annotate("teacher", model=model) == 2
-        refused(door, "model", "signs that can be seen")
+        refused(door, "model", "visible characters")
         assert not {"\x1b", "\u202e"} & set(door.err)
 
 

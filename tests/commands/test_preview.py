@@ -80,6 +80,6 @@ def test_checks_of_ones_own_are_tried_and_each_that_fails_is_named(
     assert main(["preview", str(with_own("Loud", "Odd", "Strict")), "--scenarios", str(world)]) == 2
     told = capsys.readouterr()
     assert "check \"loud\": failed: AttributeError: 'str' object has no attribute 'missing'" in told.err and told.out == ""
-    assert 'check "odd": gave' in told.err and told.err.count("Fix: mend it, or leave it out") == 2
+    assert 'check "odd": gave' in told.err and told.err.count("Fix: fix it, or leave it out") == 2
     assert main(["preview", str(with_own("Gone")), "--scenarios", str(world)]) == 2
     assert 'check "tried_checks:Gone": cannot be loaded' in capsys.readouterr().err

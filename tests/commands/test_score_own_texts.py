@@ -87,13 +87,16 @@ def test_people_are_put_beside_metrics_shortcuts_and_files(
     (criterion,) = json.loads(said(capsys, *arguments, "--json"))["criteria"]
     assert list(dict.fromkeys(row["metric"] for row in criterion["rows"])) == ["VADER", "length", "VADER positive share", "echo", "judge"]
     assert (criterion["ratings"], criterion["texts"], criterion["raters"], criterion["units"]) == (48, 12, 4, 6)
-    assert len(criterion["gaps"]) <= 10 * 4 * 3 and criterion["systems"]["told"].startswith("2 systems: so few")
+    assert len(criterion["gaps"]) <= 10 * 4 * 3 and criterion["systems"]["told"].startswith("2 systems are too few")
     lines = list(csv.DictReader(io.StringIO(said(capsys, *arguments, "--csv"))))
     assert {"figures", "differences", "systems"} <= {line["table"] for line in lines}
     assert all(line["signature"] for line in lines if line["value"])
     shown = said(capsys, *arguments)
-    assert "rating: 48 ratings of 12 texts (6 contexts) by 4 raters" in shown and "not defined: it goes with length alone" in shown
-    assert "pigeonhole-bootstrap" in shown and "so few decide nothing" in shown and "nan" not in shown.lower()
+    assert (
+        "rating: 48 ratings of 12 texts (6 contexts) by 4 raters" in shown
+        and "not defined: the scores or the ratings depend on length alone" in shown
+    )
+    assert "pigeonhole-bootstrap" in shown and "too few to decide anything" in shown and "nan" not in shown.lower()
     assert "echo" not in said(capsys, *arguments, "--no-shortcuts")
 
 
@@ -108,7 +111,7 @@ def test_items_hold_every_score(own: Path, tmp_path: Path) -> None:
 
 
 BAD = {
-    "A9,r1,3": '"A9" is rated, and no item of the texts',
+    "A9,r1,3": '"A9" is rated, but is not an item of the texts',
     "A0,r1,3\nA0,r1,4": '"r1" rates "A0" on "rating" again, after line 2',
     "A0,r1,good": 'rating "good" is not of type number',
     "A0,r1,nan": 'rating "nan" is not of type number',
@@ -134,7 +137,7 @@ def test_bad_rows_of_jsonl_are_refused_with_their_lines(own: Path, tmp_path: Pat
     path.write_text("\n".join(map(json.dumps, rows)) + "\n[1]")
     with pytest.raises(ee.InputError) as caught:
         ee.score(own, ["vader"], ratings=path)
-    for part in ('line 1: rating "true"', 'line 2: rating "3"', "line 4: misses", "line 6: is no object"):
+    for part in ('line 1: rating "true"', 'line 2: rating "3"', "line 4: misses", "line 6: is not an object"):
         assert part in str(caught.value), part
 
 

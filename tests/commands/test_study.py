@@ -65,15 +65,15 @@ def test_of_many_parts_the_omnibus_test_is_shown_and_small_counts_are_starred(tm
     said = printed(capsys, path, "--baseline", "human", "--permutations", 30)
     assert "pairs and gains of each stratum are in --json and --csv" in said and "gain over human, s1" not in said
     lines = [one for one in said.splitlines() if one.startswith("s1 ")]
-    assert len(lines) == 1 and "*" in lines[0] and "the p of exchanged raters is gone by" in said
+    assert len(lines) == 1 and "*" in lines[0] and "the p-value of the permutation test is used" in said
     assert "note: the ratings have no blocks" in said
     none = printed(capsys, path, "--baseline", "human", "--permutations", 0)
-    assert "no raters were exchanged" in none and "*" not in none.replace("*: ", "")
+    assert "no permutation test was run" in none and "*" not in none.replace("*: ", "")
 
 
 def test_what_is_wrong_exits_with_2_and_says_how_to_mend_it(table: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["study", str(table), "--baseline", "nobody"]) == 2
-    assert 'baseline: "nobody" is no group of the study\n  Fix: use one of a, b, human' in capsys.readouterr().err
+    assert 'baseline: "nobody" is not a group of the study\n  Fix: use one of a, b, human' in capsys.readouterr().err
     assert main(["study", str(table)]) == 2 and main(["study", "--baseline", "human"]) == 2
     assert capsys.readouterr().err.count("empathy-eval study RATINGS.csv --baseline GROUP") == 2
     assert main(["study", str(tmp_path / "none.csv"), "--baseline", "human"]) == 2

@@ -38,7 +38,7 @@ def test_what_a_plan_does_not_take_or_lacks_is_told_at_once(capsys: pytest.Captu
     assert said.count("Fix: ") == 5
     assert main([*OPTIONS[:3], "1", "--categories", "3", "--icc", "2", "--power", "1"]) == 2
     said = capsys.readouterr().err
-    assert all(one in said for one in ('groups: "1" is out of range', 'icc: "2.0" is no', 'power: "1.0" is no probability'))
+    assert all(one in said for one in ('groups: "1" is out of range', 'icc: "2.0" is no', 'power: "1.0" is not a probability'))
     assert main(["study", "ratings.csv", "--baseline", "human", "--icc", "0.1", "--groups", "5"]) == 2
     assert capsys.readouterr().err.count("is of plans") == 2
 

@@ -35,7 +35,7 @@ def test_a_model_of_all_splits_knows_nothing_of_its_worth(light: Path, tmp_path:
     assert "nothing is known of texts that it has not seen" in " ".join((tmp_path / "model" / "README.md").read_text().split())
 
 
-@pytest.mark.parametrize("out, said", [("plain", "the name of a packaged model"), (".", "no name of its own"), ("file", "something else")])
+@pytest.mark.parametrize("out, said", [("plain", "the name of a packaged model"), (".", "no name of its own"), ("file", "something other")])
 def test_a_place_that_no_model_can_have_is_refused_before_anything_is_learned(
     out: str, said: str, light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,7 +52,7 @@ def test_a_folder_of_something_else_is_left_alone(light: Path, tmp_path: Path, c
     (other / "config.json").write_text("{}")
     (other / "checksums.txt").write_text("mine")
     assert main(["train", str(light), "--out", str(other)]) == 2
-    assert "holds something else than a model of EmpathyScore" in capsys.readouterr().err
+    assert "holds something other than a model of EmpathyScore" in capsys.readouterr().err
     assert sorted(path.name for path in other.iterdir()) == ["checksums.txt", "config.json"]
 
 
@@ -76,7 +76,7 @@ def test_what_a_kind_does_not_take_is_told_at_once(light: Path, tmp_path: Path, 
     assert main(["train", str(light), "--out", str(tmp_path / "model"), *given]) == 2
     said = capsys.readouterr().err
     for name in ("teacher", "encoder", "shared", "max-tokens", "objective", "also"):
-        assert f"--{name}: is nothing to the kind plain" in said
+        assert f"--{name}: does not apply to the kind plain" in said
     assert "use --kind students or encoder" in said and not (tmp_path / "model").exists()
 
 

@@ -111,7 +111,7 @@ def test_a_file_of_something_else_is_not_touched(tmp_path: Path) -> None:
         Ledger(tmp_path / "notes.txt")
     assert (tmp_path / "notes.txt").read_bytes() == before
     sqlite3.connect(tmp_path / "other.db").execute("CREATE TABLE t (x)").connection.close()
-    with pytest.raises(InputError, match="is a database of something else"):
+    with pytest.raises(InputError, match="is a database of another program"):
         Ledger(tmp_path / "other.db")
 
 

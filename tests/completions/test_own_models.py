@@ -184,7 +184,7 @@ def test_a_model_is_made_once_by_a_run_that_goes_on_and_closed_once(tmp_path: Pa
     [
         ("my_models:Mine", {}, 'model "my_models:Mine": cannot be loaded: TypeError'),
         ("my_models:Odd", {}, "models: far: Odd has no name, complete, close\n  Fix: see docs/models.md"),
-        ("my_models:json", {"x": 1}, "is made already, and takes no x"),
+        ("my_models:json", {"x": 1}, "is already an instance and takes no x"),
         ("no_such:Model", {}, "cannot be loaded: ModuleNotFoundError"),
         ("my-model", {}, 'model "my-model": is not known'),
     ],
@@ -204,7 +204,7 @@ def test_an_object_that_is_no_model_is_refused(recipe: Recipe, tmp_path: Path) -
     idle = Far()
     idle.in_flight = 0
     for thing, said in (
-        (Far, "models: far: Far is a class, not a model\n  Fix: hand in what it makes: Far(…)"),
+        (Far, "models: far: Far is a class, not a model\n  Fix: pass an instance: Far(…)"),
         (type("Half", (), {"name": "half", "endpoint": "e", "body": 1})(), "models: far: Half has no body, complete, close"),
         (idle, '"in_flight" of Far is 0'),
     ):
@@ -248,7 +248,7 @@ def test_what_fails_ends_the_run_under_its_name_and_the_next_run_goes_on(
     ids=str,
 )  # fmt: skip
 def test_what_no_ledger_can_hold_is_not_put_into_it(found: Any, recipe: Recipe, tmp_path: Path) -> None:
-    assert 'model "whole": gave no completion with a text but' in stopped_with(recipe, tmp_path / "b", Whole(found))
+    assert 'model "whole": returned no completion with a text:' in stopped_with(recipe, tmp_path / "b", Whole(found))
     assert far_rows(tmp_path / "b") == 0
 
 
@@ -270,7 +270,7 @@ def test_parameters_that_no_key_can_be_made_of_are_told(parameters: dict[str, An
 def test_a_body_that_is_none_is_told(recipe: Recipe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = Whole(None)
     monkeypatch.setattr(model, "body", lambda messages, answer_schema: [messages])
-    assert 'model "whole": made no body but' in stopped_with(recipe, tmp_path / "b", model)
+    assert 'model "whole": returned a body that is not an object:' in stopped_with(recipe, tmp_path / "b", model)
 
 
 @pytest.mark.e2e
@@ -305,12 +305,12 @@ def test_a_given_model_that_is_not_here_is_told(recipe: Recipe, tmp_path: Path, 
     build(own, tmp_path / "b")
     with pytest.raises(InputError) as caught:
         build(replace(own, models={}), tmp_path / "b")
-    assert 'models: far: "blind" was handed in from Python, and is not here' in str(caught.value)
+    assert 'models: far: "blind" was passed in from Python and is not available here' in str(caught.value)
     assert "build(…, models={'far': …})" in str(caught.value)
     # The folder's own configuration on the command line is a configuration without the model.
     folder = ["--out", str(tmp_path / "b"), "--scenarios", str(world)]
     assert cli.main(["build", str(tmp_path / "b" / "configuration.json"), *folder]) == 2
-    assert "was handed in from Python" in capsys.readouterr().err
+    assert "was passed in from Python" in capsys.readouterr().err
 
 
 def test_a_model_on_the_command_line_takes_the_place_of_ones_own_too(tmp_path: Path) -> None:

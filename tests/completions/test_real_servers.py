@@ -300,7 +300,7 @@ def test_a_model_whose_first_answers_are_all_refused_ends_the_build_and_keep_goi
     odd = json.dumps({"choices": [{"message": {"content": "no JSON"}, "finish_reason": "stop"}], "usage": {}}).encode()
     with raw_server(lambda _, request: (http(odd), KEEP)) as server:
         assert job.run(server.url, dialogues=400) == 1
-        assert "the first 20 dialogues all came to nothing" in job.said and "--keep-going" in job.said
+        assert "the first 20 dialogues all failed" in job.said and "--keep-going" in job.said
         asked = len(server.requests)
         assert asked < 300 * 4, "those that are worked on at once (256), and no others, were begun"
         assert job.run(server.url, "--keep-going", dialogues=400) == 0

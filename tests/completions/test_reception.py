@@ -79,7 +79,7 @@ def test_why_there_is_no_connection_is_said_in_a_few_words_and_ends_the_run_when
     lost = reception.broken(error)
     assert isinstance(lost, JobError) and lost.exit_code == 1
     assert f'no connection to endpoint "home" (llm.example:8000) for 12 s, since the start: {reason}\n' in str(lost)
-    assert "see that the server runs, and that base_url" in str(lost)
+    assert "check that the server runs and that base_url" in str(lost)
 
 
 @pytest.mark.parametrize(

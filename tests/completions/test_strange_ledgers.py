@@ -113,7 +113,7 @@ def test_an_empty_file_is_no_ledger_to_read_and_a_place_for_one_to_write(tmp_pat
 def test_a_database_of_others_is_not_touched_though_it_is_empty(tmp_path: Path) -> None:
     sql(tmp_path / "l", "PRAGMA application_id=7")
     before = (tmp_path / "l").read_bytes()
-    with pytest.raises(InputError, match="is a database of something else"):
+    with pytest.raises(InputError, match="is a database of another program"):
         Ledger(tmp_path / "l")
     assert (tmp_path / "l").read_bytes() == before
 

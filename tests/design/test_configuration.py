@@ -178,7 +178,7 @@ def test_crossed_items_need_who_writes_and_who_checks_them_and_none_are_written_
     )
     said = refused(demo_file(tmp_path, **drawn, models={**models, "crossed": ENDPOINT}))
     assert "has no crossed_judge, and 4" in said and "or leave crossed out" in said
-    assert 'crossed: 4 are to be written for "plan: seeds"' in refused(demo_file(tmp_path, crossed=4))
+    assert 'crossed: 4 are requested for "plan: seeds"' in refused(demo_file(tmp_path, crossed=4))
     assert "the seed bank (crossed_judge) holds no dialogue" in refused(
         demo_file(tmp_path, **drawn, models={**models, "crossed": ENDPOINT, "crossed_judge": {"kind": "seed-bank"}})
     )

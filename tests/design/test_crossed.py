@@ -71,7 +71,7 @@ LONG = " ".join(["word"] * 41)
         ({"id": "017-seed-1"}, ': 0: id: "017-seed-1" does not match'),
         ({"reason": None}, ': 0: misses "reason"'),
         ({"turn": 0}, "0 is out of range"),
-        ({"reply_1": "{quoted}"}, 'as the seed dialogue does'),
+        ({"reply_1": "{quoted}"}, 'from the seed dialogue'),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_an_item_is_named(change: dict[str, Any], said: str, world: Path) -> None:

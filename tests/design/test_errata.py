@@ -41,11 +41,11 @@ def test_what_is_planned_may_be_withdrawn_and_all_that_is_not_is_told_at_once(tm
     assert refused(tmp_path, catalogue, "017-seed", "003-seed-t03") == []
     told = refused(tmp_path, catalogue, "017-seed", "003-seed-t99", "044-seed", "003-00007", "003-seed-t02", "003-seed-t003")
     assert [one.partition("\n")[0] for one in told] == [
-        'configuration demo: withdrawn[1]: "003-seed-t99" is no pair: 003-seed has 14 turns',
+        'configuration demo: withdrawn[1]: "003-seed-t99" is not a pair: 003-seed has 14 turns',
         'configuration demo: withdrawn[2]: "044-seed" is not planned',
         'configuration demo: withdrawn[3]: "003-00007" is not planned',
-        'configuration demo: withdrawn[4]: "003-seed-t02" is no pair: the seeker speaks there',
-        'configuration demo: withdrawn[5]: "003-seed-t003" is no pair: 003-seed has 14 turns',
+        'configuration demo: withdrawn[4]: "003-seed-t02" is not a pair: the seeker speaks there',
+        'configuration demo: withdrawn[5]: "003-seed-t003" is not a pair: 003-seed has 14 turns',
     ]
     assert "name one of its pairs: 003-seed-t01, 003-seed-t03, " in told[0] and 'did you mean "003-seed-t0' in told[0]
     assert "name one that is: there are 003-seed, 007-seed, 017-seed" in told[1]
@@ -57,7 +57,7 @@ def test_a_drawn_dialogue_and_its_pairs_are_known_by_the_plan_alone(tmp_path: Pa
     (told,) = refused(tmp_path, catalogue, "003-00000", "003-00099", **DRAWN)
     assert '"003-00099" is not planned' in told and "of this scenario there are 003-00000, 003-00001" in told
     (told,) = refused(tmp_path, catalogue, "003-00000-t98", **DRAWN)
-    assert '"003-00000-t98" is no pair: 003-00000 has ' in told
+    assert '"003-00000-t98" is not a pair: 003-00000 has ' in told
     assert refused(tmp_path, catalogue, "003-seed", **DRAWN)
 
 
@@ -69,16 +69,16 @@ def test_forms_before_the_last_correction_are_known_and_later_ones_are_not(tmp_p
         (told,) = refused(tmp_path, catalogue, "017-seed", "017-seed-r1", name, **corrected)
         assert f'withdrawn[2]: "{name}"' in told
     told, other = refused(tmp_path, catalogue, "044-seed", corrected=["044-seed-r1"])
-    assert '"044-seed" is not planned' in told and 'corrected: "044-seed-r1" stands for a dialogue that is not planned' in other
+    assert '"044-seed" is not planned' in told and 'corrected: "044-seed-r1" replaces a dialogue that is not planned' in other
 
 
 def test_build_and_preview_refuse_it_before_anything_is_asked_or_written(tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:
     config = load_configuration(demo_file(tmp_path, withdrawn=[withdrawal("003-seed-t99")]))
     recipe = Recipe(config, catalogue, prompts)
-    with pytest.raises(InputError, match='"003-seed-t99" is no pair'):
+    with pytest.raises(InputError, match='"003-seed-t99" is not a pair'):
         build(recipe, tmp_path / "b")
     assert not (tmp_path / "b").exists()
-    with pytest.raises(InputError, match='"003-seed-t99" is no pair'):
+    with pytest.raises(InputError, match='"003-seed-t99" is not a pair'):
         preview(recipe, None, 0)
 
 

@@ -36,12 +36,12 @@ def refused(config: Path, **brought: Any) -> str:
 def test_a_german_build_of_the_packaged_files_is_refused_with_all_that_it_lacks(tmp_path: Path) -> None:
     found = refused(demo_file(tmp_path, language="de", near_apathetic="rules"))
     for name, what in RULES.items():
-        assert f"language: de: there is no {name}.yaml: nothing says {what}" in found
-    assert "bring its folder with --rules DIR; none is shipped unreviewed" in found
-    assert 'checks: toxicity: "alt-profanity-check" knows English alone' in found and 'write "toxicity: none"' in found
+        assert f"language: de: there is no {name}.yaml, which defines {what}" in found
+    assert "name its folder with --rules DIR; none is shipped unreviewed" in found
+    assert 'checks: toxicity: "alt-profanity-check" supports only English' in found and 'write "toxicity: none"' in found
     for metric in ("meteor", "vader"):
-        assert f'report: metrics: "{metric}" knows English alone' in found or "(meteor, vader)" in found
-    assert "the packaged prompts are English\n  Fix: bring a folder of your own with --templates DIR" in found
+        assert f'report: metrics: "{metric}" supports only English' in found or "(meteor, vader)" in found
+    assert "the packaged prompts are English\n  Fix: name your own folder with --templates DIR" in found
     assert "the packaged scenarios and their seed dialogues are English" in found
 
 
@@ -66,7 +66,7 @@ def test_english_metrics_and_models_are_named_one_by_one(tmp_path: Path) -> None
     found = refused(demo_file(tmp_path, language="de", checks=NONE, report=report))
     for where in ("metrics", "bertscore", "shortcuts"):
         assert f"report: {where}: " in found
-    assert '"vader" knows' in found and '"empathyscore" knows' in found and '"bleu"' not in found
+    assert '"vader" supports' in found and '"empathyscore" supports' in found and '"bleu"' not in found
 
 
 def test_files_of_rules_that_lack_rules_are_named(tmp_path: Path) -> None:
@@ -78,14 +78,14 @@ def test_files_of_rules_that_lack_rules_are_named(tmp_path: Path) -> None:
     (folder / "apathetic.yaml").write_text(yaml.safe_dump([{"name": "some", "patterns": RULE[0]["patterns"]}]))
     found = refused(config, rules=folder)
     assert 'description.yaml: has no rule "opening"' in found and 'has no rule "first_person"' in found
-    assert 'apathetic.yaml: some: says no "replace"' in found
-    assert "is no folder" in refused(config, rules=tmp_path / "nowhere")
+    assert 'apathetic.yaml: some: has no "replace"' in found
+    assert "is not a folder" in refused(config, rules=tmp_path / "nowhere")
 
 
 def test_a_recipe_of_one_language_takes_no_rules_of_another(tmp_path: Path) -> None:
     recipe = load_recipe("demo")
     german = load_configuration(demo_file(tmp_path, language="de", checks=NONE))
-    with pytest.raises(InputError, match='language: is "de" in the configuration, the rules are of "en"'):
+    with pytest.raises(InputError, match='language: is "de" in the configuration, but the rules are for "en"'):
         Recipe(german, recipe.catalogue, recipe.prompts)
 
 

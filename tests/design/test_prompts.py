@@ -39,7 +39,7 @@ def test_broken_syntax_and_a_missing_block_come_at_once(folder: Path) -> None:
 def test_a_block_that_no_message_is_made_of_is_named(folder: Path) -> None:
     path = folder / "near_apathetic.md.j2"
     path.write_text(path.read_text().replace("{% block system %}", "{% block sytem %}"))
-    with pytest.raises(InputError, match=r'near_apathetic\.md\.j2: line 1: has a block "sytem", which no message is made of'):
+    with pytest.raises(InputError, match=r'near_apathetic\.md\.j2: line 1: has a block "sytem", which is not part of a prompt'):
         load_prompts(folder)
     path.write_text("{% block user %}{% block inner %}{{ reference }}{% endblock %}{% endblock %}")
     assert load_prompts(folder).render("near_apathetic", reference="As it is.") == [{"role": "user", "content": "As it is."}]

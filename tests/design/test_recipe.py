@@ -61,7 +61,7 @@ def test_a_path_is_a_path_and_a_file_goes_before_a_name(tmp_path: Path, monkeypa
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("tiny", 'configuration "tiny": is no file, and none of that name is packaged\n  Fix: name a file, or one of demo, full, seeds'),
+        ("tiny", 'configuration "tiny": is not a file, and no packaged one has that name\n  Fix: name a file, or one of demo, full, seeds'),
         ("demo.yaml", "demo.yaml: cannot be read: No such file"),
         ("./demo", "demo: cannot be read: No such file"),
         ("release/demo", "release/demo: cannot be read: No such file"),
@@ -143,7 +143,7 @@ def test_what_is_wrong_with_objects_is_told_at_once(recipe: Recipe) -> None:
         "models: near: Model has no name",
         "checks[0]: object has no name, signature",
         "checks[1]: Check has no signature",
-        'check "twice": is what two of the checks call themselves',
+        'check "twice": is the name of two checks',
     ):
         assert part in said
     assert said.count("Fix:") == 5

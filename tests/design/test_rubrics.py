@@ -146,7 +146,7 @@ def test_the_hash_follows_the_guidance_that_a_rubric_takes_its_words_from(tmp_pa
 
 def test_a_name_that_is_not_packaged_is_quoted_with_those_that_are() -> None:
     (problem,) = problems("techer")
-    assert 'rubric "techer": is no file' in problem and ", teacher, " in problem
+    assert 'rubric "techer": is not a file' in problem and ", teacher, " in problem
     assert "cannot be read" in problems("folder/teacher")[0] and "cannot be read" in problems("teacher.yaml")[0]
 
 
@@ -162,7 +162,7 @@ def turned_round(value: dict[str, Any]) -> None:
 
 
 BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "bounds turned round": (turned_round, "criteria: emotional_reactions: scale: from 2 to 0 is turned round"),
+    "bounds turned round": (turned_round, "criteria: emotional_reactions: scale: from 2 to 0 is reversed"),
     "whole numbers between bounds that are not": (
         lambda value: first(value).update(scale={"from": 0, "to": 2.5, "whole": True}), "scale: from 0 to 2.5 is not a whole number",
     ),
@@ -172,10 +172,10 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "an anchor between whole numbers": (
         lambda value: first(value)["anchors"].append({"value": 1.5, "text": "More."}), "anchors: 1.5 is not a whole number",
     ),
-    "an anchor twice": (lambda value: first(value)["anchors"].append({"value": 1, "text": "More."}), "anchors: 1 is there 2 times"),
+    "an anchor twice": (lambda value: first(value)["anchors"].append({"value": 1, "text": "More."}), "anchors: 1 occurs 2 times"),
     "an end without an anchor": (lambda value: first(value)["anchors"].pop(), "anchors: do not say what 2 means"),
     "a criterion twice": (
-        lambda value: value["criteria"].append(value["criteria"][1]), 'criteria: "interpretations" is there 2 times',
+        lambda value: value["criteria"].append(value["criteria"][1]), 'criteria: "interpretations" occurs 2 times',
     ),
     "a value outside": (
         lambda value: value["examples"][1]["values"].update(interpretations=3), "examples[1]: interpretations: 3 is not between 0 and 2",
@@ -192,10 +192,10 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda value: value["examples"][0].update(pair_id="017-00042-t05"), 'examples[0]: pair_id: "017-00042-t05" does not match',
     ),
     "an opposite that is not there": (
-        lambda value: first(value).update(opposite="coldness"), 'emotional_reactions: opposite: "coldness" is no other criterion',
+        lambda value: first(value).update(opposite="coldness"), 'emotional_reactions: opposite: "coldness" is not another criterion',
     ),
     "an opposite of itself": (
-        lambda value: first(value).update(opposite="emotional_reactions"), 'opposite: "emotional_reactions" is no other criterion',
+        lambda value: first(value).update(opposite="emotional_reactions"), 'opposite: "emotional_reactions" is not another criterion',
     ),
     "a slash in a criterion": (lambda value: first(value).update(name="warm/cold"), 'name: "warm/cold" does not match'),
     "a colon in a criterion": (lambda value: first(value).update(name="warm:cold"), 'name: "warm:cold" does not match'),
@@ -218,8 +218,8 @@ BAD: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
     "a rating without a direction": (lambda value: first(value).pop("better"), 'criteria: emotional_reactions: misses "better"'),
     "shots without examples": (lambda value: value.pop("examples"), 'examples: are missing in style "shots"'),
     "examples in a plain style": (lambda value: value.update(style="plain"), 'examples: are shown in style "plain"'),
-    "steps that nobody writes down": (lambda value: value.update(steps=["Think."]), 'steps: are not thought about in style "shots"'),
-    "examples of a dialogue": (lambda value: value.update(unit="dialogue"), 'unit: "dialogue" is for ratings without examples'),
+    "steps that nobody writes down": (lambda value: value.update(steps=["Think."]), 'steps: are not used in style "shots"'),
+    "examples of a dialogue": (lambda value: value.update(unit="dialogue"), 'unit: "dialogue" is only for ratings without examples'),
     "criteria of one's own beside the guidance's": (
         lambda value: value.update({"from": "guidance"}), 'criteria: does not go with "from: guidance"',
     ),

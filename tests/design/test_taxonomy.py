@@ -81,8 +81,11 @@ def test_the_first_helper_turn_is_of_the_first_phase_by_whatever_name(taxonomy: 
     [
         (lambda value: value["phases"].pop(), "phases: has 2 entries, at least 3 are taken"),
         (lambda value: value["phases"].append({**value["phases"][2], "name": "closing"}), "phases: has 4 entries, at most 3 are taken"),
-        (lambda value: value["phases"].reverse(), 'strategy "SO" is none that a release has in this phase ("exploration" there)'),
-        (lambda value: value["phases"][1]["strategies"][0].update(abbreviation="Hug"), 'strategy "Hug" is none that a release has'),
+        (lambda value: value["phases"].reverse(), 'strategy "SO" is not a strategy of this phase in a release ("exploration" there)'),
+        (
+            lambda value: value["phases"][1]["strategies"][0].update(abbreviation="Hug"),
+            'strategy "Hug" is not a strategy of this phase in a release',
+        ),
         (lambda value: value["phases"][0]["strategies"].pop(), "phases[0]: strategies: has 1 entries, at least 2 are taken"),
         (lambda value: value["phases"][0]["strategies"].append(value["phases"][0]["strategies"][0]), 'strategies: has "RS" twice'),
         (lambda value: value["phases"][1].update(name="exploration"), 'phases: has "exploration" twice'),

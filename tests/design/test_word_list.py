@@ -37,7 +37,7 @@ def test_variants_of_another_contrast_are_refused_with_all_else_at_once() -> Non
     with pytest.raises(InputError) as caught:
         word_list_of(value, "LIST")
     first, second = caught.value.problems
-    assert first.what == 'compares "near_empathetic" with "far_apathetic", and this contrast is of "empathetic" and "far_apathetic"'
+    assert first.what == 'compares "near_empathetic" with "far_apathetic", but this contrast is of "empathetic" and "far_apathetic"'
     assert '"Word4" and 2 more' in second.what
 
 

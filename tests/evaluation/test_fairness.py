@@ -134,7 +134,7 @@ def test_each_group_names_scenarios_that_there_are_and_a_name_twice_is_refused(t
     assert all(set(one.scenarios) <= names for one in groups)
     path = tmp_path / "groups.yaml"
     path.write_text("- {name: a, definition: b, scenarios: [c]}\n- {name: a, definition: b, scenarios: [d]}\n")
-    with pytest.raises(InputError, match="is there twice"):
+    with pytest.raises(InputError, match="occurs twice"):
         load_groups(path)
 
 

@@ -121,7 +121,7 @@ def test_all_that_is_wrong_with_lines_of_json_is_said_at_once(tmp_path: Path) ->
     for number, part in enumerate(
         (
             'has "score" twice in one object', "score: [1] is not of type number", "holds NaN", "holds the number 1e999",
-            'score: "0.5" is not of type number', "score: true is not of type number", "is no object: [1, 2]",
+            'score: "0.5" is not of type number', "score: true is not of type number", "is not an object: [1, 2]",
             "has no column variant, score", "is not JSON", 'empathetic: {"a": 1} is not of type number', "pair_id: 17 is not of type",
             '"999-00001-t01" is not a pair of this release', "is n", "is a line of more than", 'variant: "kind" is not known',
             "score: null is not of type number",

@@ -128,7 +128,7 @@ def test_a_scenario_in_other_words_asks_again_for_its_dialogues_alone(paid: Paid
     path.write_text(path.read_text().replace("definition: >-\n  ", "definition: >-\n  In other words: "))
     again = paid.again(paid.recipe(scenarios=world))
     assert again is not None and sum(again.kinds.values()) == paid.answers("dialogue_id LIKE '007-%'") > 0
-    assert again.changed == () and "no folder of a build says what they were" in str(again)
+    assert again.changed == () and "no build folder records the old ones" in str(again)
 
 
 @pytest.mark.parametrize("text", ["[]", "3", "no JSON", '{"templates": []}'])

@@ -388,7 +388,7 @@ def test_where_a_batch_could_not_be_found_again_no_other_is_made_before_that_is_
             break
         except JobError as error:
             made += 1
-            assert f"batch-{made - 1} is made and noted, but something on the way drops its metadata" in str(error)
+            assert f"batch-{made - 1} is created and recorded, but its metadata was dropped on the way" in str(error)
             assert len(office.server.batches) == made
             with Ledger(office.folder / "b" / "ledger.sqlite") as ledger:
                 assert [one.id for one in under_way(ledger)] == [f"batch-{made - 1}"]

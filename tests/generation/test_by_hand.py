@@ -191,7 +191,7 @@ def line(custom_id: str = "aa", status: int = 200, body: Any = GOOD, **more: Any
         (b"\xff", "f: line 1: is not JSON"),
         (b"[]", r"f: line 1: \[\] is not of type object"),
         (b"{}", 'f: line 1: misses "custom_id"'),
-        (line("bb"), 'f: line 1: "bb" is no request that was given out'),
+        (line("bb"), 'f: line 1: "bb" is not a request of'),
         (line(body="text"), "f: line 1: the answer is no chat completion: text"),
         (
             line(body={"choices": [{"message": {"content": 5}}]}),
@@ -201,7 +201,7 @@ def line(custom_id: str = "aa", status: int = 200, body: Any = GOOD, **more: Any
         (line(body={"text": "hello"}), "f: line 1: the answer has no usable content"),
         (json.dumps({"custom_id": "aa", "response": {"body": GOOD}}).encode(), 'misses "status_code"'),
         (request_line("s1-aa", b"{}"), 'misses "response"'),
-        (b'{"custom_id":' + b"[" * 200_000, "f: line 1: is not JSON: it is nested without end"),
+        (b'{"custom_id":' + b"[" * 200_000, "f: line 1: is not JSON: it is nested too deeply"),
         (b'{"a":' * 60 + b"0" + b"}" * 60, 'misses "custom_id"'),
         (b" " * LONGEST + line(), "f: line 1: is longer than 16,777,216 bytes"),
         (b"\x00" * 100, "f: line 1: is not JSON"),
@@ -209,9 +209,9 @@ def line(custom_id: str = "aa", status: int = 200, body: Any = GOOD, **more: Any
         (b'{"a":NaN}', 'f: line 1: misses "custom_id"'),
         (b'{"a":' + b"9" * 5000 + b"}", "f: line 1: is not JSON"),
         (json.dumps({"custom_id": 5, "response": None}).encode(), "f: line 1: custom_id: 5 is not of type string"),
-        (line("\ud800"), r'f: line 1: "\\ud800" is no request'),
-        (line("x" * 10_000), r'f: line 1: "x{79} is no request'),
-        (line("a\x00a"), r'f: line 1: "a\\u0000a" is no request'),
+        (line("\ud800"), r'f: line 1: "\\ud800" is not a request of'),
+        (line("x" * 10_000), r'f: line 1: "x{79} is not a request of'),
+        (line("a\x00a"), r'f: line 1: "a\\u0000a" is not a request of'),
         (line().decode().encode("utf-16"), "f: line 1: is not JSON"),
     ],
 )
@@ -297,7 +297,7 @@ def test_what_is_no_file_of_lines_is_told_before_anything_is_taken(tmp_path: Pat
     files = [str(tmp_path / name) for name in ("good", "packed", "absent")]
     assert main(["ledger", "import", str(tmp_path / "l"), *files]) == 2
     told = capsys.readouterr().err
-    assert "packed: is packed with gzip" in told and "absent: there is no such file" in told
+    assert "packed: is compressed with gzip" in told and "absent: there is no such file" in told
     assert main(["ledger", "import", str(tmp_path / "l"), files[0], str(tmp_path / "pipe")]) == 2
     assert "pipe: is neither a file nor a folder" in capsys.readouterr().err
     with pytest.raises(InputError, match="pipe: is not a file"):
@@ -320,8 +320,8 @@ def test_what_is_true_of_many_lines_is_said_once_with_their_number(tmp_path: Pat
     (tmp_path / "f").write_bytes(b"\n".join([*(line(f"b{number}") for number in range(12)), b"{", line("c1"), b"{"]))
     assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "f")]) == 1
     told = capsys.readouterr().err
-    assert told.count("\n") == 4 and told.count("is no request that was given out") == told.count("is not JSON") == 1
-    assert 'f: line 1: "b0" is no request' in told and "; and 12 lines more like it\n" in told
+    assert told.count("\n") == 4 and told.count("is not a request of") == told.count("is not JSON") == 1
+    assert 'f: line 1: "b0" is not a request of' in told and "; and 12 lines more like it\n" in told
     assert "f: line 13: is not JSON" in told and "; and 1 line more like it\n" in told
     assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "f"), "--json"]) == 1
     assert len(json.loads(capsys.readouterr().out)[str(tmp_path / "f")]["problems"]) == 15

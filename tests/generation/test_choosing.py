@@ -214,8 +214,8 @@ def test_candidates_without_a_list_or_with_one_that_is_none_are_refused_in_words
     assert "nowhere.json: cannot be read" in told(word_list=str(tmp_path / "nowhere.json"))
     whole = json.loads(WORDS.read_text())
     for change, said in (
-        ({"language": "de", "tokens": "unicode-words"}, 'is of the language "de", the texts are to be of "en"'),
-        ({"tokens": "unicode-words"}, 'counts "unicode-words"'),
+        ({"language": "de", "tokens": "unicode-words"}, 'is in the language "de", but the texts are in "en"'),
+        ({"tokens": "unicode-words"}, 'counts tokens by "unicode-words"'),
         ({"unit": 1}, "unit"),
         ({"contrasts": {}}, 'misses "empathetic - apathetic"'),
     ):
@@ -223,13 +223,13 @@ def test_candidates_without_a_list_or_with_one_that_is_none_are_refused_in_words
         assert said in told(word_list=str(tmp_path / "other.json")), change
     (tmp_path / "other.json").write_text(WORDS.read_text()[:-9])
     assert "is not JSON" in told(word_list=str(tmp_path / "other.json"))
-    assert "only 1,000 numbers are kept" in told(samples=1001)
+    assert "a candidate can have at most 1,000" in told(samples=1001)
 
 
 def test_a_seed_bank_has_no_candidates(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         load_configuration(demo_file(tmp_path, **MANY))
-    assert "the seed bank (near, far) has one of each variant" in str(caught.value)
+    assert "the seed bank (near, far) has one text of each variant" in str(caught.value)
 
 
 def test_about_is_the_same_for_all_candidates(tmp_path: Path, catalogue: Catalogue, prompts: Prompts) -> None:

@@ -192,7 +192,7 @@ def test_a_check_that_fails_or_gives_what_is_no_flaw_ends_the_run_under_its_name
 ) -> None:
     with pytest.raises(JobError) as caught:
         build(recipe, tmp_path / "b", checks=[Odd(found)])
-    assert said in str(caught.value) and "Fix: mend it, then run the same command" in str(caught.value)
+    assert said in str(caught.value) and "Fix: fix it, then run the same command" in str(caught.value)
     assert not (tmp_path / "b" / "build.json").exists() and not (tmp_path / "b" / "outcomes.jsonl").exists()
     build(recipe, tmp_path / "b", checks=[Odd([])])
     assert (tmp_path / "b" / "outcomes.jsonl").read_bytes() == (built / "outcomes.jsonl").read_bytes()
@@ -204,7 +204,7 @@ def test_a_check_of_a_configuration_gets_its_settings_and_is_signed_in_the_build
 ) -> None:
     config = with_checks(mine, {"my_checks:Few": {"most": 1}, "my_checks:Same": None}, report={"metrics": ["length"], "bootstrap": 10})
     assert cli.main(["build", str(config), "--out", str(mine / "b"), "--scenarios", str(world)]) == 2
-    assert 'check "few": is what two of the checks call themselves' in capsys.readouterr().err
+    assert 'check "few": is the name of two checks' in capsys.readouterr().err
     config = with_checks(mine, {"my_checks:Few": {"most": 1}}, report={"metrics": ["length"], "bootstrap": 10})
     assert cli.main(["build", str(config), "--out", str(mine / "c"), "--scenarios", str(world)]) == 0
     assert "too_many_questions" in capsys.readouterr().out
@@ -243,12 +243,12 @@ def test_what_is_wrong_with_checks_is_told_at_once(mine: Path, world: Path) -> N
         'check "no_such:Check": cannot be loaded: ModuleNotFoundError',
         'check "nobodys-check": is not known',
         'check "pathlib:Path": has no signature, dialogue, variant',
-        'check "handed": was handed in from Python, and is not here\n  Fix: hand it in again: build(…, checks=[…])',
-        'check "my_checks:__name__": is made already, and takes no x',
+        'check "handed": was passed in from Python and is not available here\n  Fix: pass it in again: build(…, checks=[…])',
+        'check "my_checks:__name__": is already an instance and takes no x',
     ):
         assert part in str(caught.value)
 
 
 def test_a_class_is_not_taken_for_a_check(recipe: Recipe, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r'check "odd": Odd is a class, not a check\n  Fix: hand in what it makes: Odd\(…\)'):
+    with pytest.raises(InputError, match=r'check "odd": Odd is a class, not a check\n  Fix: pass an instance: Odd\(…\)'):
         build(recipe, tmp_path / "b", checks=[Odd])

@@ -72,9 +72,9 @@ def test_crisis_language_of_another_language_is_found_by_its_rules(code: str, wo
 @pytest.mark.parametrize(
     ("code", "words", "said"),
     [
-        ("de", ("Suizid",), 'danger: LOWER "Suizid" is not in lower case, and finds nothing\n  Fix: write "suizid"'),
+        ("de", ("Suizid",), 'danger: LOWER "Suizid" is not in lower case and matches nothing\n  Fix: write "suizid"'),
         ("de", ("nicht mehr",), 'danger: LOWER "nicht mehr" is 2 tokens'),
-        ("zh", ("自杀",), 'LOWER "自杀" is 2 tokens, and finds nothing\n  Fix: write a token each: 自, 杀'),
+        ("zh", ("自杀",), 'LOWER "自杀" is 2 tokens and matches nothing\n  Fix: write one pattern token for each: 自, 杀'),
     ],
 )
 def test_a_word_that_no_token_can_be_is_refused(code: str, words: tuple[str, ...], said: str, tmp_path: Path) -> None:
@@ -117,7 +117,7 @@ def test_a_description_is_held_against_the_rules_of_its_language(tmp_path: Path)
     ],
 )  # fmt: skip
 def test_a_token_that_nothing_can_be_is_refused(token: dict[str, object], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"crisis\.yaml: danger: .* finds nothing"):
+    with pytest.raises(InputError, match=r"crisis\.yaml: danger: .* matches nothing"):
         load_patterns("crisis", language_of(tmp_path, "de", crisis=[{"name": "danger", "patterns": [[token]]}]))
 
 

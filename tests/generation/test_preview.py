@@ -55,8 +55,8 @@ def test_a_plan_of_seeds_without_any_is_refused_in_words(world: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("name", "before", "after", "said"),
     [
-        ("near_apathetic", "{{ edit.words }}", "{{ edit.wrods }}", "is not known, use one of least, most, words"),
-        ("near_apathetic", "{{ edit.words }}", "{% if context | length > 4 %}{{ edit.wrods }}{% endif %}", "is not known, use one of"),
+        ("near_apathetic", "{{ edit.words }}", "{{ edit.wrods }}", "is not known; use one of least, most, words"),
+        ("near_apathetic", "{{ edit.words }}", "{% if context | length > 4 %}{{ edit.wrods }}{% endif %}", "is not known; use one of"),
         ("repair", "{{ violation }}", "{{ violation.what }}", "'str object' has no attribute 'what'"),
     ],
 )

@@ -134,7 +134,7 @@ def test_a_withdrawal_without_a_kind_and_a_correction_of_what_is_not_withdrawn_a
     with pytest.raises(InputError) as error:
         release(tmp_path / "b", tmp_path / "r", "0.1.0")
     told = str(error.value)
-    assert "add kind: harm, error" in told and '"007-seed-r1" stands for 007-seed, which is not withdrawn' in told
+    assert "add kind: harm, error" in told and '"007-seed-r1" replaces 007-seed, which is not withdrawn' in told
 
 
 def silent(folder: Path, copy: Path, **facts: Any) -> Path:

@@ -147,7 +147,7 @@ def test_its_metrics_say_their_tokens_and_its_audit_leaves_an_english_lexicon_ou
     assert "tok:13a,unspaced-by-character" in signed["BLEU-4"] and "tok:whitespace,unspaced-by-character" in signed["Dist-1"]
     names = {row["name"] for one in tables["shortcuts"]["contrasts"] for row in one["shortcuts"]}
     assert "words alone" in names and "VADER" not in names
-    with pytest.raises(InputError, match='"vader": knows English alone, and the texts are of the language "de"'):
+    with pytest.raises(InputError, match='"vader": supports only English, but the texts are in the language "de"'):
         score(german / "r", ["vader"])
 
 

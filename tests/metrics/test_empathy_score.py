@@ -128,7 +128,7 @@ def test_arrays_are_what_the_library_reads_and_writes() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"x" * 40, (2**40).to_bytes(8, "little"), (2).to_bytes(8, "little") + b"[]"])
 def test_what_is_no_file_of_arrays_is_refused(data: bytes) -> None:
-    with pytest.raises(InputError, match="no safetensors file"):
+    with pytest.raises(InputError, match="is not a readable safetensors file"):
         arrays_of(data, "here")
 
 
@@ -159,7 +159,7 @@ def test_a_report_has_it_only_where_its_model_is_configured() -> None:
     [
         ("empathyscore-flow", 'has no flow: a model of the kind "plain" scores content alone'),
         ("empathyscore:alpha=2", "2 is out of range"),
-        ("empathyscore:model=nowhere", "is no model of EmpathyScore"),
+        ("empathyscore:model=nowhere", "is not a model of EmpathyScore"),
         ("empathyscore:model=5", "5 is not of type string"),
         ("empathyscore:part=flow", 'unknown "part"'),
     ],
@@ -203,17 +203,19 @@ def told(change: Callable[[dict[str, object]], object], model: Path) -> str:
 
 def test_a_model_of_another_version_is_refused(model: Path) -> None:
     assert "format: 2 is not known" in told(lambda one: one.update(format=2), model)
-    assert "does not hold what students have: encoder.json and tokenizer.json" in told(
+    assert "does not hold exactly the files of students: encoder.json and tokenizer.json" in told(
         lambda one: one.update(format=1, kind="students"), model
     )
     features = json.loads((model / CONFIG).read_text())["features"]
     assert "other word lists" in told(lambda one: one.update(kind="plain", features={**features, "sha256": "0" * 64}), model)
-    assert "does not hold what a model of its kind has, plain" in told(lambda one: one.update(features=features, settings={}), model)
+    assert "does not hold the arrays and settings of a model of the kind plain" in told(
+        lambda one: one.update(features=features, settings={}), model
+    )
 
 
 def test_weights_that_do_not_fit_are_refused(model: Path) -> None:
     arrays = arrays_of((model / WEIGHTS).read_bytes(), model)
-    for wrong, said in (({"weights": arrays["weights"][:3]}, "does not hold"), ({"scale": np.array([np.nan])}, "no numbers")):
+    for wrong, said in (({"weights": arrays["weights"][:3]}, "does not hold"), ({"scale": np.array([np.nan])}, "not numbers")):
         (model / WEIGHTS).write_bytes(tensor_bytes({**arrays, **wrong}))
         with pytest.raises(InputError, match=said):
             EmpathyScore(str(sealed(model)))

@@ -161,7 +161,7 @@ def test_the_signature_says_the_tokens_and_english_keeps_its_own(name: str) -> N
 def test_metrics_that_know_english_alone_are_refused_in_another_language() -> None:
     with pytest.raises(InputError) as caught:
         find(["vader", "bleu", "meteor", "empathyscore"], {}, language="de")
-    assert str(caught.value).count('knows English alone, and the texts are of the language "de"') == 3
+    assert str(caught.value).count('supports only English, but the texts are in the language "de"') == 3
 
 
 def test_dist_of_a_text_without_spaces_counts_its_characters() -> None:

@@ -170,14 +170,14 @@ def test_every_text_in_quotes_is_read_as_it_is(text: str, number: int, flag: boo
         ("meteor:synonyms=all", '"all" is not known\n  Fix: use one of none, wordnet'),
         ("dist-1:budget=many", 'dist-1: budget: "many" is not of type integer'),
         ("bertscore:layer", 'metric "bertscore:layer": '),
-        ("layer=5", '"layer=5" is no setting\n  Fix: write NAME:key=value'),
-        ("bertscore:layer=5,", '"layer=5," is no setting'),
-        ("bertscore:layer=5,fast", '"fast" is no setting'),
-        ("bertscore:layer=", '"layer=" is no setting'),
+        ("layer=5", '"layer=5" is not a setting\n  Fix: write NAME:key=value'),
+        ("bertscore:layer=5,", '"layer=5," is not a setting'),
+        ("bertscore:layer=5,fast", '"fast" is not a setting'),
+        ("bertscore:layer=", '"layer=" is not a setting'),
         ("bertscore:layer=[5", 'layer: "[5" cannot be read'),
-        ("bertscore:layer={}", 'layer: "{}" is no number'),
+        ("bertscore:layer={}", 'layer: "{}" is not a number'),
         ("bertscore:layer=5,layer=6", 'has "layer" twice'),
-        ("bertscore:layer=2020-01-01", '"2020-01-01" is no number, true, false or text'),
+        ("bertscore:layer=2020-01-01", '"2020-01-01" is not a number, true, false or a text'),
     ],
 )
 def test_a_setting_that_is_wrong_is_quoted(typed: str, said: str, counted: str) -> None:
@@ -213,6 +213,6 @@ def test_what_cannot_be_used_is_refused_all_at_once(tmp_path: Path, monkeypatch:
         'cannot be loaded: ZeroDivisionError: "oh"',
         "reads 'mood', which no pair has",
         'metric "pathlib:Path": has no signature, places',
-        'metric "BLEU-4": is what two of the metrics call themselves',
+        'metric "BLEU-4": is the name of two metrics',
     ):
         assert part in said

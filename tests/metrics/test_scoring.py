@@ -356,11 +356,11 @@ def test_above_the_most_the_oldest_go_and_a_kept_row_stays_as_it_was(tmp_path: P
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("not a database, but long enough to look at" * 50)
-    with pytest.raises(InputError, match="cannot keep scores"):
+    with pytest.raises(InputError, match="cannot store scores"):
         ScoreCache(tmp_path / "notes.txt")
     with sqlite3.connect(tmp_path / "other.sqlite") as other:
         other.execute("CREATE TABLE scores_1 (a)")
-    with pytest.raises(InputError, match="cannot keep scores"):
+    with pytest.raises(InputError, match="cannot store scores"):
         ScoreCache(tmp_path / "other.sqlite").get([b"x"])
 
 

@@ -56,5 +56,5 @@ def test_it_is_built_in_of_english_alone_and_in_no_report_that_does_not_name_it(
     assert metric.name == "Sentlink" and metric.signature.endswith("|version:1") and "bound:0.1" in metric.signature
     assert Vader.signature.rpartition("version:")[2] in metric.signature and pickle.loads(pickle.dumps(metric)).name == "Sentlink"
     assert "sentlink" not in default_names({"sentlink": {}})
-    with pytest.raises(InputError, match="knows English alone"):
+    with pytest.raises(InputError, match="supports only English"):
         find(["sentlink"], {}, language="de")

@@ -177,7 +177,7 @@ def test_settings_of_a_stranger_are_used_by_a_metric_of_ones_own_only_when_it_is
     score_it = ["score", "release", "--no-cache", "--json", "--metric"]
     assert main([*score_it, NAME]) == 2
     said = capsys.readouterr().err
-    assert f'metric "{NAME}": the manifest has settings for it that are not taken' in said and "type those that you want" in said
+    assert f'metric "{NAME}": the manifest has settings for it that are not accepted' in said and "type those that you want" in said
     assert main([*score_it, f"{NAME}:word=kind"]) == 0
     assert json.loads(capsys.readouterr().out)["inversion"][0]["signature"] == "words:kind"
     assert main(["report", "release", "--out", "all", "--no-cache", "--trust-metrics", NAME]) == 0
@@ -231,7 +231,7 @@ def test_what_is_installed_is_taken_without_settings(tmp_path: Path, monkeypatch
     monkeypatch.syspath_prepend(install(tmp_path, "warm-words"))
     assert chosen({"metrics": ["warmth", "bleu"]}).names == ("warmth", "bleu")
     taken = chosen({"metrics": ["warmth", "bleu"], "warmth": {"path": "x"}, "bleu": {"tokenize": "x"}})
-    assert taken.names == () and all("its settings are not taken from a manifest" in one.what for one in taken.left)
+    assert taken.names == () and all("its settings are not accepted from a manifest" in one.what for one in taken.left)
     assert chosen({"metrics": ["warmth"], "warmth": {"path": "x"}}, ["warmth"]).own == {"warmth"}
 
 
@@ -249,7 +249,7 @@ def test_a_model_that_is_neither_listed_nor_at_hand_is_not_loaded(model: str, he
     (left,) = chosen(settings).left
     assert (
         left.metric == "bertscore"
-        and ("at hand" if model.startswith("sha256") and model.strip() == model else "its settings are not taken") in left.what
+        and ("available" if model.startswith("sha256") and model.strip() == model else "its settings are not accepted") in left.what
     )
     named(here / "release", **settings)
     assert [one.metric for one in metrics_of(read_manifest(here / "release"))[1]] == ["bertscore"]
@@ -257,7 +257,7 @@ def test_a_model_that_is_neither_listed_nor_at_hand_is_not_loaded(model: str, he
         assert "bertscore" in {one.metric for one in verify(here / "release") if isinstance(one, NotRecomputed)}
     with pytest.raises(
         InputError,
-        match="are not at hand" if model.startswith("sha256") and model.strip() == model else "settings for it that are not taken",
+        match="are not available" if model.startswith("sha256") and model.strip() == model else "settings for it that are not accepted",
     ):
         score(here / "release", ["bertscore"])
     assert not (here / "ran").exists()
@@ -275,7 +275,7 @@ def test_a_folder_of_ones_own_is_published_by_the_hash_of_its_weights(tmp_path: 
     told = published(str(mine))
     assert told == f"my-model@sha256:{digest_file(mine / 'model.safetensors')}"
     monkeypatch.setattr("empathy_eval.metrics.weights._packaged", lambda: tmp_path)
-    with pytest.raises(InputError, match="are not at hand"):
+    with pytest.raises(InputError, match="are not available"):
         folder_of(told)
     monkeypatch.setenv("EMPATHY_EVAL_MODELS", str(tmp_path / "models"))
     assert folder_of(told) == mine

@@ -327,7 +327,7 @@ def test_a_crowd_has_alpha_and_a_judge_but_no_pairs() -> None:
     ratings = grid(4, items=40, raters=60, missing=0.9)
     ratings[0] = grid(5, items=40, raters=1, missing=0)[0]
     found = only(agree(table(ratings), ["rater-00"], resamples=50))
-    assert found.benchmark.pairs == () and found.benchmark.median.why == "59 raters are a crowd: pairs are looked at for at most 30"
+    assert found.benchmark.pairs == () and found.benchmark.median.why == "there are 59 raters: pairs are compared for at most 30"
     assert found.alpha["interval"].low is not None
     assert [row.rater for row in found.against_median] == ["rater-00"] and found.against_median[0].macro_f1.low is not None
 
@@ -371,4 +371,4 @@ def test_what_cannot_be_done_is_said_at_once() -> None:
     with pytest.raises(InputError) as caught:
         agree(table(grid(1)), ["nobody"], resamples=-1, level="ratio")
     said = str(caught.value)
-    assert 'judge: "nobody" is no rater' in said and 'resamples: "-1" is out of range' in said and 'level: "ratio" is not known' in said
+    assert 'judge: "nobody" is not a rater' in said and 'resamples: "-1" is out of range' in said and 'level: "ratio" is not known' in said

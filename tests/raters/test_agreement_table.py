@@ -56,11 +56,11 @@ def test_all_problems_are_said_at_once_with_their_lines(tmp_path: Path) -> None:
     assert said[::2] == [
         f'{where} 2: rating "good" is not of type number',
         f'{where} 3: item "" does not match \\S',
-        f"{where} 5: has 3 cells, the header 4",
+        f"{where} 5: has 3 cells, but the header has 4",
         f'{where} 6: "s" rates "a" on "c" again, after line 4',
         f'{where} 7: rater "" does not match \\S',
         f'{where} 7: rating "nan" is not of type number',
-        f"{where} 8: has 5 cells, the header 4",
+        f"{where} 8: has 5 cells, but the header has 4",
         f'{where} 9: rating "1e999" is not of type number',
     ]
     assert all(line.startswith("  Fix: ") for line in said[1::2])

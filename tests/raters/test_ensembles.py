@@ -185,7 +185,7 @@ def test_a_text_without_a_score_by_one_row_has_none_by_the_ensemble() -> None:
 
 
 UNFIT = {
-    "validation has ratings of 2 texts that all its rows score, and an order needs 3": ([1, 2, 3, 2], [FIT, FIT, TEST, TEST], [1, 2, 3, 4]),
+    "validation has ratings of 2 texts that all its rows score, but an order needs 3": ([1, 2, 3, 2], [FIT, FIT, TEST, TEST], [1, 2, 3, 4]),
     "all 3 ratings of validation are alike": ([1, 2, 3, 2], [FIT, FIT, FIT, TEST], [2, 2, 2, 4]),
     '"a" gives all 3 rated texts of validation the same score': ([1, 1, 1, 2], [FIT, FIT, FIT, TEST], [1, 2, 3, 4]),
     'no rated text is of the split "test"': ([1, 2, 3, 4], [FIT] * 4, [1, 2, 3, 4]),
@@ -208,7 +208,7 @@ def test_all_that_is_wrong_with_ensembles_is_said_at_once() -> None:
     with pytest.raises(InputError) as caught:
         wanted(texts, ["a", "b"], {"alpha": "a"})
     assert [one.where for one in caught.value.problems] == [f'ensemble "{text}"' for text in texts]
-    assert [one.what for one in caught.value.problems] == ["is no ensemble"] * 3 + ['there is no row "c"', *['"a" is in it twice'] * 2]
+    assert [one.what for one in caught.value.problems] == ["is not an ensemble"] * 3 + ['there is no row "c"', *['"a" is in it twice'] * 2]
     assert sorted(KINDS) == ["huffman", "mean"] and caught.value.problems[3].fix == "name rows of this call: a, b"
     (one,) = wanted(["huffman:alpha, b", "huffman:alpha, b"], ["a", "b"], {"alpha": "a"})
     assert (one.name, one.rows) == ("huffman:alpha, b", ("a", "b"))

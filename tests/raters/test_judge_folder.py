@@ -51,11 +51,11 @@ LINES: dict[str, tuple[Callable[[list[bytes]], list[bytes]], str]] = {
     "deep": (lambda lines: [b"[" * 9999 + b"]" * 9999], "line 1: is nested more than"),
     "digits": (lambda lines: [lines[0].replace(b'"sample":0', b'"sample":' + b"9" * 5000)], "a number of 5000 digits"),
     "a name twice": (lambda lines: [lines[0].strip()[:-1] + b', "turn": 3}'], '"turn" twice in one object'),
-    "a line twice": (lambda lines: [*lines, lines[0]], "line 3: .* is there twice"),
+    "a line twice": (lambda lines: [*lines, lines[0]], "line 3: .* occurs twice"),
     "no object": (lambda lines: [b"1\n"], "1 is not of type object"),
     "no number": (rated(value=float("nan")), "line 1: "),
     "beyond the scale": (rated(value=7), "line 1: the value 7 for .* is not between 0 and 1"),
-    "another criterion": (rated(criterion="charm"), '"charm" is no criterion of the rubric'),
+    "another criterion": (rated(criterion="charm"), '"charm" is not a criterion of the rubric'),
     "a sample without end": (rated(sample=10**18), "sample: 1000000000000000000 is out of range"),
     "half a sign": (rated(reason="\ud800"), "line 1: "),
     "a rating twice": (first(lambda value: value["ratings"].append(value["ratings"][0])), "the same text by the same criterion twice"),
@@ -75,8 +75,8 @@ def test_a_line_that_was_never_written_is_refused_with_its_place(case: str, fold
 
 
 HEADERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
-    "another rubric": (lambda value: value["rubric"].update(persona="You are easily pleased."), "does not fit its hash"),
-    "another hash": (lambda value: value["configuration"].update(rubric_hash="s1-" + "0" * 64), "does not fit its hash"),
+    "another rubric": (lambda value: value["rubric"].update(persona="You are easily pleased."), "does not match its hash"),
+    "another hash": (lambda value: value["configuration"].update(rubric_hash="s1-" + "0" * 64), "does not match its hash"),
     "no rubric": (lambda value: value.update(rubric={}), 'rubric: misses "name"'),
     "anchors that are no object": (
         lambda value: value["rubric"]["criteria"][0].update(anchors=["kind"]),
@@ -86,7 +86,7 @@ HEADERS: dict[str, tuple[Callable[[dict[str, Any]], object], str]] = {
         lambda value: value["rubric"]["criteria"][0].update(scale={"low": "a", "high": "b", "whole": True}),
         "rubric: criteria",
     ),
-    "another direction": (lambda value: value["rubric"]["criteria"][0].update(better="low"), "does not fit its hash"),
+    "another direction": (lambda value: value["rubric"]["criteria"][0].update(better="low"), "does not match its hash"),
     "no judge": (lambda value: value["configuration"].update(judge={}), 'misses "kind"'),
     "a judge that clears the screen": (lambda value: value["configuration"]["judge"].update(model="\x1b[2J"), "judge: model: "),
 }

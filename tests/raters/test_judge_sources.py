@@ -138,7 +138,7 @@ def test_what_is_neither_a_release_nor_a_finished_build_is_told(built: Path, tmp
     with pytest.raises(InputError, match="holds no finished build"):
         _ = source_of(tmp_path).named
     annotate(built, tmp_path / "a", rubric="warmer", model=Judge(), turns=1)
-    with pytest.raises(InputError, match="holds annotations, and no texts"):
+    with pytest.raises(InputError, match="holds annotations, not texts"):
         source_of(tmp_path / "a")
     other = Path(shutil.copytree(built, tmp_path / "b"))
     (other / "outcomes.jsonl").write_text("")

@@ -372,13 +372,13 @@ def test_what_does_not_go_beside_is_refused_before_anything_is_asked(
     said = capsys.readouterr().err
     told = (
         "holds no finished annotations",
-        f'{ratings}: is by "teacher", and these are by "warmer"',
+        f'{ratings}: is by "teacher", but these are by the current text of "warmer"',
         f"{preferences}: is --out, or named twice",
         'has no ratings by a criterion of "warmer"',
         "reviews.json: is not JSON",
     )
     assert [part for part in told if part not in said] == []
-    assert annotate("strategies", "s", "--beside", ratings) == 2 and "held against the plan alone" in capsys.readouterr().err
+    assert annotate("strategies", "s", "--beside", ratings) == 2 and "compared with the plan alone" in capsys.readouterr().err
     assert scripted.seen.total() == asked and not (tmp_path / "s").exists()
 
 

@@ -206,7 +206,7 @@ def test_agree_needs_the_release_that_has_the_plan(light: Path, folders: list[Pa
     assert main(["agree", str(folders[2]), str(folders[2]), "--release", str(light)]) == 2
     assert "name one of them" in capsys.readouterr().err
     assert main(["agree", str(folders[2]), "--release", str(light), "--judge", "judge"]) == 2
-    assert "here are tags alone" in capsys.readouterr().err
+    assert "there are only tags" in capsys.readouterr().err
 
 
 def test_reward_models_stand_beside_preferences_and_not_beside_each_other() -> None:

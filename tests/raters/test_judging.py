@@ -215,7 +215,7 @@ def test_a_folder_of_a_build_or_of_annotations_of_its_build_is_refused(court: Co
         court.annotate(turns=1, release=court.release.parent / "build")
     (court.folder / "b").mkdir()
     shutil.copy(court.release.parent / "build" / "configuration.json", court.folder / "b")
-    with pytest.raises(InputError, match="b: holds a build, and no annotations"):
+    with pytest.raises(InputError, match="b: holds a build, not annotations"):
         court.annotate(turns=1, name="b")
 
 

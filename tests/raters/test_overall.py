@@ -93,7 +93,7 @@ def test_correlations_are_those_of_scipy(found: Overall, who: str, r: float, low
 def test_a_correlation_by_hand_and_where_there_is_none() -> None:
     # deviations -1 0 1 and -1 1 0: 1 / sqrt(2 * 2)
     assert correlated([1, 2, 3], [1, 3, 2], "").value == 0.5
-    assert correlated([1, 2, 3], [1, 3, 2], "").why == "no interval: Fisher's needs more than 3 criteria"
+    assert correlated([1, 2, 3], [1, 3, 2], "").why == "no interval: Fisher's z needs more than 3 criteria"
     assert correlated([1, 2, 3, 4], [2, 4, 6, 8], "").why == "no interval: all criteria are on one line"
     assert correlated([1, 2, 3, 4], [2, 2, 2, 2], "").why == "one of the two is the same for all criteria"
     assert correlated([], [], "").why == "no criterion has both kappas; a correlation needs 3"

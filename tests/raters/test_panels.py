@@ -111,8 +111,8 @@ def test_what_columns_say_twice_and_differently_is_said_with_its_lines(tmp_path:
     )
     said = refusal(path).splitlines()
     assert said[::2] == [
-        f'{path}: line 4: says role "judge" of the rater "e", and line 2 of {path} says "expert"',
-        f'{path}: line 5: says framework "two" of the criterion "c", and line 2 of {path} says "one"',
+        f'{path}: line 4: gives the rater "e" the role "judge", but line 2 of {path} says "expert"',
+        f'{path}: line 5: gives the criterion "c" the framework "two", but line 2 of {path} says "one"',
         f'{path}: line 6: role "boss" is not known',
         f'{path}: line 7: sample "second" does not match ^[1-9][0-9]{{0,3}}$',
     ]
@@ -124,27 +124,27 @@ def test_what_columns_say_twice_and_differently_is_said_with_its_lines(tmp_path:
 def test_two_tables_must_say_the_same(tmp_path: Path) -> None:
     one, other = written(tmp_path / "a.csv", {"e": {}, "j": {"role": "judge"}}), tmp_path / "b.csv"
     other.write_text("item,rater,criterion,rating,role\nz,j,kind,1,crowd\n")
-    with pytest.raises(InputError, match=f'{other}: line 2: says role "crowd" of the rater "j", and line 3 of {one} says "judge"'):
+    with pytest.raises(InputError, match=f'{other}: line 2: gives the rater "j" the role "crowd", but line 3 of {one} says "judge"'):
         reliability_of([one, other], Named(), NONE, "interval")
 
 
 def test_who_or_what_fits_nothing_is_refused_all_at_once(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", {"e": {}, "j": {"role": "judge"}})
     said = refusal(path, judges=["x"], crowd=["y"], crowd_as="mode", rubrics=["lend-an-ear", "warmer"])
-    assert 'judge: "x" is no rater of the table' in said and 'crowd: "y" is no rater of the table' in said
+    assert 'judge: "x" is not a rater in the table' in said and 'crowd: "y" is not a rater in the table' in said
     assert 'crowd as: "mode" is not known' in said and "use one of mean, median" in said
     assert 'rubric "lend-an-ear": has none of the criteria of the table, kind' in said
     assert 'rubric "warmer": is of kind "preference", which has no scales' in said
-    assert "is no file, and none of that name is packaged" in refusal(path, rubrics=["nothing"])
+    assert "is not a file, and no packaged one has that name" in refusal(path, rubrics=["nothing"])
 
 
 def test_a_rater_has_one_role_and_somebody_is_an_expert(tmp_path: Path) -> None:
     path = written(tmp_path / "a.csv", {"e": {}, "j": {"role": "judge"}})
-    assert 'rater "j": is of the role "crowd", and by the column role of the role "judge"' in refusal(path, crowd=["j"])
-    assert 'rater "e": is of the role "judge", and by --crowd of the role "crowd"' in refusal(path, judges=["e"], crowd=["e"])
+    assert 'rater "j": has the role "crowd", but the column role makes it "judge"' in refusal(path, crowd=["j"])
+    assert 'rater "e": has the role "judge", but --crowd makes it "crowd"' in refusal(path, judges=["e"], crowd=["e"])
     assert "none of them is an expert" in refusal(path, judges=["e"])
     named = written(tmp_path / "b.csv", {"e": {}, "crowd": {}, "p": {"role": "crowd"}})
-    assert 'rater "crowd": is called as a group of raters is on the page' in refusal(named)
+    assert 'rater "crowd": has the name of a group of raters on the page' in refusal(named)
     # A crowd that was made one before may be called so.
     assert taken(written(tmp_path / "d.csv", {"e": {}, "crowd": {"role": "crowd"}}))[1].panel.crowd == ("crowd",)
     about = {"role": "judge", "model": "m", "sample": 1}
@@ -157,7 +157,7 @@ def test_a_rating_off_the_scale_of_its_rubric_is_refused_and_the_mean_of_a_crowd
         "item,rater,criterion,rating,role\na,e,explorations,3,\na,f,explorations,1,\nb,e,explorations,0.5,\nb,p,explorations,1.4,crowd\n"
     )
     said = refusal(path, rubrics=["epitome"])
-    assert 'ratings on "explorations": 3 by "e" for "a" is not between 0 and 2, as "epitome" has it' in said
+    assert 'ratings on "explorations": 3 by "e" for "a" is not between 0 and 2, as "epitome" defines it' in said
     assert '0.5 by "e" for "b" is not a whole number' in said and "1.4" not in said
 
 
@@ -165,7 +165,7 @@ def test_two_rubrics_that_say_otherwise_of_one_criterion_are_refused(tmp_path: P
     path, other = written(tmp_path / "a.csv", {"e": {}, "f": {}}, ["cold"]), tmp_path / "other.yaml"
     own = own_rubric(tmp_path / "cold.yaml")
     other.write_text(own.read_text().replace("better: low", "better: high").replace("name: coldness", "name: other"))
-    assert 'rubric "other": says otherwise of "cold" than "coldness" does' in refusal(path, rubrics=[own, other])
+    assert 'rubric "other": defines "cold" differently from "coldness"' in refusal(path, rubrics=[own, other])
 
 
 def test_folders_of_annotations_are_judges_with_model_style_and_samples_and_their_rubric_is_a_framework(

@@ -173,8 +173,8 @@ BARE: dict[str, tuple[Table, Sequence[str], Sequence[str], set[str]]] = {
     "no judge": (table(EXPERTS, ("e1", "e2")), [], [], {"there is no judge", "there is only one criterion"}),
     "experts that are a crowd": (
         table(grid(1, raters=32, missing=0), [f"r{place:02}" for place in range(32)]), ["r00"], [],
-        {"31 raters are a crowd: pairs are looked at for at most 30",
-         "the experts have no benchmark: 31 raters are a crowd: pairs are looked at for at most 30"},
+        {"there are 31 raters: pairs are compared for at most 30",
+         "the experts have no benchmark: there are 31 raters: pairs are compared for at most 30"},
     ),
     "nothing in common": (
         table([[1.0, 2, NAN, NAN], [1, 3, NAN, NAN], [NAN, NAN, 1, 2], [NAN, NAN, 2, 1]], ("e1", "e2", "j", "p")), ["j"], ["p"],
@@ -206,7 +206,7 @@ def test_a_crowd_that_rates_nothing_that_the_panel_does_has_no_figure_and_says_s
     made = row(found(table(apart, ("e1", "e2", "j", "p")), ["j"], ["p"]))
     assert made.crowd and made.crowd_alpha and made.items == 2 and "crowd" not in made.histogram
     seen = (made.crowd.kappa, made.crowd_alpha, made.inflation["crowd"], made.crowd_with_judge["j"])
-    assert {one.why for one in seen} == {"the crowd rated no item on this criterion that experts or judges rated on it"}
+    assert {one.why for one in seen} == {"on this criterion the crowd rated no item that experts or judges rated"}
     alone = row(found(table(apart[:3], ("e1", "e2", "j")), ["j"]))
     assert alone.crowd is None and alone.crowd_alpha is None and alone.crowd_with_judge == {} and list(alone.inflation) == ["j"]
 

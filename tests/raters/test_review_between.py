@@ -141,18 +141,18 @@ def test_what_cannot_be_had_between_raters_is_told_at_once(light: Path, tmp_path
         export_review(light, tmp_path / "review", odd)
     said = str(caught.value)
     for name, value in (("dialogues", 4), ("rejected", 1), ("planted", 2), ("crossed", 3)):
-        assert f'--{name}: "{value}" cannot be had between raters' in said
-    assert "--cells: rates the four cells of the release: its number is that of the contexts" in said
+        assert f'--{name}: "{value}" is not possible with --design between' in said
+    assert "--cells: rates the four cells of the release, and sets the number of contexts" in said
     assert '--per-rater: "0" is too few' in said
-    assert "--raters: 7 cannot be shared out alike to 4 groups" in said and "give --raters 4 or 8" in said
+    assert "--raters: 7 cannot be divided equally among 4 groups" in said and "give --raters 4 or 8" in said
     for change, what in (
         ({"per_item": 2}, r"--per-item: is of the design within\n  Fix: leave it out, or give --per-rater"),
         ({"design": "beside"}, '--design: "beside" is not known\n  Fix: use within or between'),
         (
             {"per_rater": 4},
-            r"a block is 4 contexts of as many dialogues, and there are 16 contexts of 3\n  Fix: give --per-rater 3 or less",
+            r"a block needs contexts of 4 dialogues, but the 16 contexts are of 3\n  Fix: give --per-rater 3 or less",
         ),
-        ({"raters": 1}, "--raters: 1 cannot be shared out alike to 2 groups.*\n  Fix: give --raters 2"),
+        ({"raters": 1}, "--raters: 1 cannot be divided equally among 2 groups.*\n  Fix: give --raters 2"),
     ):
         with pytest.raises(InputError, match=what):
             export_review(light, tmp_path / "review", design_of({"design": BETWEEN, "raters": 8, **change}))
@@ -195,7 +195,7 @@ def test_what_comes_back_is_a_table_for_a_study_with_blocks_and_scenarios(
 
 def test_a_table_that_cannot_be_written_stops_an_import_before_anything_is(light: Path, tmp_path: Path) -> None:
     (tmp_path / "reviews.study.csv").mkdir()
-    with pytest.raises(InputError, match=r"reviews\.study\.csv: is a folder, where a file is to be written"):
+    with pytest.raises(InputError, match=r"reviews\.study\.csv: is a folder, but a file is to be written here"):
         back(light, tmp_path / "review", 0, tmp_path / "reviews.json")
     assert not [path for path in tmp_path.glob("reviews.*") if path.is_file()]
 

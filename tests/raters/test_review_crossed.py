@@ -57,7 +57,7 @@ def test_nobody_sees_two_contexts_of_an_item_and_nothing_tells_which_reply_fits(
         if one["kind"] != "crossed"
     }
     assert not {(one["rater"], one["crossed_id"].rpartition("-")[0]) for one in crossed.values()} & others
-    assert "one is taken: another would show" in " ".join(made.sample.notes)
+    assert "is taken: another would reveal" in " ".join(made.sample.notes)
     shown = [item for rater in made.loads for item in sheet_of(folder, rater)["items"] if item["kind"] == "crossed"]
     assert all(
         item.keys() == {"item", "kind", "scenario", "flags", "context", "reply_a", "reply_b"} and item["context"][-1]["role"] == "seeker"

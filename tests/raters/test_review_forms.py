@@ -182,7 +182,7 @@ def test_a_text_that_no_spreadsheet_cell_holds_is_an_error_and_never_cut(tmp_pat
         write_xlsx(sheet_of([text]), tmp_path / "s.xlsx")
         assert next(read_rows(tmp_path / "s.xlsx"))[1]["context"] == f"seeker: {text}"
     for text in ("x" * 32_768, "\U0001f600" * 16_384, f"<r>{'x' * 32_761}</r>"):
-        with pytest.raises(InputError, match="item a00000000000: scenario: has 32768 characters, a spreadsheet cell holds 32767"):
+        with pytest.raises(InputError, match="item a00000000000: scenario: has 32768 characters; a spreadsheet cell holds at most 32767"):
             write_xlsx(sheet_of([text]), tmp_path / "no.xlsx")
     assert not (tmp_path / "no.xlsx").exists()
 

@@ -100,7 +100,7 @@ def test_every_open_place_is_in_the_checklist_and_told_in_the_terminal(
         assert all(f"| `{name}` | {what} |" in checklist for what in places)
         assert f"{len(places)} in {tmp_path / 'pack' / name}" in told
     assert f"not ready to be sent yet, {sum(map(len, found.values()))} places are to be filled in" in told
-    assert "60 pairs were asked for, there are 3: all are taken" in told and "one turn of each dialogue" in told
+    assert "60 pairs were requested, but there are only 3: all are taken" in told and "one turn of each dialogue" in told
     assert main(["review", "export", str(packed[0]), "--out", str(tmp_path / "again"), "--pack", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["to_fill_in"] == [[name, what] for name in PAPERS for what in found[name]]
 
@@ -157,7 +157,7 @@ def test_a_pack_is_the_same_again_and_papers_that_were_filled_in_are_kept(packed
         assert path.read_bytes() == (out / path.relative_to(packed[1])).read_bytes(), path
     paper = out / "papers" / "payment.md"
     paper.write_text(re.sub(r"\[\[.+?\]\]", "20 euros", paper.read_text()))
-    with pytest.raises(InputError, match=r'would not write: "papers/payment.md"'):
+    with pytest.raises(InputError, match=r'does not write: "papers/payment.md"'):
         review_export(packed[0], out, pack=True)
     assert "20 euros" in paper.read_text()
 

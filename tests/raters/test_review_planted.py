@@ -104,7 +104,7 @@ def test_a_planted_tag_is_not_corrected_to_itself(sent: tuple[Path, Path], tmp_p
         return {"decision": "keep", "tags": wrong}
 
     files = fill(sent[1], "rater-01", "page", itself, tmp_path / "in")
-    with pytest.raises(InputError, match=r'is said to be wrong, and to be "[^"]+" as it is'):
+    with pytest.raises(InputError, match=r'is marked wrong, but its correction "[^"]+" is the same strategy'):
         review_import(sent[0], files, key=sent[1] / "key.json", reviews=tmp_path / "reviews.json")
 
 

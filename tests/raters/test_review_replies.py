@@ -53,15 +53,15 @@ def test_replies_are_read_from_each_form_and_contexts_that_not_all_answered_are_
     assert found.systems == tuple(sorted(SYSTEMS))
     assert (len(found.texts), found.left_out) == (len(names) - 1, 1)
     assert found.texts[names[0]] == {row["system"]: row["text"].strip() for row in rows_for(light)[:3]}
-    assert list(found.notes) == [f"1 contexts that not all systems answered are left out, {len(names) - 1} are left"]
+    assert list(found.notes) == [f"1 contexts that not all systems answered are left out; {len(names) - 1} remain"]
 
 
 FAULTS: list[tuple[dict[str, str], str]] = [
-    ({"pair_id": "003-seed-t99"}, 'line 2: "003-seed-t99" is no pair of this release'),
+    ({"pair_id": "003-seed-t99"}, 'line 2: "003-seed-t99" is not a pair of this release'),
     ({"pair_id": "=1"}, 'line 3: pair_id: "=1" does not match'),
     ({"text": " \n "}, 'line 5: text: "" does not match'),
     ({"text": "a" * 10_001}, "line 6: text: "),
-    ({"system": "Near-Empathetic"}, 'line 7: "Near-Empathetic" is what a text of the release is called'),
+    ({"system": "Near-Empathetic"}, 'line 7: "Near-Empathetic" is the name of a text of the release'),
     ({"system": "=cmd"}, 'line 8: system: "=cmd" does not match'),
     ({"system": "<b>x</b>"}, "line 9: system: "),
     ({"system": "a:b"}, "line 10: system: "),
@@ -80,7 +80,7 @@ def test_all_that_is_wrong_with_replies_is_told_at_once_with_its_line(tmp_path: 
         read_replies(path, [PAIR])
     said = str(caught.value)
     assert all(f"{path}: {what}" in said for _, what in FAULTS if what != "12"), said
-    assert f"{path}: line 14: has 4 cells, the header 3" in said
+    assert f"{path}: line 14: has 4 cells, but the header has 3" in said
     assert len(caught.value.problems) == len(FAULTS), said
 
 
@@ -106,7 +106,7 @@ def test_a_file_that_is_none_of_replies_is_refused_in_words(name: str, text: str
 def test_a_reply_that_names_a_system_is_counted_for_who_sends_it_out(tmp_path: Path) -> None:
     rows = [{"pair_id": PAIR, "system": system, "text": text} for system, text in (("anton", "As BERTA says."), ("berta", "I am antony."))]
     assert list(read_replies(written(tmp_path / "r.csv", rows), [PAIR]).notes) == [
-        "1 replies hold the name of a system, where raters can read it"
+        "1 replies contain the name of a system, which raters can read"
     ]
 
 
@@ -182,7 +182,7 @@ def test_ratings_of_replies_come_back_in_every_form_and_are_told_by_system(
     assert {row["item"] for row in rows} == {f"{one['pair_id']}::{one['system']}" for one in made.key["items"].values()}
     assert not (tmp_path / "r.study.csv").exists()
     assert main(command) == 0
-    assert "anton less berta, by context (8):  coherence -1.00 [-1.00, -1.00]" in capsys.readouterr().out
+    assert "anton minus berta, by context (8):  coherence -1.00 [-1.00, -1.00]" in capsys.readouterr().out
 
 
 def test_the_figures_by_system_are_as_by_hand(light: Path, sent: tuple[Path, Exported], tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_a_release_says_nothing_of_replies_and_score_leaves_them_out(light: Path
     record = tmp_path / "reviews.json"
     files = [path for rater in list(sent[1].loads)[:3] for path in fill(sent[0], rater, "page", by_worth, tmp_path / "back")]
     import_reviews(light, files, sent[0] / "key.json", record)
-    with pytest.raises(InputError, match="holds judgements of replies of systems, and none of texts of a release"):
+    with pytest.raises(InputError, match="holds judgements of replies of systems, but none of texts of a release"):
         review_facts(record, {}, 10, 0)
     with pytest.raises(InputError, match="rates no variant of a text, only replies of systems"):
         ratings_of_release(light, record.with_name("reviews.ratings.csv"))
@@ -247,7 +247,7 @@ def test_nobody_sees_a_reply_to_a_turn_and_one_of_its_cells(light: Path, tmp_pat
     made = export_review(light, tmp_path / "review", design, replies_file=replies)
     entries = list(made.key["items"].values())
     assert set(Counter((one["rater"], one["pair_id"]) for one in entries).values()) == {1}
-    assert "5 contexts whose own texts are rated are not rated with replies too" in made.sample.notes
+    assert "5 contexts are left out for replies, because their own texts are rated" in made.sample.notes
     assert made.sample.count("reply") == design.pairs - 5
 
 

@@ -79,7 +79,7 @@ def test_another_seed_draws_another_sample_and_the_same_seed_the_same(tmp_path: 
 def test_where_there_are_fewer_than_asked_for_all_are_taken_and_said(drawn: Path) -> None:
     made = sample(drawn, Design(pairs=500, dialogues=100))
     assert made.count("dialogue") == 3
-    assert "100 dialogues were asked for, there are 3: all are taken" in made.notes
+    assert "100 dialogues were requested, but there are only 3: all are taken" in made.notes
 
 
 def test_too_few_raters_are_an_error_that_says_how_many_are_needed() -> None:
@@ -149,7 +149,7 @@ def test_a_turn_more_of_a_dialogue_is_drawn_for_as_many_raters_more_as_it_takes(
         made = sample(folder, Design(raters=raters))
         assert made.count("variant") == turns
         assert "001-00002-t03" in {unit.name for unit in made.units}, "flagged ones first"
-    assert "10 pairs are taken, of 15: a rater sees one turn of a dialogue at most" in sample(folder, Design(raters=15)).notes
+    assert "10 of 15 pairs are taken: a rater sees one turn of a dialogue at most" in sample(folder, Design(raters=15)).notes
 
 
 def test_more_turns_than_raters_may_see_are_an_error_with_the_numbers_where_they_were_asked_for(tmp_path: Path) -> None:
@@ -162,7 +162,9 @@ def test_more_turns_than_raters_may_see_are_an_error_with_the_numbers_where_they
     assert "give --pairs 5 or less, more --raters, a smaller --per-item, or --texts-per-turn 1, or leave whole dialogues" in said
     assert sample(folder, design_of({"pairs": 5})).count("variant") == 5
     assert sample(folder, design_of({"pairs": 12, "raters": 21})).count("variant") == 12
-    assert sample(folder, design_of({"pairs": 99, "raters": 21})).notes[-1] == "99 pairs were asked for, there are 15: all are taken"
+    assert (
+        sample(folder, design_of({"pairs": 99, "raters": 21})).notes[-1] == "99 pairs were requested, but there are only 15: all are taken"
+    )
     with pytest.raises(InputError, match=r'--cells: "6" is too many.*can be given 5 of the 15 turns'):
         sample(folder, design_of({"cells": 6, "raters": 15}))
 
@@ -304,7 +306,7 @@ def test_rejected_texts_are_rated_beside_the_variant_that_was_taken(drawn: Path,
     rows = [rejected, {**rejected, "attempt": 1, "text": pair["apathetic"], "reasons": []}, {**rejected, "pair_id": "001-seed-t09"}]
     release = with_candidates(drawn, tmp_path / "r", rows)
     made = export_review(release, tmp_path / "review", Design(pairs=0, dialogues=0, rejected=50))
-    assert made.sample.notes == ("50 rejected were asked for, there are 1: all are taken",)
+    assert made.sample.notes == ("50 rejected were requested, but there are only 1: all are taken",)
     entries = list(made.key["items"].values())
     assert {entry["pair_id"] for entry in entries} == {pair["pair_id"]}
     assert Counter((entry["variant"], entry.get("attempt"), *entry.get("reasons", [])) for entry in entries) == {
@@ -366,7 +368,7 @@ def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_p
     (out / "reviews.json").write_text("{}")
     with (out / "raters" / "rater-01" / "rater-01.csv").open("a") as sheet:
         sheet.write("filled in\r\n")
-    with pytest.raises(InputError, match=r'would not write: "raters/rater-01/rater-01.csv", "reviews.json"\n.*move them away'):
+    with pytest.raises(InputError, match=r'does not write: "raters/rater-01/rater-01.csv", "reviews.json"\n.*move them away'):
         export_review(drawn, out, design)
     assert (out / "reviews.json").read_text() == "{}"
     assert (out / "raters" / "rater-01" / "rater-01.csv").read_bytes().endswith(b"filled in\r\n")
@@ -380,7 +382,7 @@ def test_a_second_export_keeps_what_came_back_in_the_meantime(drawn: Path, tmp_p
         (Design(pairs=-1), '--pairs: "-1" is negative'),
         (Design(raters=10**12), '--raters: "1000000000000" is too many'),
         (Design(pairs=0, dialogues=0), "gives nothing to review"),
-        (Design(texts_per_turn=1, rejected=1), r'--texts-per-turn: "1" cannot be had where each rejected text'),
+        (Design(texts_per_turn=1, rejected=1), r'--texts-per-turn: "1" is not possible: each rejected text'),
         (Design(texts_per_turn=-1), '--texts-per-turn: "-1" is negative'),
     ],
 )

@@ -157,7 +157,7 @@ def test_who_has_returned_how_much_and_who_nothing_is_told_over_all_imports(
     assert main(arguments) == 0
     told = capsys.readouterr().out.splitlines()
     assert told[1:5] == [
-        f"{of['rater-01'] + 2} of {sum(of.values())} items have come back by now:",
+        f"{of['rater-01'] + 2} of {sum(of.values())} items have come back so far:",
         f"  rater-01   {of['rater-01']:>4} of {of['rater-01']}",
         f"  rater-02      2 of {of['rater-02']}",
         "nothing yet from rater-03, rater-04, rater-05, rater-06, rater-07, rater-08, rater-09",
@@ -198,7 +198,7 @@ def test_a_different_judgement_is_a_named_conflict_and_replaces_only_when_told_t
     (later,) = fill(sent[1], "rater-01", "csv", colder, tmp_path / "b")
     take(first)
     before = (tmp_path / "reviews.json").read_bytes()
-    with pytest.raises(InputError, match=r"rater-01.csv: row \d+: judges \"\w{12}\" otherwise than rater-01.json did") as raised:
+    with pytest.raises(InputError, match=r"rater-01.csv: row \d+: judges \"\w{12}\" differently from rater-01.json") as raised:
         take(later)
     variants = [entry for entry in items_of(key_of(sent[1]), "rater-01").values() if entry["kind"] == "variant"]
     assert len(raised.value.problems) == len(variants), "each of them is named"
@@ -218,7 +218,7 @@ def test_two_files_given_together_never_replace_each_other(sent: tuple[Path, Pat
     later = saved.rename(tmp_path / "in" / "rater-01 (1).json")
     for _ in range(2):  # with nothing in the record, and with the first file in it
         for options in ({}, {"replace": True}):
-            with pytest.raises(InputError, match=r'judges "\w+" otherwise than .*json does, which is given too\n.*one after the other'):
+            with pytest.raises(InputError, match=r'judges "\w+" differently from .*json, which is also given\n.*one after the other'):
                 take(later, first, **options)
         take(first)
     done = take(later, replace=True)
@@ -307,7 +307,7 @@ MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
     (page_with(lambda value: of_kind(value, "dialogue").update(item=of_kind(value, "variant")["item"])), r"is a variant, not a dialogue"),
     (page_with(lambda value: of_kind(value, "dialogue").update(decision="remove")), r"reason: \"\" does not match .*\n.*say why"),
     (page_with(lambda value: of_kind(value, "dialogue").update(decision="delete")), r'decision: "delete" is not known'),
-    (page_with(lambda value: of_kind(value, "dialogue")["tags"].append({"turn": 0, "right": True})), r"turn 0 is no helper turn"),
+    (page_with(lambda value: of_kind(value, "dialogue")["tags"].append({"turn": 0, "right": True})), r"turn 0 is not a helper turn"),
     (page_with(lambda value: of_kind(value, "dialogue")["tags"].append({"turn": 1, "right": True})), r"strategy of turn 1 twice"),
     (page_with(lambda value: of_kind(value, "dialogue")["tags"][0].update(right=False)), r'misses "strategy"'),
     (page_with(lambda value: value["judgements"].append(value["judgements"][0])), r'judges "\w+" again, as judgement 1 does'),
@@ -333,7 +333,7 @@ MISTAKES: list[tuple[Callable[[Path, Path], Path], str]] = [
     (lambda review, out: written(out.with_suffix(".json"), "7"), r"7 is not of type object"),
     (page_with(lambda value: value.update(judgements=7)), r"judgements: 7 is not of type array"),
     (page_with(lambda value: value.update(judgements=[7])), r"judgement 1: 7 is not of type object"),
-    (lambda review, out: written(out.with_suffix(".docx"), ""), r'".docx" is no form of a review'),
+    (lambda review, out: written(out.with_suffix(".docx"), ""), r'".docx" is not a format of review files'),
     (lambda review, out: out / "not-there.csv", r"not-there.csv: cannot be read"),
 ]  # fmt: skip
 
@@ -358,7 +358,7 @@ def test_every_mistake_is_named_and_nothing_is_taken_from_any_file(
         ({"right_strategy": "Offer Hope"}, r'right_strategy: has "Offer Hope" beside the tag "right"'),
         ({"turn": "x"}, r'turn: "x" is not of type integer'),
         ({"turn": "1"}, r"judges the strategy of turn 1 twice"),
-        ({"turn": "0"}, r"turn 0 is no helper turn"),
+        ({"turn": "0"}, r"turn 0 is not a helper turn"),
         ({"tag": "", "turn": "x", "comment": "so"}, r'turn: "x" is not of type integer'),
     ],
 )

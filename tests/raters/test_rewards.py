@@ -354,9 +354,9 @@ def sealed_anew(folder: Path, manifest: dict[str, Any]) -> None:
     ("changes", "more", "said"),
     [
         ({}, {"ways": {"batch": True}}, "no provider takes reward models in batches"),
-        ({}, {"samples": 2}, "says the same number each time"),
+        ({}, {"samples": 2}, "gives the same number each time"),
         ({}, {"templates": "somewhere"}, "and no prompt"),
-        ({}, {"rubric": "teacher"}, "is asked in words"),
+        ({}, {"rubric": "teacher"}, "prompts a model in words"),
         ({"kind": "openai", "form": None, "max_tokens": 5}, {}, "is for reward models"),
         ({"form": "rank"}, {}, '"rank" is not known'),
         ({"form": None}, {}, 'misses "form"'),
@@ -377,7 +377,7 @@ def test_what_does_not_go_with_reward_models_is_refused_at_once(
 
 def test_a_reward_model_without_an_address_is_not_looked_for_at_a_provider(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(InputError, match="is missing, and no provider is usual for reward models"):
+    with pytest.raises(InputError, match="is missing, and reward models have no default provider"):
         bench.annotate("score", judge=bench.judge("score", base_url=None))
 
 
@@ -387,4 +387,4 @@ def test_the_command_takes_a_reward_model_from_a_file(bench: Bench, capsys: pyte
     given = ["annotate", str(bench.release), "--out", str(bench.folder / "c"), "--rubric", "reward", "--model", str(path), "--turns", "2"]
     assert main([*given, "--batch"]) == 2 and "--batch" in capsys.readouterr().err
     assert main(given) == 0
-    assert "2 cases: 2 judged, 0 missing" in (out := capsys.readouterr().out) and f'"{MODEL}" is worth by "reward"' in out
+    assert "2 cases: 2 judged, 0 missing" in (out := capsys.readouterr().out) and f'quality of the judge "{MODEL}" by "reward"' in out

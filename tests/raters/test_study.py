@@ -125,9 +125,9 @@ def test_a_small_expected_count_makes_the_p_of_exchanged_raters_the_one_that_cou
     large, small = of([[10, 20], [20, 10]], permutation=0.2), of([[1, 20], [4, 10]], permutation=0.2)
     assert (large.p_by, large.gone_by, large.why) == ("chi-square", large.p, None)
     assert (small.p_by, small.gone_by) == ("permutation", 0.2) and small.p is not None and "below" not in (small.why or "")
-    assert small.why == "an expected count is 2, and chi-squared wants 5: the p of exchanged raters is gone by"
+    assert small.why == "an expected count is 2, but chi-squared needs 5: the p-value of the permutation test is used"
     without = of([[1, 20], [4, 10]])
-    assert (without.p_by, without.gone_by) == ("chi-square", without.p) and (without.why or "").endswith("no raters were exchanged")
+    assert (without.p_by, without.gone_by) == ("chi-square", without.p) and (without.why or "").endswith("no permutation test was run")
     assert "permutations:9" in small.signature and "permutations" not in without.signature
 
 
@@ -147,11 +147,11 @@ def test_gains_are_of_shares_and_say_why_there_is_none(tmp_path: Path) -> None:
     gains = {(one.category, one.group): one for one in found.whole.gains}
     assert (gains["3", "a"].gain, gains["2", "b"].gain, gains["3", "b"].gain) == (50, 50, -100)
     assert gains["3", "b"].low is None and gains["3", "b"].why and gains["3", "b"].why.startswith("no interval")
-    assert gains["1", "a"].gain is None and gains["1", "a"].why == '"human" was never given "1" here, and nothing can be a multiple of that'
+    assert gains["1", "a"].gain is None and gains["1", "a"].why == '"human" was never given "1" here, so no gain over it can be computed'
     assert gains["3", "a"].share == 0.75 and gains["3", "a"].of_baseline_share == 0.5 and "yates:yes" in gains["3", "a"].test.signature
     assert found.notes[1:] == (
-        "groups have 4 to 8 ratings: gains are of shares, not of counts",
-        "not every item was rated in every group, so groups may differ in their items too",
+        "groups have 4 to 8 ratings: gains compare shares, not counts",
+        "not every item was rated in every group, so groups may also differ in their items",
     )
 
 
@@ -253,7 +253,7 @@ def test_too_few_exchanges_for_a_correction_are_noted(tmp_path: Path) -> None:
     ratings = taken(tmp_path, simulated(), WIDE)
     # Over 4 strata are 12 pairs, and 8 gains in a category.
     assert study(ratings, Asked(permutations=240)).notes == ()
-    said = "200 exchanges give no p by rater below 0.005, so that Holm over 12 tests never falls below 0.05: take 240 or more"
+    said = "200 permutations give no p-value by rater below 0.005, so Holm over 12 tests never falls below 0.05: use 240 or more"
     assert study(ratings, Asked(permutations=200)).notes == (said,) and study(ratings, Asked(("valence",), 200)).notes == ()
 
 

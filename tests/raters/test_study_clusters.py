@@ -117,7 +117,9 @@ def test_why_a_gain_has_no_interval() -> None:
     assert gain_interval(study, 1, 1) == 'no interval: "b" was never given "Okay" here'
     assert gain_interval(study, 1, 0, study.rater != 3) == 'no interval: one rater of "b" has ratings here'
     assert gain_interval(study, 1, 0, study.rater < 2) == 'no interval: no rater of "b" has ratings here'
-    assert gain_interval(study_of([[2, 4], [1, 2], [3, 3], [1, 1]], group), 1, 0) == "no interval: raters do not differ in it here"
+    assert (
+        gain_interval(study_of([[2, 4], [1, 2], [3, 3], [1, 1]], group), 1, 0) == "no interval: raters do not differ in this category here"
+    )
     apart = study_of([[2, 4], [1, 1], [3, 3], [1, 2]], group, [0, 1, 1, 2])
     assert gain_interval(apart, 1, 0) == 'no interval: fewer than two blocks have ratings of "b" and of "a" here'
     # A group of which all is one category has no spread of its own, and one whose shares are far apart a very wide interval.
@@ -155,14 +157,14 @@ def test_a_negative_correlation_is_told_and_makes_no_rating_worth_more_than_one(
 
 
 def test_why_there_is_no_correlation() -> None:
-    assert spread(study_of([[1, 2], [1, 2]], [0, 1]), 1, 0).why == "one rater does not tell how raters differ"
+    assert spread(study_of([[1, 2], [1, 2]], [0, 1]), 1, 0).why == "one rater does not show how raters differ"
     assert spread(study_of([[1, 2], [0, 0]], [0, 1]), 1, 0).why == "nobody rated"
     once = spread(study_of([[1, 0], [0, 1]], [0, 0]), 0, 0)
     assert once.why and "each rater gave one rating" in once.why and (once.icc, once.design_effect, once.ratings_a_rater) == (None, None, 1)
     assert (
         spread(study_of([[3, 0], [2, 0]], [0, 0]), 0, 0).why
         == spread(study_of([[3, 0], [2, 0]], [0, 0]), 0, 1).why
-        == "all ratings are alike in it"
+        == "all ratings are equal in this category"
     )
 
 

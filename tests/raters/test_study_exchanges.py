@@ -12,15 +12,15 @@ from tests.doubles.made_studies import study_of
 def test_few_arrangements_few_shared_blocks_and_none_are_said() -> None:
     counts, group = [[1, 2], [2, 1], [1, 1], [0, 3], [1, 1], [2, 2]], [0, 0, 0, 1, 1, 1]
     assert list(exchanges(study_of(counts, group), 0.01)) == [
-        'raters of "b" and "a" can be arranged in 20 ways, so that no p by rater is below 0.05'
+        'raters of "b" and "a" allow only 20 permutations, so no p-value by rater is below 0.05'
     ]
     assert not list(exchanges(study_of(counts, group), 0.06))
     shared = list(exchanges(study_of(counts, group, [0, 1, 2, 0, 3, 4]), 0.05))
-    assert shared[0].startswith('1 of 3 raters of "b" are in blocks with "a"') and "2 ways" in shared[1]
+    assert shared[0].startswith('only 1 of 3 raters of "b" share a block with "a"') and "only 2 permutations" in shared[1]
     apart = study_of(counts, group, [0, 0, 1, 2, 3, 3])
-    assert list(exchanges(apart, 0.05)) == ['"b" and "a" have no block in common: there is no p by rater for them']
+    assert list(exchanges(apart, 0.05)) == ['"b" and "a" have no block in common, so their p-value by rater is not reported']
     found = study(apart, Asked(permutations=10))
-    assert found.to_json()["no_null_point"] == "no two groups can exchange raters"
+    assert found.to_json()["no_null_point"] == "no two groups have raters that can be permuted"
     assert any("no block in common" in note for note in found.notes)
 
 
@@ -35,4 +35,4 @@ def test_power_has_the_degrees_of_freedom_of_the_test_where_nobody_gave_a_catego
     counts = np.array([[1, 2, 0], [2, 1, 0], [1, 1, 0], [0, 3, 0]])
     found = study(study_of(counts, [0, 0, 1, 1]), Asked(permutations=0))
     assert found.power.df == found.whole.omnibus.df == 1
-    assert [one["why"] for one in found.records() if one["figure"] == "omnibus: null point"] == ["no raters were exchanged"]
+    assert [one["why"] for one in found.records() if one["figure"] == "omnibus: null point"] == ["no permutation test was run"]

@@ -58,7 +58,7 @@ def test_a_plan_makes_whole_and_equal_groups_of_enough_raters() -> None:
     # 253 ratings times 1 + 9 * 0.1 are 480.7; 481 are 9.62 raters of ten in each of five groups.
     assert (found.df, found.independent, found.clustered) == (8, 253, 481) and found.design_effect == pytest.approx(1.9)
     assert (found.raters_a_group, found.raters, found.ratings, found.items) == (10, 50, 500, 100)
-    assert found.note and "40 raters a group" in found.note and "effect:0.3|" in found.signature
+    assert found.note and "40 or more raters per group" in found.note and "effect:0.3|" in found.signature
     reach = stats.t.ppf(0.975, 18) * math.sqrt(2 * 1.9 / 100)
     assert found.low == pytest.approx(100 * math.expm1(-reach)) and found.high == pytest.approx(100 * math.expm1(reach))
     assert found.to_json()["share"] == 0.5 and plan(0.3, 5, 3).low is None
@@ -94,10 +94,10 @@ def test_numbers_that_no_study_has_are_told_all_at_once() -> None:
     assert sorted(problem.where for problem in told.value.problems) == [
         "alpha", "categories", "effect", "groups", "icc", "per-rater", "power", "share",
     ]  # fmt: skip
-    assert '"-1" is no effect w' in str(told.value) and '"nan" is no probability' in str(told.value)
+    assert '"-1" is not an effect size w' in str(told.value) and '"nan" is not a probability' in str(told.value)
     with pytest.raises(InputError, match='"0.05" is not above alpha'):
         plan(0.3, 5, 3, power=0.05)
-    with pytest.raises(InputError, match='"1.5" is more than 5 groups and 3 categories can have, 1.414'):
+    with pytest.raises(InputError, match='"1.5" is above 1.414, the largest effect of 5 groups and 3 categories'):
         plan(1.5, 5, 3)
     for odd in (float("nan"), float("inf"), "0.3", True, 1e-9):
         with pytest.raises(InputError, match="effect"):
@@ -124,6 +124,6 @@ def test_the_least_and_largest_numbers_that_are_taken_have_a_plan() -> None:
 
 def test_a_share_that_hardly_anybody_gives_has_no_interval_and_it_says_why() -> None:
     rare = plan(1.0, 3, 3, share=0.001)
-    assert (rare.low, rare.high) == (None, None) and rare.note and "worth 0.011, fewer than 5" in rare.note
+    assert (rare.low, rare.high) == (None, None) and rare.note and "worth 0.011 independent ones, below 5" in rare.note
     # The widest interval there is: two raters a group, whose ratings of the category are worth five.
     assert gain_of_nothing(0.5, 2, 5, 0)[1] < 1500

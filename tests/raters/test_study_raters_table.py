@@ -58,9 +58,9 @@ def test_whatever_is_wrong_is_said_at_once_with_its_line(tmp_path: Path, study: 
     table = written(tmp_path / "raters.csv", "rater,group,seconds,checks,checks_failed\n" + "\n".join(rows))
     said = refusal(table, study)
     assert [one.split(":")[0] for one in said] == ["line 2", "line 3", "line 4", "line 5", "line 6", "line 6", "line 7", "line 8"]
-    assert 'seconds "x"' in said[0] and "3 checks failed, and 2 shown" in said[1] and '"r2" is there already, at line 3' in said[2]
+    assert 'seconds "x"' in said[0] and "3 checks failed, but only 2 were shown" in said[1] and '"r2" is already in line 3' in said[2]
     assert '"rater"' in said[3] and '"-1"' in said[4] + said[5] and '"1.5"' in said[4] + said[5]
-    assert "1 checks failed, and not how many were shown" in said[6] and "has 2 cells, the header 5" in said[7]
+    assert "1 checks failed, but the number of checks shown is missing" in said[6] and "has 2 cells, but the header has 5" in said[7]
 
 
 def test_odd_numbers_are_told_in_words_each_with_its_line(tmp_path: Path, study: Study) -> None:
@@ -76,7 +76,7 @@ def test_odd_numbers_are_told_in_words_each_with_its_line(tmp_path: Path, study:
 
 def test_a_group_that_the_ratings_contradict_is_refused(tmp_path: Path, study: Study) -> None:
     table = written(tmp_path / "raters.csv", "rater,group\nr1,gpt\nr2,human\n")
-    assert refusal(table, study) == ['line 2: "r1" is of the group "gpt", its ratings of "human"']
+    assert refusal(table, study) == ['line 2: "r1" is in the group "gpt", but its ratings are in "human"']
 
 
 @pytest.mark.parametrize(
@@ -87,9 +87,9 @@ def test_a_group_that_the_ratings_contradict_is_refused(tmp_path: Path, study: S
         ("rater,age,age\nr1,3,3\n", 'has 2 "age"'),
         ("rater,,age\nr1,3,3\n", "has a column without a name"),
         ("rater,checks_failed\nr1,3\n", 'has "checks_failed" and no "checks"'),
-        ("rater,age\n", "has no rater"),
-        ("rater,age\nsomebody,3\n", "has no rater of the study"),
-        ("rater," + ",".join(f"c{n}" for n in range(51)) + "\nr1" + ",1" * 51 + "\n", "has 51 columns, at most 50 are taken"),
+        ("rater,age\n", "lists no rater"),
+        ("rater,age\nsomebody,3\n", "lists no rater of the study"),
+        ("rater," + ",".join(f"c{n}" for n in range(51)) + "\nr1" + ",1" * 51 + "\n", "has 51 columns; at most 50 are allowed"),
     ],
 )
 def test_a_table_that_is_none_is_refused(text: str, said: str, tmp_path: Path, study: Study) -> None:

@@ -76,27 +76,27 @@ i2,gpt,r3
 i3,gpt,r3,1,,positive,b2
 """
     assert refusal(tmp_path, text, Reading("nobody")) == [
-        'baseline: "nobody" is no group of the study',
+        'baseline: "nobody" is not a group of the study',
         'ratings.csv: line 3: "r1" rates "i1" again, after the rating at line 2',
         'ratings.csv: line 3: the rater "r1" is in the group "gpt", and in "human" at line 2',
         'ratings.csv: line 4: the item "i1" has the stratum "sad", and "joy" at line 2',
         'ratings.csv: line 5: "r2" rates "i1" again, after the rating at line 4',
         'ratings.csv: line 5: the item "i1" has the valence "negative", and "positive" at line 2',
         'ratings.csv: line 5: the rater "r2" is in the block "b2", and in "b1" at line 4',
-        'ratings.csv: line 6: the rating "good" is no number',
+        'ratings.csv: line 6: the rating "good" is not a number',
         'ratings.csv: line 7: group "" does not match \\S',
-        "ratings.csv: line 8: has 3 cells, the header 7",
+        "ratings.csv: line 8: has 3 cells, but the header has 7",
         'ratings.csv: line 9: stratum "" does not match \\S',
     ]
 
 
 def test_one_group_one_category_too_many_categories_and_no_rating_are_refused(tmp_path: Path) -> None:
-    assert refusal(tmp_path, "item,group,rater,rating\na,human,r1,1\nb,human,r1,2\n") == ['group: the study has one group alone, "human"']
+    assert refusal(tmp_path, "item,group,rater,rating\na,human,r1,1\nb,human,r1,2\n") == ['group: the study has only one group, "human"']
     assert refusal(tmp_path, GOOD.replace(",2\n", ",1\n").replace(",3\n", ",1\n")) == [
-        'ratings.csv: has one category alone: every rating is "1"'
+        'ratings.csv: has only one category: every rating is "1"'
     ]
     many = "".join(f"{place},human,r,{place}\n" for place in range(12))
-    assert refusal(tmp_path, GOOD + many) == ["ratings.csv: has 12 different ratings, at most 11 are categories"]
+    assert refusal(tmp_path, GOOD + many) == ["ratings.csv: has 12 different ratings; a scale has at most 11 categories"]
     assert refusal(tmp_path, "item,group,rater,rating\na,human,r1,\n") == ["ratings.csv: holds no rating"]
     assert refusal(tmp_path, "") == [f'ratings.csv: line 1: the header "" has no "{name}"' for name in ("item", "group", "rater", "rating")]
     groups = "".join(f"a,g{place},s{place},1\n" for place in range(60))
@@ -115,12 +115,12 @@ def test_labels_name_the_categories_in_their_order_and_odd_ones_are_refused(tmp_
     assert refusal(tmp_path, GOOD, Reading("human", ("Bad", "Good"))) == [
         "ratings.csv: has the ratings 1, 2, 3; there are 2 labels (Bad, Good)"
     ]
-    assert refusal(tmp_path, GOOD.replace("r1,1", "r1,fine"), three)[0] == 'ratings.csv: line 2: the rating "fine" is no label'
+    assert refusal(tmp_path, GOOD.replace("r1,1", "r1,fine"), three)[0] == 'ratings.csv: line 2: the rating "fine" is not a label'
     assert refusal(tmp_path, GOOD, Reading("human", ("Bad", "Bad", "")))[:2] == [
-        'labels: "Bad" is there twice',
+        'labels: "Bad" occurs twice',
         'labels: "Bad,Bad," has an empty name',
     ]
-    assert refusal(tmp_path, GOOD, Reading("human", ("Bad",)))[0] == "labels: 1 given; a study has 2 to 11 categories"
+    assert refusal(tmp_path, GOOD, Reading("human", ("Bad",)))[0] == "labels: the number of labels is 1; a study has 2 to 11 categories"
 
 
 def test_of_several_criteria_one_must_be_chosen(tmp_path: Path) -> None:
@@ -128,8 +128,8 @@ def test_of_several_criteria_one_must_be_chosen(tmp_path: Path) -> None:
         f"{row},{name}\n" for name in ("empathy", "fluency") for row in GOOD.splitlines()[1:]
     )
     assert refusal(tmp_path, text) == ["criterion: the ratings are on 2 criteria"]
-    assert refusal(tmp_path, text, Reading("human", (), "warmth")) == ['criterion: "warmth" is no criterion of the ratings']
-    assert refusal(tmp_path, GOOD, Reading("human", (), "empathy")) == ['criterion: "empathy" is no criterion of the ratings']
+    assert refusal(tmp_path, text, Reading("human", (), "warmth")) == ['criterion: "warmth" is not a criterion of the ratings']
+    assert refusal(tmp_path, GOOD, Reading("human", (), "empathy")) == ['criterion: "empathy" is not a criterion of the ratings']
     with pytest.raises(InputError, match='did you mean "fluency"'):
         read_study([written(tmp_path / "more.csv", text)], Reading("human", (), "fluencey"))
     with pytest.raises(InputError, match='did you mean "rating"'):
@@ -146,13 +146,13 @@ def test_an_added_group_takes_its_strata_and_blocks_from_the_study_and_must_be_n
     assert study.groups == ("human", "gpt", "new") and study.added == ("new",)
     names, place = study.strata["valence"]
     assert [names[one] for one in place] == ["good", "bad"] * 3
-    assert study.block_of is None and study.notes[0].startswith("1 rater has no block: raters are exchanged within the whole study")
+    assert study.block_of is None and study.notes[0].startswith("1 rater has no block: raters are permuted within the whole study")
     of_block = written(tmp_path / "new.csv", "item,group,rater,rating,block\na,new,r3,1,1\nb,new,r3,3,1\n")
     assert read_study(paths[0], HUMAN, [of_block]).blocks == ("1",)
     other = written(tmp_path / "new.csv", "item,group,rater,rating,block\na,new,r3,1,2\nb,new,r3,3,2\n")
     assert "no block has raters of human and of new" in read_study(paths[0], HUMAN, [other]).notes[0]
     assert refusal(tmp_path, stored, add=["item,group,rater,rating\na,gpt,r3,1\nc,gpt,r1,1\n"]) == [
-        'add-0.csv: line 2: the group "gpt" is there already',
+        'add-0.csv: line 2: the group "gpt" already exists',
         'add-0.csv: line 3: the item "c" has no valence',
         f'add-0.csv: line 3: the rater "r1" is in the group "gpt", and in "human" at line 2 of {tmp_path / "ratings.csv"}',
     ]
@@ -161,7 +161,7 @@ def test_an_added_group_takes_its_strata_and_blocks_from_the_study_and_must_be_n
 def test_two_added_tables_do_not_bring_one_group(tmp_path: Path) -> None:
     header = "item,group,rater,rating\n"
     more = [f"{header}a,new,s1,1\nb,new,s1,1\n", f"{header}a,new,s2,1\n"]
-    assert refusal(tmp_path, GOOD, add=more) == ['add-1.csv: line 2: the group "new" is there already']
+    assert refusal(tmp_path, GOOD, add=more) == ['add-1.csv: line 2: the group "new" already exists']
 
 
 def test_a_thousand_faults_are_counted_and_a_hundred_shown(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_file_that_gives_nothing_is_named(tmp_path: Path) -> None:
     with_criterion = "item,group,rater,rating,criterion\n"
     emp = with_criterion + "".join(f"{row},emp\n" for row in GOOD.splitlines()[1:])
     reading, new = Reading("human", (), "emp"), "a,new,s1,1\nb,new,s1,2\n"
-    said = 'add-0.csv: holds 2 ratings without a criterion, where others are on "emp"'
+    said = 'add-0.csv: has 2 ratings without a criterion, while others are on "emp"'
     assert refusal(tmp_path, emp, reading, [HEAD + new]) == [said] == refusal(tmp_path, emp, HUMAN, [HEAD + new])
     other = with_criterion + "a,new,s1,1,flu\n"
     assert refusal(tmp_path, emp, reading, [other]) == ['add-0.csv: holds no rating on "emp"']
@@ -236,17 +236,17 @@ def test_which_number_was_taken_for_which_label_is_said(tmp_path: Path) -> None:
     assert note("1 2 2").startswith("the ratings are numbers: 1 is Bad, 2 is Okay, 3 is Good; nobody gave 3 (if the scale begins with")
     assert note("Bad Okay Good") == NO_BLOCKS
     numbers = Reading("human", ("1", "2"))
-    assert refusal(tmp_path, GOOD, numbers) == ['ratings.csv: line 5: the rating "3" is no label']
-    assert refusal(tmp_path, GOOD, Reading("human", ("1", "2", "1.0")))[0] == 'labels: "1.0" is the number of a label before it'
+    assert refusal(tmp_path, GOOD, numbers) == ['ratings.csv: line 5: the rating "3" is not a label']
+    assert refusal(tmp_path, GOOD, Reading("human", ("1", "2", "1.0")))[0] == 'labels: "1.0" is the same number as an earlier label'
 
 
 def test_ratings_that_are_partly_labels_and_partly_numbers_are_told_as_that(tmp_path: Path) -> None:
     three = Reading("human", ("Bad", "Okay", "Good"))
     assert refusal(tmp_path, GOOD.replace("r1,1", "r1,Bad"), three) == [
-        f'ratings.csv: line {line}: the rating "{one}" is a number, where others are labels, such as "Bad"'
+        f'ratings.csv: line {line}: the rating "{one}" is a number, while others are labels, such as "Bad"'
         for line, one in ((3, 2), (5, 3))
     ]
-    assert refusal(tmp_path, GOOD.replace("r1,1", "r1,Bad")) == ['ratings.csv: line 2: the rating "Bad" is no number']
+    assert refusal(tmp_path, GOOD.replace("r1,1", "r1,Bad")) == ['ratings.csv: line 2: the rating "Bad" is not a number']
 
 
 def test_large_and_fine_ratings_keep_names_of_their_own(tmp_path: Path) -> None:

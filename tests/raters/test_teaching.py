@@ -410,7 +410,7 @@ def test_all_that_is_wrong_with_labels_is_told_at_once(task: Task, tmp_path: Pat
     ("change", "said"),
     [
         ({"teacher": "nobody"}, f'has no annotations of "nobody" by the rubric "teacher" in train(.|\n)*name one who rated it: {TEACHER}'),
-        ({"teacher": None, "course": replace(COURSE, objective="regression")}, "has no values to come close to in train"),
+        ({"teacher": None, "course": replace(COURSE, objective="regression")}, "has no values to fit in train"),
         ({"course": replace(COURSE, max_tokens=65)}, "--max-tokens: 65 is out of range(.|\n)*from 8 to 64"),
     ],
 )
@@ -427,7 +427,7 @@ def test_values_and_texts_that_cannot_be_are_refused(task: Task, taught_by: Path
     odd: list[tuple[str, Row, str]] = [
         ("annotations", {"value": 1.2}, "has the value 1.2 of content"),
         ("annotations", {"variant": "far_apathetic"}, 'has annotations of "far_apathetic" of 001-00000-t01, but no such text'),
-        ("comparisons", {"winner": "reference"}, 'won by "reference"'),
+        ("comparisons", {"winner": "reference"}, 'with the unknown winner "reference"'),
         ("annotations", {"value": None}, 'the column "value" does not hold'),
     ]
     for number, (config, change, said) in enumerate(odd):
@@ -494,8 +494,8 @@ def test_an_encoder_that_is_none_or_asks_for_code_is_refused(task: Task, encoder
     folder = shutil.copytree(encoder, tmp_path / "code")
     config = json.loads((folder / "config.json").read_text())
     for change, said in (
-        ({"auto_map": {"AutoModel": "code.Model"}}, "asks for code of its own"),
-        ({"hidden_size": None}, "does not say what an encoder has"),
+        ({"auto_map": {"AutoModel": "code.Model"}}, "requires custom code"),
+        ({"hidden_size": None}, "does not describe an encoder"),
         ({"num_hidden_layers": 1_000_000}, "at most 1,000 of these"),
     ):
         (folder / "config.json").write_text(json.dumps({**config, **change}))
@@ -521,7 +521,7 @@ def test_a_model_over_a_frozen_encoder_is_the_same_every_time_and_refused_with_a
     with pytest.raises(InputError, match="holds another one"):
         EmpathyScore(str(tmp_path / "model"))
     made_encoder(home / "tiny", seed=2)
-    with pytest.raises(InputError, match="which is not at hand"):
+    with pytest.raises(InputError, match="which is not available"):
         EmpathyScore(str(tmp_path / "model"))
 
 

@@ -568,7 +568,7 @@ def test_annotations_of_the_build_itself_are_taken_as_those_of_its_release(world
     assert rows(tmp_path / "r", "comparisons") == rows(world.judged, "comparisons") and verify(tmp_path / "r", fast=True) == []
     (said_of_it,) = made["annotations"]
     assert said_of_it["release"] == {"name": "demo", "outcomes": digest_file(world.build / "outcomes.jsonl")}
-    with pytest.raises(InputError, match="what was said of a build is taken by release --annotations"):
+    with pytest.raises(InputError, match="release --annotations takes annotations of a build"):
         annotations_in([judged], tmp_path / "r")
     assert said(tmp_path / "r", [folder, world.ledgers[0]]) == ""
 

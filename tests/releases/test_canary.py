@@ -209,14 +209,14 @@ def test_score_warns_where_an_output_holds_it_and_not_of_contexts(light: Path, t
     assert scored(capsys, own, "--metric", "length")[0] == []
     written(own, [*rows, {"item": "c", "context": "So?", "reply": f"I know: {notice.upper()}"}])
     (found,) = scored(capsys, own, "--metric", "length")[0]
-    assert f"1 outputs, first {own}: line 3" in found and "training data" in found
+    assert f"1 outputs, first in {own}: line 3" in found and "training data" in found
     pairs = column(light, "pairs", "pair_id")
     table = [{"pair_id": pair, "variant": name, "score": at, notice: ""} for pair in pairs for at, name in enumerate(PAIR_VARIANTS)]
     judge = written(tmp_path / "judge.csv", table)
     assert scored(capsys, light, "--scores", judge)[0] == [], "the head of a table is no output"
     table[4] = {**table[4], notice: canary_of("empathy-eval-demo")}
     written(judge, table)
-    assert f"first {judge}: line 6" in scored(capsys, light, "--scores", judge)[0][0]
+    assert f"first in {judge}: line 6" in scored(capsys, light, "--scores", judge)[0][0]
 
 
 def test_annotate_and_score_warn_of_a_judge_that_says_it(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -229,13 +229,13 @@ def test_annotate_and_score_warn_of_a_judge_that_says_it(light: Path, tmp_path: 
     with running(server=Trained(Behaviour())) as server:
         given = ["--rubric", "teacher", "--model", "judge-1", "--turns", "2", "--base-url", server.url]
         assert main(["annotate", str(light), "--out", str(tmp_path / "judged"), *given]) == 0
-    assert "warning: the canary stands in 2 outputs" in capsys.readouterr().err
+    assert "warning: the canary occurs in 2 outputs" in capsys.readouterr().err
     found, _ = scored(capsys, light, "--annotations", tmp_path / "judged", "--metric", "length")
-    assert len(found) == 1 and f"first {tmp_path / 'judged' / 'outcomes.jsonl'}: line 1" in found[0]
+    assert len(found) == 1 and f"first in {tmp_path / 'judged' / 'outcomes.jsonl'}: line 1" in found[0]
 
 
 def test_an_export_says_which_replies_hold_it(light: Path, tmp_path: Path) -> None:
     rows = rows_for(light)
     rows[1]["text"] += canary_of("empathy-eval-demo")
     made = export_review(light, tmp_path / "r", DESIGNS["within"], replies_file=written(tmp_path / "replies.jsonl", rows))
-    assert any(note.startswith("1 replies hold the canary") for note in made.sample.notes)
+    assert any(note.startswith("1 replies contain the canary") for note in made.sample.notes)

@@ -221,8 +221,8 @@ def test_a_page_beside_a_release_finds_it_and_is_written_anew_but_over_nothing_e
         ("mine.html", "is not an explorer page"),
         ("pages", "is not an explorer page"),
         ("a b#c/page.html", "lies in the release"),
-        ("mine.html/page.html", "is no folder"),
-        ("mine.html/pages/page.html", "is no folder"),
+        ("mine.html/page.html", "is not a folder"),
+        ("mine.html/pages/page.html", "is not a folder"),
     ):
         with pytest.raises(InputError, match=what):
             write_page(folder, tmp_path / wrong)

@@ -87,7 +87,7 @@ def test_a_build_whose_header_names_what_is_not_there_is_not_released(made: Path
         release(copy, tmp_path / "r", "0.2.0")
     told = str(error.value)
     assert error.value.exit_code == 2 and not (tmp_path / "r").exists()
-    assert 'withdrawn[1]: "003-seed-t99" is no pair: 003-seed has 14 turns' in told and "name one of its pairs: 003-seed-t01, " in told
+    assert 'withdrawn[1]: "003-seed-t99" is not a pair: 003-seed has 14 turns' in told and "name one of its pairs: 003-seed-t01, " in told
     assert 'withdrawn[2]: "044-seed" is not planned' in told and "add kind: harm, error" in told
 
 
@@ -96,8 +96,8 @@ def withdrawn(facts: dict[str, Any], *more: dict[str, Any]) -> None:
 
 
 FORGED: dict[str, tuple[Callable[[dict[str, Any]], Any], str]] = {
-    "a pair that is not there": (lambda facts: withdrawn(facts, NOWHERE), '"003-seed-t99" is no pair: 003-seed has 14 turns'),
-    "a pair of a seeker": (lambda facts: withdrawn(facts, {**PAIR, "pair_id": "017-seed-t02"}), '"017-seed-t02" is no pair: the seeker'),
+    "a pair that is not there": (lambda facts: withdrawn(facts, NOWHERE), '"003-seed-t99" is not a pair: 003-seed has 14 turns'),
+    "a pair of a seeker": (lambda facts: withdrawn(facts, {**PAIR, "pair_id": "017-seed-t02"}), '"017-seed-t02" is not a pair: the seeker'),
     "a dialogue that is not there": (lambda facts: withdrawn(facts, {**WHOLE, "dialogue_id": "044-seed"}), '"044-seed" is not planned'),
     "a drawn one": (lambda facts: withdrawn(facts, {**WHOLE, "dialogue_id": "003-00001"}), '"003-00001" is not planned'),
     "no counts": (lambda facts: facts.pop("withdrawn_counts"), "withdrawn_counts: does not match 2 withdrawals"),

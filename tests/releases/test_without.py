@@ -130,7 +130,7 @@ def test_names_that_the_configuration_does_not_have_are_all_told_with_those_it_h
     command = ["release", str(built), "--out", str(tmp_path / "r"), "--version", "0.1.0"]
     assert main([*command, "--without", "bertscor", "--without", "BLEU-4", "--without", "vader"]) == 2
     said = capsys.readouterr().err
-    assert '--without: "bertscor" is no metric' in said and '"BLEU-4" is no metric' in said and '"vader"' not in said
+    assert '--without: "bertscor" is not a metric' in said and '"BLEU-4" is not a metric' in said and '"vader"' not in said
     assert "bleu, rouge-l, meteor, chrf, bertscore, vader" in said and "dist-4, embedding\n" in said and not (tmp_path / "r").exists()
 
 

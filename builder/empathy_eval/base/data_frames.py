@@ -20,5 +20,5 @@ def data_frame(records: Iterable[Mapping[str, Any]], columns: Sequence[str], num
     try:
         import pandas as pd
     except ImportError as error:
-        raise input_error("to_pandas", NOT_INSTALLED, "pip install pandas, or take what to_json gives") from error
+        raise input_error("to_pandas", NOT_INSTALLED, "pip install pandas, or use to_json()") from error
     return pd.DataFrame(list(records), columns=list(columns)).astype(dict.fromkeys(numbers, "float64"))

@@ -188,14 +188,14 @@ def not_folders(*paths: Path) -> None:
     # os.path.isdir, since Path.is_dir raises for a name that is too long.
     folders = [path for path in paths if os.path.isdir(path)]  # noqa: PTH112
     if folders:
-        raise InputError([Problem(str(path), "is a folder, where a file is to be written", "move it away") for path in folders])
+        raise InputError([Problem(str(path), "is a folder, but a file is to be written here", "move it away") for path in folders])
 
 
 def _make_folder(path: Path) -> None:
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
-        raise input_error(path, "is no folder, or lies in what is none", "name another place") from error
+        raise input_error(path, "is not a folder, or its parent is not one", "name another place") from error
 
 
 def write_whole(path: Path, text: str) -> None:

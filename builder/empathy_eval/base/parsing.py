@@ -24,7 +24,7 @@ class Loader(SafeLoader):
     def finite(self, node: yaml.ScalarNode) -> float:
         """The value of a floating-point number."""
         if not math.isfinite(value := self.construct_yaml_float(node)):
-            raise Refused(f'holds the number "{node.value[:40]}", which nothing can be reckoned with', node.start_mark.line + 1)
+            raise Refused(f'holds the number "{node.value[:40]}", which is not finite', node.start_mark.line + 1)
         return value
 
 

@@ -21,7 +21,7 @@ ELSEWHERE = "name another place"
 ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
 # What mends a failed access, by its error; others are mended by another place.
 FIXES = {
-    errno.ENOENT: "name what is there", errno.EACCES: "give permission, or name another place",
+    errno.ENOENT: "name an existing path", errno.EACCES: "give permission, or name another place",
     errno.EPERM: "give permission, or name another place", errno.EISDIR: "name a file", errno.ENOTDIR: "name a folder",
 }  # fmt: skip
 # The input may be right then.
@@ -45,11 +45,11 @@ def _odd(path: str | bytes) -> Problem | None:
     try:
         mode = os.stat(path).st_mode  # noqa: PTH116  # a Path of NUL and the like is its matter too
     except (ValueError, UnicodeError) as error:
-        return Problem(where, f"is no path: {error}", ELSEWHERE)
+        return Problem(where, f"is not a valid path: {error}", ELSEWHERE)
     except OSError as error:
         if error.errno in (errno.ENAMETOOLONG, errno.ELOOP):
             return Problem(where, f"cannot be a file or folder: {error.strerror}", ELSEWHERE)
-        return Problem(where, "is an address, where a path is wanted", ELSEWHERE) if ADDRESS.match(os.fsdecode(path)) else None
+        return Problem(where, "is an address, but a path is needed", ELSEWHERE) if ADDRESS.match(os.fsdecode(path)) else None
     regular = stat.S_ISREG(mode) or stat.S_ISDIR(mode) or os.fsdecode(path) == os.devnull
     # What has no name of its own was opened by a shell, and blocks nobody.
     if regular or not os.path.lexists(os.path.realpath(path)):
@@ -84,13 +84,13 @@ def paths_reached() -> Iterator[None]:
 
 def not_a_path(where: object, error: ValueError) -> InputError | None:
     """The error for what the system takes for no path at all, if that is meant."""
-    return input_error(where, f"is no path: {error}", ELSEWHERE) if "embedded null" in str(error) else None
+    return input_error(where, f"is not a valid path: {error}", ELSEWHERE) if "embedded null" in str(error) else None
 
 
 def _of_access(error: OSError) -> EmpathyEvalError:
     where, what = _named(os.fsdecode(error.filename)), f"cannot be read or written: {error.strerror or error}"
     if error.errno in OF_THE_MACHINE:
-        return job_error(where, what, "make room or mend the disk, then run the same command")
+        return job_error(where, what, "make room or repair the disk, then run the same command")
     return input_error(where, what, FIXES.get(error.errno or 0, ELSEWHERE))
 
 

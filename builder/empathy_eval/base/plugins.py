@@ -45,10 +45,10 @@ def made(group: str, name: str, settings: Mapping[str, Any], built_in: Mapping[s
     except EmpathyEvalError:
         raise
     except Exception as error:  # a stranger's module may raise anything when imported or called
-        fix = "mend or install it, or leave it out"
+        fix = "fix or install it, or leave it out"
         raise input_error(what, f'cannot be loaded: {type(error).__name__}: "{error}"', fix, error) from error
     if settings:
-        raise input_error(what, f"is made already, and takes no {', '.join(settings)}", "leave the settings out, or name its class")
+        raise input_error(what, f"is already an instance and takes no {', '.join(settings)}", "leave the settings out, or name its class")
     return thing
 
 

@@ -49,4 +49,4 @@ def cut(text: str) -> str:
             break
         kept.append(line)
     more = len(lines) - len(kept)
-    return "\n".join([*kept, *([f"… {more:,} more lines: print() the result, or take to_json()"] if more else [])])
+    return "\n".join([*kept, *([f"… {more:,} more lines: print() the result, or use to_json()"] if more else [])])

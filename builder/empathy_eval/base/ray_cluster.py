@@ -64,7 +64,7 @@ def _there(ray: Any, address: str) -> Iterator[None]:
         ray.init(address=address, log_to_driver=False, logging_level="ERROR")
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
         what = f'no cluster answers at "{address}": {" ".join(str(error).split())[:200]}'
-        raise input_error("--ray-address", what, 'run "ray start --head", or mend --ray-address or RAY_ADDRESS') from error
+        raise input_error("--ray-address", what, 'run "ray start --head", or correct --ray-address or RAY_ADDRESS') from error
     try:
         yield
     finally:
@@ -89,7 +89,7 @@ def own_ray(ray: Any, workers: int | None, deaf: bool = False) -> Iterator[None]
             except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:
                 what = f'no Ray can be started in "{folder}": {" ".join(str(error).split())[:200]}'
                 raise job_error(
-                    "--engine ray", what, "see to room and to TMPDIR, then run the same command; or leave out --engine"
+                    "--engine ray", what, "check disk space and TMPDIR, then run the same command; or leave out --engine"
                 ) from error
             yield
         finally:
@@ -127,7 +127,7 @@ def plain_errors(ray: Any) -> Iterator[None]:
         if isinstance(cause, EmpathyEvalError) or not isinstance(cause, ray.exceptions.RayError):
             raise cause from None
         what = f"Ray gave up: {type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
-        raise job_error("--engine ray", what, "see to the machines, then run the same command to go on; what is done is kept") from error
+        raise job_error("--engine ray", what, "check the machines, then run the same command to go on; what is done is kept") from error
 
 
 async def heard(ray: Any, reference: Any) -> Any:

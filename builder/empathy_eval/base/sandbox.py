@@ -109,7 +109,7 @@ class Sums(NodeTransformer):
 def no_more(size: int) -> None:
     """Raises OverflowError above the bound."""
     if size > MOST:
-        raise OverflowError(f"it would make more than {MOST:,} signs")
+        raise OverflowError(f"it would make more than {MOST:,} characters")
 
 
 def size_of(value: Any) -> int:

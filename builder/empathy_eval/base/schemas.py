@@ -223,12 +223,12 @@ def read_yaml(path: Path, name: str) -> Any:
     except UnicodeDecodeError as error:
         raise input_error(path, f"is not UTF-8: byte {error.start}", "save the file as UTF-8") from error
     except Refused as error:
-        raise input_error(f"{path}: line {error.line}" if error.line else path, str(error), "write it out, once and plainly") from error
+        raise input_error(f"{path}: line {error.line}" if error.line else path, str(error), "write the value in full, once") from error
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         place = f"{path}: line {mark.line + 1}, column {mark.column + 1}" if mark else str(path)
         what = getattr(error, "problem", None) or str(error).splitlines()[0]
-        raise input_error(place, f"is not YAML: {what}", "quote texts that hold ': ' or start with a special sign") from error
+        raise input_error(place, f"is not YAML: {what}", "quote texts that hold ': ' or start with a special character") from error
     check(value, name, path)
     return value
 

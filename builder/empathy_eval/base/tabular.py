@@ -16,8 +16,8 @@ from empathy_eval.base.parsing import Refused, json_value
 
 # What a line of a text file may hold, in signs.
 LONGEST = 2**20
-TOO_LONG = f"is a line of more than {LONGEST:,} signs"
-OBJECTS = "write a JSON object a line, in UTF-8 without a byte order mark"
+TOO_LONG = f"is a line of more than {LONGEST:,} characters"
+OBJECTS = "write one JSON object per line, in UTF-8 without a byte order mark"
 
 
 def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]]:
@@ -33,9 +33,9 @@ def csv_rows(path: Path, delimiter: str = ",") -> Iterator[tuple[int, list[str]]
             for row in reader:
                 yield reader.line_num, row
         except Refused as error:
-            raise input_error(f"{path}: line {reader.line_num + 1}", str(error), "end lines where they end") from error
+            raise input_error(f"{path}: line {reader.line_num + 1}", str(error), "split the file into shorter lines") from error
         except csv.Error as error:
-            raise input_error(f"{path}: line {reader.line_num}", f"is not {form}: {error}", "quote cells that hold quotes") from error
+            raise input_error(f"{path}: line {reader.line_num}", f"is not {form}: {error}", "quote cells that contain quotes") from error
 
 
 def json_rows(path: Path) -> Iterator[tuple[int, dict[str, Any] | Problem]]:
@@ -59,7 +59,7 @@ def _object(line: str) -> dict[str, Any]:
     if line.startswith("\ufeff"):
         raise Refused("begins with a byte order mark")
     if not isinstance(value := json_value(line), dict):
-        raise Refused(f"is no object: {line.strip()[:80]}")
+        raise Refused(f"is not an object: {line.strip()[:80]}")
     return value
 
 
@@ -144,7 +144,9 @@ def readable(path: Path) -> Iterator[None]:
     except (OSError, pa.ArrowException) as error:
         raise input_error(path, f"cannot be read: {error}", WHOLE) from error
     except UnicodeEncodeError as error:
-        raise input_error(path, "cannot be read: parquet needs a path in UTF-8", "rename the folder, or run this within it") from error
+        raise input_error(
+            path, "cannot be read: parquet needs a path in UTF-8", "rename the folder, or run the command inside it"
+        ) from error
 
 
 # Rows are written in groups of this many: memory does not grow with the release, and who reads a row from afar fetches no more than these.

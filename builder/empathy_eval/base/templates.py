@@ -13,7 +13,7 @@ from jinja2.exceptions import SecurityError
 from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error
 from empathy_eval.base.sandbox import Sandbox, bounded, no_more
 
-FIX = "a template reads what it is given, within bounds, and calls plain methods of texts, lists and mappings: mend it"
+FIX = "fix the template: it may read its variables, within bounds, and call plain methods of texts, lists and mappings"
 # Names that are told where one is not known.
 SHOWN = 30
 
@@ -28,7 +28,7 @@ class Missing(jinja2.StrictUndefined):
         of = self._undefined_obj
         known = list(of) if isinstance(of, dict) else getattr(of, "__dataclass_fields__", ())
         names = ", ".join(sorted(map(str, known))[:SHOWN])
-        return f'"{self._undefined_name}" is not known, use one of {names}' if names else super()._undefined_message
+        return f'"{self._undefined_name}" is not known; use one of {names}' if names else super()._undefined_message
 
 
 class Within(jinja2.FileSystemLoader):
@@ -100,7 +100,7 @@ def rendered(where: object, pieces: Callable[[], Iterable[str]]) -> str:
     try:
         text.encode()
     except UnicodeEncodeError as error:
-        raise refusal(where, ValueError(f"it writes half a sign ({text[error.start]!a})")) from error
+        raise refusal(where, ValueError(f"it writes half of a surrogate pair ({text[error.start]!a})")) from error
     return text
 
 

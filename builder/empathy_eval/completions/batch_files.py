@@ -97,10 +97,10 @@ def _take(ledger: Ledger, where: str, line: bytes, delivery: str, entries: dict[
         value = json.loads(line.decode("utf-8-sig"))
         broken = [Problem(f"{where}: {place}" if place else where, what, fix) for place, what, fix in violations(value, "batch_answer")]
     except Refused as error:
-        broken = [Problem(where, str(error), "take the file as the provider gave it")]
+        broken = [Problem(where, str(error), "use the file exactly as the provider gave it")]
     except (ValueError, RecursionError) as error:
-        what = "it is nested without end" if isinstance(error, RecursionError) else error
-        broken = [Problem(where, f"is not JSON: {what}", "take the file as the provider gave it")]
+        what = "it is nested too deeply" if isinstance(error, RecursionError) else error
+        broken = [Problem(where, f"is not JSON: {what}", "use the file exactly as the provider gave it")]
     try:
         if not broken:
             _judge(ledger, where, value, delivery, entries, taken)
@@ -117,7 +117,7 @@ def _judge(ledger: Ledger, where: str, value: Any, delivery: str, entries: dict[
     if known and (key in entries or ledger.get(key) is not None):
         taken.already += 1
     elif request is None:
-        what = f"{json.dumps(value['custom_id'])[:80]} is no request that was given out of {ledger.path}"
+        what = f"{json.dumps(value['custom_id'])[:80]} is not a request of {ledger.path}"
         taken.problems.append(Problem(where, what, "name the ledger of the build that wrote the requests"))
     elif value.get("error") or not value["response"]:
         taken.unanswered[said(value.get("error")) or "no response"] += 1
@@ -153,7 +153,7 @@ def import_answers(ledger_path: Path, files: Sequence[Path]) -> dict[str, Taken]
                 with path.open("rb") as stream:
                     report[str(path)] = take(ledger, str(path), bounded_lines(stream), "by hand")
             except OSError as error:
-                raise job_error(path, f"cannot be read to its end: {error.strerror}", "mend it, then run the same command") from error
+                raise job_error(path, f"cannot be read to its end: {error.strerror}", "fix it, then run the same command") from error
         return report
 
 
@@ -164,11 +164,11 @@ def _unreadable(path: Path) -> Problem | None:
             return Problem(str(path), "is not a file", "save the answers in a file, and name it")
         with path.open("rb") as stream:
             if stream.read(2) == b"\x1f\x8b":
-                return Problem(str(path), "is packed with gzip", "unpack it with gunzip, and name what comes of it")
+                return Problem(str(path), "is compressed with gzip", "decompress it with gunzip, and name the result")
     except FileNotFoundError:
         return Problem(str(path), "there is no such file", "name the files of answers")
     except OSError as error:
-        return Problem(str(path), f"cannot be read: {error.strerror}", "name files that may be read")
+        return Problem(str(path), f"cannot be read: {error.strerror}", "name files that you may read")
     return None
 
 

@@ -137,7 +137,7 @@ def _look(path: Path, connection: sqlite3.Connection, write: bool) -> list[str]:
         connection.execute(f"PRAGMA user_version={VERSION}")
         return list(TABLES)
     if application != APPLICATION_ID:
-        raise input_error(path, "is a database of something else", "name a ledger")
+        raise input_error(path, "is a database of another program", "name a ledger")
     if version != VERSION:
         fix = f"use the release of empathy-eval that wrote it, or one that reads version {version}"
         raise input_error(path, f"has ledger version {version}, and this program reads {VERSION}", fix)

@@ -107,7 +107,7 @@ def broken(path: Path, table: str, values: Sequence[Any], what: str) -> Problem:
     key, place = values[0] if table == "completions" else None, values[-1]
     name = json.dumps(key)[1:-1][:80] if isinstance(key, str) else f"{place} of {table}"
     out = f"sqlite3 {shlex.quote(str(path))} 'DELETE FROM {table} WHERE rowid = {place}'"  # noqa: S608 (for a reader)
-    fix = f"restore it from a copy, or take the row out, and what it answers is asked for again: {out}"
+    fix = f"restore it from a copy, or delete the row, so that its request is sent again: {out}"
     return Problem(str(path), f"the ledger is damaged: row {name}: {what}", fix)
 
 
@@ -139,7 +139,7 @@ class Bad:
     @property
     def problems(self) -> list[Problem]:
         """What is told."""
-        more = Problem(str(self._path), f"{self._more:,} more rows are damaged", "mend these first, then run the same command")
+        more = Problem(str(self._path), f"{self._more:,} more rows are damaged", "fix these first, then run the same command")
         return [*self._problems, more] if self._more else self._problems
 
     def told(self) -> None:

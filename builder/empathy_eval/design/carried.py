@@ -28,7 +28,7 @@ TOO_MUCH = f"holds more than {MOST_TOGETHER:,} bytes of definitions"
 WIDTH = 140
 # Texts by what they say: a process that builds, verifies or shows more than once writes the same ones.
 MOST_TEXTS, _TEXTS = 500, dict[str, str]()
-OTHER = "does not say what its hash in the manifest stands for"
+OTHER = "does not match its hash in the manifest"
 
 
 def carried(named: Mapping[str, Any], catalogue: Catalogue, language: Language, prompts: Prompts) -> dict[str, str]:
@@ -129,7 +129,7 @@ def wrong_in(folder: Path, named: Mapping[str, Any], there: Collection[str], fix
         if path.startswith(f"{SCENARIOS}/"):
             said[Path(path).name] = value
         elif path not in hashes:
-            problems.append(Problem(str(folder / path), "is named nowhere", "take it away"))
+            problems.append(Problem(str(folder / path), "is not named in the manifest", "remove it"))
         elif found != hashes[path]:
             problems.append(Problem(str(folder / path), OTHER, fix))
     yield from problems
@@ -143,13 +143,13 @@ def _wrong_scenarios(folder: Path, said: Mapping[str, Any], named: Mapping[str, 
     for name, value in said.items():
         number = f"{int(value['number']):03d}"
         if name != f"{number}-{value['slug']}.yaml" or number not in names:
-            yield Problem(str(folder / name), "is not named by its number and slug, or is none of these scenarios", fix)
+            yield Problem(str(folder / name), "is not named by its number and slug, or is not one of these scenarios", fix)
         elif value["name"] != names[number]:
-            yield Problem(str(folder / name), f'calls itself "{value["name"]}", not "{names[number]}"', fix)
+            yield Problem(str(folder / name), f'has the name "{value["name"]}", not "{names[number]}"', fix)
         if "seed" in value:
-            yield Problem(str(folder / name), "holds a seed dialogue, whose texts belong into the data", fix)
+            yield Problem(str(folder / name), "holds a seed dialogue, whose texts belong in the data", fix)
     for number in sorted(names):
         if (times := sum(name[:3] == number for name in said)) != 1:
-            yield Problem(str(folder / f"{number}-*.yaml"), f"is there {times} times", fix)
+            yield Problem(str(folder / f"{number}-*.yaml"), f"occurs {times} times", fix)
     if "definitions" in named and digest(dict(said)) != named["definitions"]:
         yield Problem(str(folder), OTHER, fix)

@@ -206,7 +206,7 @@ def _contradictions(configuration: Configuration, path: object) -> list[Problem]
     for model in sorted({one.model for one in configuration.models.values()}):
         if len({one.prices for one in configuration.models.values() if one.model == model and one.prices}) > 1:
             what = f'"{model}" has two prices, and a ledger tells answers apart by the model alone'
-            found.append(Problem(f"{path}: models", what, "give it one price, the dearer one, in all its places"))
+            found.append(Problem(f"{path}: models", what, "give it one price, the higher one, everywhere"))
     for label in sorted({one.endpoint for one in configuration.models.values()}):
         ways = {canonical_json([getattr(one, name) for name in LINE]) for one in configuration.models.values() if one.endpoint == label}
         if len(ways) > 1:
@@ -218,10 +218,10 @@ def _contradictions(configuration: Configuration, path: object) -> list[Problem]
 def _of_crossed(configuration: Configuration, path: object) -> Iterator[Problem]:
     """What a configuration that wants crossed items lacks for them."""
     if configuration.crossed and configuration.plan == "seeds":
-        what = f'{configuration.crossed} are to be written for "plan: seeds", whose dialogues have curated ones'
+        what = f'{configuration.crossed} are requested for "plan: seeds", whose dialogues have curated ones'
         yield Problem(f"{path}: crossed", what, 'leave it out, or write "plan: drawn"')
     elif configuration.crossed and (lacking := [role for role in CROSSED_ROLES if role not in configuration.models]):
-        what = f"has no {' and no '.join(lacking)}, and {configuration.crossed} crossed items are to be made"
+        what = f"has no {' and no '.join(lacking)}, and {configuration.crossed} crossed items are requested"
         yield Problem(f"{path}: models", what, "name who writes them (crossed) and who checks them (crossed_judge), or leave crossed out")
 
 
@@ -232,15 +232,15 @@ def _unchoosable(configuration: Configuration, banks: Sequence[str], path: objec
         return
     where = f"{path}: candidates"
     if some := [role for role in banks if role != "self_chat"]:
-        what = f"{count} texts are to be chosen from, and the seed bank ({', '.join(some)}) has one of each variant"
+        what = f"{count} candidates are requested, but the seed bank ({', '.join(some)}) has one text of each variant"
         yield Problem(where, what, "name a model with --model, or leave candidates out")
     if configuration.samples > APART:
-        what = f"{count} of them with {configuration.samples:,} samples each: only {APART:,} numbers are kept for one"
+        what = f"{count} candidates have {configuration.samples:,} samples each; a candidate can have at most {APART:,}"
         yield Problem(where, what, f"ask for {APART:,} samples at most")
     if "word_list" not in configuration.raw:
-        yield Problem(f"{path}: word_list", f"is missing: candidates: {count} are chosen from by what a word list says", MAKE)
+        yield Problem(f"{path}: word_list", f"is missing: candidates: {count} needs a word list to choose by", MAKE)
     elif words and words.language != configuration.language:
-        what = f'is of the language "{words.language}", the texts are to be of "{configuration.language}"'
+        what = f'is in the language "{words.language}", but the texts are in "{configuration.language}"'
         yield Problem(f"{path}: word_list", what, f"{MAKE}, of a release in that language")
 
 

@@ -75,7 +75,7 @@ def load_crossed(
             problems += _problems(items[number], number, seed, path, language)
         elif number in seeds or not any(folder.glob(f"{number:03d}-*.yaml")):
             what = f"scenario {number} has no seed dialogue" if number in seeds else f"there is no scenario {number}"
-            problems.append(Problem(str(path), what, "write it, or take this file away"))
+            problems.append(Problem(str(path), what, "write it, or remove this file"))
     return items, problems
 
 
@@ -107,15 +107,15 @@ def _problems(items: Sequence[CrossedItem], number: int, seed: Sequence[Told], p
         for name in ("reply_1", "reply_2"):
             runs = sorted(shingles(getattr(one, name), RUN, language) & said)
             if runs:
-                what = f'{name} says "{" ".join(runs[0])}", as the seed dialogue does'
-                yield Problem(where, what, f"write it in other words: runs of {RUN} words are taken for quotations")
+                what = f'{name} repeats "{" ".join(runs[0])}" from the seed dialogue'
+                yield Problem(where, what, f"write it in other words: runs of {RUN} words count as quotations")
 
 
 def _of_twin(one: CrossedItem, original: str, where: str, language: str) -> Iterator[Problem]:
     least, most = CHANGED
     if not least <= (changed := changed_words(original, one.twin, language)) <= most:
         what = f'the twin "{_shown(one.twin)}" differs in {changed} words from the turn before turn {one.turn}'
-        yield Problem(where, what, f"change {least} to {most} words, so that the contexts differ in little but the need")
+        yield Problem(where, what, f"change {least} to {most} words, so that the contexts differ in little except the need")
 
 
 def problems_of_replies(one: CrossedItem, where: str, language: str) -> Iterator[Problem]:
@@ -129,7 +129,7 @@ def problems_of_replies(one: CrossedItem, where: str, language: str) -> Iterator
     shorter, longer = sorted(lengths.values())
     if longer - shorter > APART * longer:
         what = f"the replies have {lengths['reply_1']} and {lengths['reply_2']} words"
-        yield Problem(where, what, "let them differ by at most a quarter of the longer one, so that no length tells which is which")
+        yield Problem(where, what, "let them differ by at most a quarter of the longer one, so that length does not show which is which")
     if words(one.reply_1, language) == words(one.reply_2, language):
         yield Problem(where, f'both replies are "{_shown(one.reply_1)}"', "write two replies, each right in one context")
 

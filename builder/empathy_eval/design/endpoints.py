@@ -115,13 +115,13 @@ def url_faults(url: str) -> Iterator[tuple[str, str]]:
         parts = urlsplit(url)
         whole = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError as error:
-        yield f"is no address: {error}", "write http://… or https://…"
+        yield f"is not an address: {error}", "write http://… or https://…"
         return
     if re.search(r"[^!-~]", url):
-        yield "holds a blank or a sign that no address has", "write http://HOST:PORT/v1 or https://HOST/v1"
+        yield "holds a blank or a character that an address cannot contain", "write http://HOST:PORT/v1 or https://HOST/v1"
     elif parts.username is not None or parts.password is not None:
         yield "holds credentials", "take them out of the address; api_key_env or headers name the variable that holds them"
     elif parts.query or parts.fragment:
         yield "holds more than a path", "write what follows the ? under query"
     elif not whole:
-        yield "names no host or no port, or begins otherwise", "write http://HOST:PORT/v1 or https://HOST/v1"
+        yield "names no host or no port, or does not begin with http:// or https://", "write http://HOST:PORT/v1 or https://HOST/v1"

@@ -71,15 +71,13 @@ def errata_faults(where: str, configuration: Mapping[str, Any]) -> Iterator[Prob
     for number, one in enumerate(said):
         name, place = one.get("dialogue_id") or one["pair_id"], f"{where}: withdrawn[{number}]"
         if "kind" not in one:
-            yield Problem(
-                place, f"does not say of what kind the withdrawal of {name} is", "add kind: harm, error, contamination or request"
-            )
+            yield Problem(place, f"does not give the kind of the withdrawal of {name}", "add kind: harm, error, contamination or request")
         if name in seen:
             yield Problem(place, f"withdraws {name} again", "name it once")
         seen.add(name)
     for one in configuration.get("corrected", []):
         if before(one) not in seen:
-            what = f'"{one}" stands for {before(one)}, which is not withdrawn'
+            what = f'"{one}" replaces {before(one)}, which is not withdrawn'
             yield Problem(f"{where}: corrected", what, "withdraw it too: what was published is never changed in place")
 
 
@@ -107,7 +105,7 @@ def unknown_errata(where: str, configuration: Mapping[str, Any], plan: Planned) 
             yield from _no_pair(place, one["pair_id"], name, roles)
     for name in latest.values():
         if plan.roles(name) is None:
-            what = f'"{name}" stands for a dialogue that is not planned'
+            what = f'"{name}" replaces a dialogue that is not planned'
             yield Problem(f"{where}: corrected", what, f"name one that is: {near_ids(name, plan.ids())}")
 
 
@@ -123,7 +121,7 @@ def _no_pair(place: str, name: str, dialogue_id: str, roles: Sequence[str]) -> I
         turn = int(name.rpartition("-t")[2])
         speaks = turn < len(roles) and name == f"{dialogue_id}-t{turn:02d}"
         why = "the seeker speaks there" if speaks else f"{dialogue_id} has {len(roles)} turns"
-        yield Problem(place, f'"{name}" is no pair: {why}', f"name one of its pairs: {', '.join(pairs)}{nearest(name, pairs)}")
+        yield Problem(place, f'"{name}" is not a pair: {why}', f"name one of its pairs: {', '.join(pairs)}{nearest(name, pairs)}")
 
 
 def near_ids(name: str, there: Iterable[str]) -> str:

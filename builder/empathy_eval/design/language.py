@@ -28,7 +28,7 @@ OPENING, FIRST_PERSON = "opening", "first_person"
 ENGLISH_METRICS = ("meteor", "vader", "sentlink", "empathyscore", "empathyscore-content", "empathyscore-flow")
 OF_ANY = ("bleu", "rouge-l", "chrf", "length", "dist-1", "dist-2", "dist-4")
 ENGLISH_MODEL = "all-MiniLM-L6-v2"
-BRING = "write it, let somebody who speaks the language review it, and bring its folder with --rules DIR; none is shipped unreviewed"
+BRING = "write it, have a speaker of the language review it, and name its folder with --rules DIR; none is shipped unreviewed"
 # A report is made without rules of one's own.
 ONLY_SCORED = "none is shipped unreviewed; score --rules DIR shows what a file of your own gives"
 
@@ -62,7 +62,7 @@ def load_language(code: str = ENGLISH, folder: Path | None = None) -> Language:
         InputError: if the folder is none, or a file is not valid; all problems of all files at once.
     """
     if folder is not None and not folder.is_dir():
-        raise input_error(folder, "is no folder", "name a folder of rules with --rules")
+        raise input_error(folder, "is not a folder", "name a folder of rules with --rules")
     packaged = data_folder("rules")
     where = folder or (packaged if code == ENGLISH else packaged / code)
     rules, problems = dict[str, Rules](), list[Problem]()
@@ -88,13 +88,13 @@ def english() -> Language:
 def lacking(config: Configuration, language: Language) -> Iterator[Problem]:
     """What a build of that configuration lacks in its language: rules of checks, and what stands in for what knows English alone."""
     if config.language != language.code:
-        what = f'is "{config.language}" in the configuration, the rules are of "{language.code}"'
+        what = f'is "{config.language}" in the configuration, but the rules are for "{language.code}"'
         yield Problem("language", what, "read both with load_recipe")
         return
     where = f"language: {language.code}"
     for name in _needed(config):
         if name not in language.rules:
-            yield Problem(where, f"there is no {name}.yaml: nothing says {RULES[name]}", BRING)
+            yield Problem(where, f"there is no {name}.yaml, which defines {RULES[name]}", BRING)
     yield from _incomplete(language)
     if language.code != ENGLISH:
         yield from _english_parts(config)
@@ -113,27 +113,27 @@ def _incomplete(language: Language) -> Iterator[Problem]:
         for name in (OPENING, FIRST_PERSON):
             if name not in [rule["name"] for rule in description.said]:
                 yield Problem(
-                    description.where, f'has no rule "{name}"', "add it: a description opens with the one and has none of the other"
+                    description.where, f'has no rule "{name}"', f"add it: a description opens with {OPENING} and contains no {FIRST_PERSON}"
                 )
     if apathetic := language.rules.get("apathetic"):
         for rule in apathetic.said:
             if "replace" not in rule:
-                yield Problem(f"{apathetic.where}: {rule['name']}", 'says no "replace"', 'write what stands in its place, "" for nothing')
+                yield Problem(f"{apathetic.where}: {rule['name']}", 'has no "replace"', 'write the replacement, "" for nothing')
 
 
 def _english_parts(config: Configuration) -> Iterator[Problem]:
     """What a configuration names that knows English alone."""
     scored, report = config.checks.toxicity, config.raw["report"]
     if scored and not (scored.scorer == "detoxify" and scored.checkpoint):
-        what = f'"{scored.scorer}" knows English alone: an ordinary sentence of another language is toxic to it'
+        what = f'"{scored.scorer}" supports only English: it scores ordinary sentences of other languages as toxic'
         yield Problem("checks: toxicity", what, 'write "toxicity: none", or name a Detoxify checkpoint that was trained for the language')
     if "metrics" not in report:
-        what = "are left out, and the usual ones know English alone in part (meteor, vader)"
+        what = "are left out, but some of the default ones support only English (meteor, vader)"
         yield Problem("report: metrics", what, f"name those that you want, such as {', '.join(OF_ANY)}")
     for name in report.get("metrics", ()):
         if name in ENGLISH_METRICS:
-            yield Problem("report: metrics", f'"{name}" knows English alone', f"leave it out, or take one of {', '.join(OF_ANY)}")
+            yield Problem("report: metrics", f'"{name}" supports only English', f"leave it out, or use one of {', '.join(OF_ANY)}")
     if report.get("bertscore", {}).get("model") == ENGLISH_MODEL:
-        yield Problem("report: bertscore", f'"{ENGLISH_MODEL}" knows English alone', "name a model of the language, or of many")
+        yield Problem("report: bertscore", f'"{ENGLISH_MODEL}" supports only English', "name a model of the language, or of many")
     if "shortcuts" in report:
-        yield Problem("report: shortcuts", f'"{report["shortcuts"]["embedding"]}" knows English alone', "leave it out")
+        yield Problem("report: shortcuts", f'"{report["shortcuts"]["embedding"]}" supports only English', "leave it out")

@@ -97,7 +97,7 @@ def load_prompts(folder: Path | None = None, variables: Mapping[str, frozenset[s
         except UnicodeDecodeError as error:
             raise input_error(path, f"is not UTF-8: byte {error.start}", "save the file as UTF-8") from error
         except jinja2.TemplateSyntaxError as error:
-            problems.append(Problem(f"{path}: line {error.lineno}", f"is not a template: {error.message}", "mend the Jinja syntax"))
+            problems.append(Problem(f"{path}: line {error.lineno}", f"is not a template: {error.message}", "fix the Jinja syntax"))
             continue
         except (RecursionError, SyntaxError, MemoryError) as error:  # brackets in brackets without end
             raise refusal(path, error) from error
@@ -146,7 +146,7 @@ def _misused(path: Path, parsed: nodes.Template) -> Iterator[Problem]:
         yield Problem(f"{path}: line {node.lineno}", "asks for another template", "write all of a prompt into its own file")
     for block in parsed.body:
         if isinstance(block, nodes.Block) and block.name not in (FIRST, "user"):
-            what = f'has a block "{block.name}", which no message is made of'
+            what = f'has a block "{block.name}", which is not part of a prompt'
             yield Problem(f"{path}: line {block.lineno}", what, "name it system or user")
     if not any(node.name == "user" for node in parsed.find_all(nodes.Block)):
         yield Problem(str(path), 'has no block "user"', "put the request into {% block user %} … {% endblock %}")

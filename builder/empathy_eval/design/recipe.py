@@ -65,7 +65,7 @@ class Recipe:
         for one in self.kinds:
             if one.reads and one.name not in self.prompts.templates:
                 fix = "write it into the folder of templates, after the packaged one in prompt_templates, or leave crossed out"
-                yield Problem(f"{one.name}.md.j2", f"is not there, and {self.config.crossed} crossed items are to be made", fix)
+                yield Problem(f"{one.name}.md.j2", f"is not there, and {self.config.crossed} crossed items are requested", fix)
 
     def with_own(self, models: Mapping[str, Any], checks: Sequence[Any] = ()) -> Recipe:
         """This recipe with objects of one's own: models by what they are for, checks beside the others. The configuration names them.
@@ -75,7 +75,7 @@ class Recipe:
                 for a model that is for nothing.
         """
         if not isinstance(models, Mapping) or not isinstance(checks, Sequence):
-            raise input_error("build", "models or checks are not given as they are taken", "give models={'far': …} and checks=[…]")
+            raise input_error("build", "models or checks have the wrong type", "give models={'far': …} and checks=[…]")
         if not models and not checks:
             return self
         problems = [*_nameless(models, checks), *_twice([*self.checks.values(), *checks])]
@@ -106,7 +106,7 @@ def _is_text(value: Any) -> bool:
 def _twice(checks: Sequence[Any]) -> Iterator[Problem]:
     names = [getattr(one, "name", None) for one in checks]
     for name in sorted({name for name in names if isinstance(name, str) and names.count(name) > 1}):
-        yield Problem(f'check "{name}"', "is what two of the checks call themselves", "give them names of their own")
+        yield Problem(f'check "{name}"', "is the name of two checks", "give each check its own name")
 
 
 @takes_paths
@@ -136,7 +136,7 @@ def _english_texts(language: Language, packaged: Sequence[str]) -> Iterator[Prob
     """The packaged texts that another language cannot be built with."""
     said = {"scenarios": "the packaged scenarios and their seed dialogues", "templates": "the packaged prompts"}
     for name in packaged if language.code != ENGLISH else ():
-        yield Problem(f"language: {language.code}", f"{said[name]} are English", f"bring a folder of your own with --{name} DIR")
+        yield Problem(f"language: {language.code}", f"{said[name]} are English", f"name your own folder with --{name} DIR")
 
 
 @takes_paths
@@ -152,4 +152,4 @@ def configuration_file(config: str | Path) -> Path:
     if path.name in PACKAGED:
         return data_folder("release") / f"{path.name}.yaml"
     fix = f"name a file, or one of {', '.join(PACKAGED)}"
-    raise input_error(f'configuration "{config}"', "is no file, and none of that name is packaged", fix)
+    raise input_error(f'configuration "{config}"', "is not a file, and no packaged one has that name", fix)

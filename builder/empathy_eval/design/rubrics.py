@@ -137,7 +137,7 @@ def _file(name: str | Path) -> Path:
     if path.name in packaged_rubrics():
         return data_folder("rubrics") / f"{path.name}.yaml"
     fix = f"name a YAML file, or one of {', '.join(packaged_rubrics())}{nearest(name, packaged_rubrics())}"
-    raise input_error(f'rubric "{name}"', "is no file, and none of that name is packaged", fix)
+    raise input_error(f'rubric "{name}"', "is not a file, and no packaged one has that name", fix)
 
 
 def _guidance() -> dict[str, Any]:
@@ -178,14 +178,14 @@ def _problems(value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     names = [one["name"] for one in criteria]
     for name, times in Counter(names).items():
         if times > 1:
-            yield "criteria", f'"{name}" is there {times} times', "give each criterion a name of its own"
+            yield "criteria", f'"{name}" occurs {times} times', "give each criterion a name of its own"
     for one in criteria:
         place, opposite = f"criteria: {one['name']}", one.get("opposite")
         if opposite is not None and (opposite not in names or opposite == one["name"]):
             others = ", ".join(name for name in names if name != one["name"])
             yield (
                 f"{place}: opposite",
-                f'"{opposite}" is no other criterion of this rubric',
+                f'"{opposite}" is not another criterion of this rubric',
                 f"use one of {others}" if others else "leave it out",
             )
         if value["kind"] == "rating" and "scale" in one:
@@ -206,14 +206,14 @@ def _misfits(value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     for key in sorted(value.keys() & {"criteria", "lessons", "examples"}) if own else ():
         yield key, f'does not go with "from: {value["from"]}", where they are taken from', "leave out the one or the other"
     if value["unit"] == "dialogue" and (kind != "rating" or "examples" in value):
-        yield "unit", '"dialogue" is for ratings without examples: all else is about a reply', 'say "reply"'
+        yield "unit", '"dialogue" is only for ratings without examples', 'write "reply"'
     if kind == "rating" and "steps" in value and style != "reasoned":
-        yield "steps", f'are not thought about in style "{style}"', 'leave them out, or say "reasoned"'
+        yield "steps", f'are not used in style "{style}"', 'leave them out, or write "reasoned"'
     if kind == "rating" and ((style == "shots") != ("examples" in value)) and style != "reasoned":
         yield (
             "examples",
             f'{"are shown" if style == "plain" else "are missing"} in style "{style}"',
-            'have them with "shots", not with "plain"',
+            'give examples with "shots", not with "plain"',
         )
     if kind == "preference" and len(value.get("criteria", ())) > 1:
         yield "criteria", f"{len(value['criteria'])} in a preference, which asks one question", "keep one"
@@ -227,16 +227,16 @@ def _misfits(value: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
 def _odd_scale(criterion: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
     low, high, whole = (criterion["scale"][key] for key in ("from", "to", "whole"))
     if low >= high:
-        yield "scale", f"from {low} to {high} is turned round or empty", "put the lower bound into from, the higher one into to"
+        yield "scale", f"from {low} to {high} is reversed or empty", "put the lower bound into from, the higher one into to"
         return
     scale, values = Scale(low, high, whole), [one["value"] for one in criterion.get("anchors", ())]
     if fault := scale.fault(low) or scale.fault(high):
-        yield "scale", f"from {low} to {high} {fault}", "use whole bounds, or say whole: false"
+        yield "scale", f"from {low} to {high} {fault}", "use whole bounds, or write whole: false"
     for value in dict.fromkeys(values):
         if fault := scale.fault(value):
             yield "anchors", f"{value} {fault}", "anchor values of the scale"
         if values.count(value) > 1:
-            yield "anchors", f"{value} is there {values.count(value)} times", "say once what a value means"
+            yield "anchors", f"{value} occurs {values.count(value)} times", "describe each value once"
     if missing := [str(end) for end in (low, high) if values and end not in values]:
         yield "anchors", f"do not say what {' and '.join(missing)} means", "anchor both ends of the scale"
 
@@ -248,6 +248,6 @@ def _odd_example(example: dict[str, Any], criteria: list[dict[str, Any]]) -> Ite
     for name, value in example["values"].items():
         bounds = known.get(name)
         if name not in known:
-            yield "", f'rates "{name}", which is no criterion of this rubric', f"use {', '.join(known)}"
+            yield "", f'rates "{name}", which is not a criterion of this rubric', f"use {', '.join(known)}"
         elif bounds and (fault := Scale(bounds["from"], bounds["to"], bounds["whole"]).fault(value)):
             yield f": {name}", f"{value} {fault}", "give a value of the scale"

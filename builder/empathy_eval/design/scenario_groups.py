@@ -40,5 +40,5 @@ def load_groups(path: Path | None = None) -> ScenarioGroups:
     said = read_yaml(path, "groups")
     names = [one["name"] for one in said]
     if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
-        raise InputError([Problem(str(path), f'the group "{name}" is there twice', "give each group its own name") for name in twice])
+        raise InputError([Problem(str(path), f'the group "{name}" occurs twice', "give each group its own name") for name in twice])
     return ScenarioGroups(tuple(ScenarioGroup(one["name"], one["definition"], tuple(one["scenarios"])) for one in said), digest(said))

@@ -232,7 +232,7 @@ def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Pers
         names = ", ".join(known)
         found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {names}{nearest(register, known)}"))
     if path.name != scenario.file_name:
-        found.append(Problem(str(path), f"is named otherwise than its content ({scenario.file_name})", "rename the file"))
+        found.append(Problem(str(path), f"has a name that does not match its content ({scenario.file_name})", "rename the file"))
     turns = scenario.seed.turns if scenario.seed else ()
     for breach in breaches(turns, taxonomy, PhaseRules()) if turns else ():
         where = str(path) if breach.turn is None else f"{path}: turn {breach.turn}"

@@ -128,7 +128,7 @@ def _unknown(taxonomy: Taxonomy, released: Taxonomy, path: Path) -> Iterator[Pro
         known = released.in_phase(wanted)
         for strategy in taxonomy.in_phase(phase):
             if strategy not in known:
-                what = f'strategy "{strategy}" is none that a release has in this phase ("{wanted}" there)'
+                what = f'strategy "{strategy}" is not a strategy of this phase in a release ("{wanted}" there)'
                 fix = f"use some of {', '.join(known)}, which you may name and define in your own words{nearest(strategy, known)}"
                 yield Problem(f"{path}: phases: {phase}", what, fix)
 

@@ -106,7 +106,7 @@ def word_list_of(value: Any, where: object) -> WordList:
     """
     check(value, "word_list", where)
     if value["tokens"] != (tokens := tokens_of(value["language"])):
-        what = f'counts "{value["tokens"]}", and the language "{value["language"]}" is counted by "{tokens}"'
+        what = f'counts tokens by "{value["tokens"]}", but the language "{value["language"]}" uses "{tokens}"'
         raise input_error(where, what, MAKE)
     contrasts = {name: Weights(**one) for name, one in value["contrasts"].items()}
     if problems := [one for name in contrasts for one in _unusable(contrasts[name], name, value["language"], where)]:
@@ -118,7 +118,7 @@ def _unusable(weights: Weights, contrast: str, language: str, where: object) -> 
     """Variants that are not of the contrast, and words that no text is counted to have."""
     place, (kind, cold) = f"{where}: contrasts: {contrast}", VARIANTS[contrast]
     if (weights.kind, weights.cold) != (kind, cold):
-        what = f'compares "{weights.kind}" with "{weights.cold}", and this contrast is of "{kind}" and "{cold}"'
+        what = f'compares "{weights.kind}" with "{weights.cold}", but this contrast is of "{kind}" and "{cold}"'
         yield Problem(place, what, MAKE)
     if odd := [one for one in weights.words if not _counted(one, language)]:
         shown = ", ".join(json.dumps(one[:40], ensure_ascii=False) for one in odd[:SHOWN])

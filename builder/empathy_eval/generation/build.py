@@ -114,7 +114,7 @@ def opened(config: Asks, out: Path, run: Run) -> Iterator[tuple[Ledger, Budget]]
             builds = sorted({"this build" if one.build == config.identity else f'the build "{one.build}"' for one in waiting})
             what = f"{len(waiting)} batches of {' and '.join(builds)} are under way: their requests would be paid for twice"
             mine = all(one.build == config.identity for one in waiting)
-            fix = "run it with --batch, which takes them in" if mine else "first run what began them with --batch, as it was"
+            fix = "run it with --batch, which takes them in" if mine else "first run the unchanged command that started them with --batch"
             raise input_error(ledger.path, what, fix)
         budget = make_budget(config, ledger, run.budget_dollars, run.budget_tokens)
         write_whole(out / CONFIGURATION, json_text(config.published) + "\n")
@@ -193,8 +193,8 @@ def _go_on(run: Run, summary: Summary, asker: Asker, ledger: Ledger) -> None:
 
 def _fruitless(summary: Summary, ledger: Path) -> JobError:
     reason, count = min(summary.why.items(), key=lambda one: (-one[1], one[0]), default=("no reason", 0))
-    what = f"the first {FIRST} {summary.things} all came to nothing, most often because of: {reason} ({count:,})"
-    fix = "try another model, or mend the prompt or the check that refuses; to go on all the same, add --keep-going to the same command"
+    what = f"the first {FIRST} {summary.things} all failed, most often because of: {reason} ({count:,})"
+    fix = "try another model, or fix the prompt or the check that refuses; to go on anyway, add --keep-going to the same command"
     return job_error(ledger, what, fix)
 
 

@@ -122,7 +122,7 @@ def _packaged(build_dir: Path, header: Mapping[str, Any]) -> dict[str, str]:
     for name, hashes in here.items():
         same &= all(hashes.get(one) == value for one, value in header.get(name, {}).items())
     if not same:
-        raise input_error(build_dir, f"holds nothing that it was built under (no {DESIGN} in it)", AGAIN)
+        raise input_error(build_dir, f"does not hold the definitions that it was built with (no {DESIGN} in it)", AGAIN)
     return carried(header, catalogue, language, prompts)
 
 

@@ -26,7 +26,7 @@ from empathy_eval.generation.summary import STATUSES, Summary
 A = TypeVar("A", bound=Asks)
 # Slices a lane works on, one after the other: a lost worker loses less, and none waits long for the last.
 SLICES_A_LANE = 4
-LOST = "answers that running slices had not yet handed to the ledger may be lost and are then paid for again, all others are in it"
+LOST = "answers of running slices that are not yet in the ledger may be lost and paid for again; all other answers are kept"
 
 
 def build_on_ray(what: Recipe | Job, out: Path, run: Run | None = None, *, address: str | None = None) -> Summary:
@@ -65,7 +65,7 @@ def _refuse_unsendable(ray: Any, job: Job) -> None:
             ray.cloudpickle.dumps(one)
         except Exception as error:  # an object's own pickling may raise anything
             said = f"cannot be sent to other processes: {type(error).__name__}: {str(error)[:200]}"
-            problems.append(Problem(what, said, "let it make what it holds when it is first asked, or build without --engine ray"))
+            problems.append(Problem(what, said, "create its contents at the first request, or build without --engine ray"))
     if problems:
         raise InputError(problems)
 
@@ -113,7 +113,7 @@ async def _all_slices(ray: Any, work: Work, keeper: Any, lanes: int, run: Run) -
 
     def stop(error: JobError) -> None:
         signalled.set_result(error)
-        course.notices = (Notice("stop", f"{error.problems[0].what}: what is under way is waited for, if anything is; {AT_ONCE}"),)
+        course.notices = (Notice("stop", f"{error.problems[0].what}: waiting for running requests, if any; {AT_ONCE}"),)
 
     with stopped_by_signals(stop):
         try:

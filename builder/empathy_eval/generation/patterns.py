@@ -144,7 +144,7 @@ def _loaded(rules: languages.Rules, code: str) -> Patterns:
             matcher.add(rule["name"], rule["patterns"])
             matcher(trial)
         except Exception as error:  # some faults come out where a text is looked at: of an expression, of an attribute
-            problems.append(Problem(where, f"spaCy refuses a pattern: {' '.join(str(error).split())[:300]}", "mend the pattern"))
+            problems.append(Problem(where, f"spaCy refuses a pattern: {' '.join(str(error).split())[:300]}", "fix the pattern"))
             matcher = Matcher(vocabulary, validate=True)
             continue
         problems += [Problem(where, what, fix) for what, fix in _vain(rule["patterns"], code)]
@@ -164,7 +164,7 @@ def _vain(patterns: list[list[dict[str, Any]]], code: str) -> Iterator[tuple[str
     """(what, fix) of tokens of a pattern that no token of a text can be: a rule with one would be off without a word."""
     for attribute, value in ((name.upper(), value) for pattern in patterns for token in pattern for name, value in token.items()):
         if attribute in NEVER_SET:
-            yield f"{attribute} is set by no rules of tokens, and finds nothing", "go by LOWER, the word in lower case"
+            yield f"{attribute} is not set by the token rules and matches nothing", "use LOWER, the word in lower case"
         elif attribute in WORDS:
             for word, whole in _said(value):
                 yield from _vain_word(attribute, word, code, whole=whole)
@@ -184,9 +184,9 @@ def _said(value: Any) -> Iterator[tuple[str | None, bool]]:
 
 def _vain_word(attribute: str, word: str | None, code: str, *, whole: bool) -> Iterator[tuple[str, str]]:
     if word is None:
-        yield f"{attribute} says no word, and finds nothing", "write the word, or leave it out"
+        yield f"{attribute} names no word and matches nothing", "write the word, or leave it out"
     elif attribute in ("LOWER", "NORM") and word != word.lower() and not (attribute == "NORM" and word in _norms(code)):
-        yield f'{attribute} "{word}" is not in lower case, and finds nothing', f'write "{word.lower()}"'
+        yield f'{attribute} "{word}" is not in lower case and matches nothing', f'write "{word.lower()}"'
     # What stands before or behind an apostrophe may be a token in its place and none alone.
     elif (
         whole
@@ -194,7 +194,7 @@ def _vain_word(attribute: str, word: str | None, code: str, *, whole: bool) -> I
         and not {"'", "’"}.intersection(word)
         and len(parts := [one.text for one in tokens(code).make_doc(word)]) > 1
     ):
-        yield f'{attribute} "{word}" is {len(parts)} tokens, and finds nothing', f"write a token each: {', '.join(parts)}"
+        yield f'{attribute} "{word}" is {len(parts)} tokens and matches nothing', f"write one pattern token for each: {', '.join(parts)}"
 
 
 @cache

@@ -67,12 +67,12 @@ class Again:
         about = "" if self.exact else "about "
         kinds = ", ".join(f"{kind} {count:,}" for kind, count in self.kinds.items())
         dollars = "" if self.dollars is None else f", ${self.dollars:,.2f}"
-        changed = "; ".join(self.changed) or "templates, scenarios or settings; no folder of a build says what they were"
+        changed = "; ".join(self.changed) or "templates, scenarios or settings; no build folder records the old ones"
         cost = f"about {self.tokens:,} tokens{dollars}"
         return (
             f"asks again for {about}{sum(self.kinds.values()):,} of {self.answers:,} answers in the ledger, {cost} ({kinds})\n"
             f"  changed since: {changed}\n"
-            "  to use them, put it back as it was; to go on, do nothing: no answer is taken out of the ledger"
+            "  to use them, undo the change; to go on, do nothing: no answer is deleted from the ledger"
         )
 
 

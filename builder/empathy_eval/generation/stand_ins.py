@@ -69,7 +69,7 @@ def try_checks(recipe: Recipe) -> None:
                 flaws_by([one], look)
             except JobError as error:
                 (fault,) = error.problems
-                problems.setdefault(one.name, Problem(fault.where, fault.what, "mend it, or leave it out"))
+                problems.setdefault(one.name, Problem(fault.where, fault.what, "fix it, or leave it out"))
     if problems:
         raise InputError(problems.values())
 

@@ -85,7 +85,7 @@ def names_of(settings: Mapping[str, Any], without: Collection[str] = (), where: 
     known = [*names, *settings.get("shortcuts", ())]
     fix = f"leave out only what the configuration has, and not all of it: {', '.join(known)}"
     if strange := [name for name in dict.fromkeys(without) if name not in known]:
-        raise InputError([Problem(where, f'"{name}" is no metric of the configuration', fix) for name in strange])
+        raise InputError([Problem(where, f'"{name}" is not a metric of the configuration', fix) for name in strange])
     if left := [name for name in names if name not in without]:
         return left
     raise input_error(where, "leaves no metric", fix)
@@ -119,9 +119,9 @@ def find(names: Sequence[Any], settings: Mapping[str, Any], *, own: Collection[s
         except InputError as error:
             problems += error.problems
     twice = [one.name for place, one in enumerate(made) if one.name in [other.name for other in made[:place]]]
-    problems += [Problem(f'metric "{name}"', "is what two of the metrics call themselves", "leave one out") for name in twice]
+    problems += [Problem(f'metric "{name}"', "is the name of two metrics", "leave one out") for name in twice]
     taken = [one.name for one in made if one.name in TAKEN]
-    problems += [Problem(f'metric "{name}"', "is the name of a column beside the scores", "call the metric otherwise") for name in taken]
+    problems += [Problem(f'metric "{name}"', "is the name of a column beside the scores", "rename the metric") for name in taken]
     if problems:
         raise InputError(problems)
     metrics = [one for one in made if hasattr(one, "statistics")]
@@ -137,11 +137,11 @@ def unfit(name: str, settings: Mapping[str, Any]) -> str:
 def _made(text: str, settings: Mapping[str, Any], own: Collection[str], language: str) -> Any:
     name, typed = typed_settings(text)
     if language != ENGLISH and name in ENGLISH_METRICS:
-        what = f'knows English alone, and the texts are of the language "{language}"'
-        raise input_error(f'metric "{text}"', what, f"leave it out, or take one of {', '.join(OF_ANY)}")
+        what = f'supports only English, but the texts are in the language "{language}"'
+        raise input_error(f'metric "{text}"', what, f"leave it out, or use one of {', '.join(OF_ANY)}")
     told = settings.get(name, {})
     if name not in own and told.keys() - typed.keys() and (wrong := unfit(name, settings)):
-        raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not taken: {wrong}", UNFIT)
+        raise input_error(f'metric "{name}"', f"the manifest has settings for it that are not accepted: {wrong}", UNFIT)
     chosen = {**told, **typed}
     if name in BUILT_IN and chosen:
         problems = [
@@ -168,15 +168,17 @@ def typed_settings(text: str) -> tuple[str, dict[str, Any]]:
     settings: dict[str, Any] = {}
     while rest:
         if not (found := SETTING.match(rest)) or not name:
-            raise input_error(f'metric "{text}"', f'"{rest}" is no setting', "write NAME:key=value,other=value; quote a value with commas")
+            raise input_error(
+                f'metric "{text}"', f'"{rest}" is not a setting', "write NAME:key=value,other=value; quote a value with commas"
+            )
         key, value = found.groups()
         try:
             settings[key], twice = yaml_value(value), key in settings
         except (yaml.YAMLError, Refused) as error:
             raise input_error(f'metric "{text}"', f'{key}: "{value}" cannot be read', "write a number, true, false or a text") from error
         if twice or not isinstance(settings[key], str | int | float | None):
-            what = f'has "{key}" twice' if twice else f'{key}: "{value}" is no number, true, false or text'
-            raise input_error(f'metric "{text}"', what, "give each setting once, texts that YAML makes something else of in quotes")
+            what = f'has "{key}" twice' if twice else f'{key}: "{value}" is not a number, true, false or a text'
+            raise input_error(f'metric "{text}"', what, "give each setting once, and quote texts that YAML reads as another type")
         rest = rest[found.end() :]
     return name, settings
 

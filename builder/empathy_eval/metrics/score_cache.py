@@ -78,7 +78,7 @@ class ScoreCache:
                 connection.execute("PRAGMA synchronous=NORMAL")
                 yield connection
         except sqlite3.DatabaseError as error:
-            raise input_error(self._path, f"cannot keep scores: {error}", "name another file, or delete this one") from error
+            raise input_error(self._path, f"cannot store scores: {error}", "name another file, or delete this one") from error
 
 
 def keys_of(metric: Metric, segments: Segments) -> list[bytes]:

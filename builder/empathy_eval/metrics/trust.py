@@ -11,7 +11,7 @@ from empathy_eval.metrics.registry import known, names_of, unfit
 from empathy_eval.metrics.weights import at_hand, is_hash
 
 WHERE = "manifest.json: configuration: report: metrics"
-FIX = "know the code that stands behind it, then allow it with --trust-metrics"
+FIX = "review its code, then allow it with --trust-metrics"
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,6 @@ def _reason(name: str, settings: Mapping[str, Any]) -> str:
     if len(offers) > 1:
         return f"it is offered by {' and by '.join(offers)}"
     if wrong := unfit(name, settings):
-        return f"its settings are not taken from a manifest: {wrong}"
+        return f"its settings are not accepted from a manifest: {wrong}"
     model = settings[name]["model"] if name == "bertscore" and name in settings else ""
-    return f'the weights "{model}" are not at hand' if is_hash(model) and not at_hand(model) else ""
+    return f'the weights "{model}" are not available' if is_hash(model) and not at_hand(model) else ""

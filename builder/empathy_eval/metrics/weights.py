@@ -38,12 +38,12 @@ def folder_of(model: str, where: str = BERTSCORE, otherwise: str = WITHOUT) -> P
         if found := at_hand(model):
             return found
         fix = f"fetch them into the Hub's cache, or name a folder of models in {AT_HAND}"
-        raise input_error(where, f'the weights "{model}" are not at hand', fix)
+        raise input_error(where, f'the weights "{model}" are not available', fix)
     folder = Path(model)
     if not folder.is_dir():
         folder = _of_the_hub(model, where, otherwise)
     if not (folder / FILE).is_file():
-        fix = "save the model as safetensors in one file; pickled weights are not loaded, for they can run anything"
+        fix = "save the model as safetensors in one file; pickled weights are not loaded, because they can run any code"
         raise input_error(where, f'"{model}" holds no {FILE}', fix)
     return folder
 
@@ -55,8 +55,8 @@ def _of_the_hub(model: str, where: str, otherwise: str) -> Path:
     try:
         return Path(snapshot_download(model, allow_patterns=list(PATTERNS)))
     except (HFValidationError, HfHubHTTPError, LocalEntryNotFoundError, OSError) as error:
-        what = f'"{model}" is no folder, and the Hub does not give it: {str(error).splitlines()[0][:200]}'
-        raise input_error(where, what, f"mend the name, or {otherwise}") from error
+        what = f'"{model}" is not a folder, and the Hub does not provide it: {str(error).splitlines()[0][:200]}'
+        raise input_error(where, what, f"correct the name, or {otherwise}") from error
 
 
 def published(model: str) -> str:

@@ -87,9 +87,9 @@ class Batches:
     def forgetful(self, name: str) -> EmpathyEvalError:
         """What is to be said where a batch would not be found again."""
         return self._stop(
-            f"{name} is made and noted, but something on the way drops its metadata: one that a kill kept from being noted would not be "
-            "found again, and paid for twice, so no other is made now",
-            "let the gateway pass metadata on; the same command takes in the answers of this one, and goes on a batch at a time",
+            f"{name} is created and recorded, but its metadata was dropped on the way. If a kill prevented the record of a batch, it "
+            "would not be found again and would be paid for twice, so no other is created now",
+            "let the gateway pass on metadata; the same command takes in the answers of this batch and continues one batch at a time",
         )
 
     def state(self, name: str) -> State:
@@ -100,7 +100,7 @@ class Batches:
             self._odd.pop(name, None)
         elif now() - self._odd.setdefault(name, now()) > self._config.patience_seconds:
             what = f'{name} has the status "{status}", which is none of {", ".join(ENDED + GOING_ON)}'
-            raise self._stop(what, "see at the provider what it waits for, then run the same command to go on")
+            raise self._stop(what, "check at the provider what it waits for, then run the same command to go on")
         counts = batch.get("request_counts")
         done, failed, total = (count(counts, one) for one in ("completed", "failed", "total"))
         files = tuple(one for one in (batch.get("output_file_id"), batch.get("error_file_id")) if one)
@@ -199,7 +199,7 @@ class Batches:
             except openai.APIStatusError as error:
                 found = meaning(error, self._config)
                 if not isinstance(found, Refused):
-                    fix = "mend what it names, then run the same command to go on"
+                    fix = "fix what it names, then run the same command to go on"
                     raise found if isinstance(found, EmpathyEvalError) else self._stop(f"a call was {found}", fix) from error
                 reason, asked = str(found), found.wait
                 self.reception.silent(reason)

@@ -24,7 +24,7 @@ GROUP = "empathy_eval.models"
 TEXTS, METHODS = ("name", "endpoint"), ("body", "complete", "close")
 # Requests that a model of one's own has at once, unless its ``in_flight`` says otherwise; fewer where each takes a thread.
 IN_FLIGHT, THREADS = 64, 8
-FIX = "mend it, then run the same command to go on; every answer is in the ledger"
+FIX = "fix it, then run the same command to go on; every answer is in the ledger"
 
 
 class TextModel:
@@ -98,7 +98,7 @@ class OwnModel:
         except Exception as error:
             raise self._failed(error) from error
         if not isinstance(found, dict):
-            raise job_error(f'model "{self.name}"', f"made no body but {str(found)[:80]!r}", FIX)
+            raise job_error(f'model "{self.name}"', f"returned a body that is not an object: {str(found)[:80]!r}", FIX)
         return found
 
     async def complete(self, request: Request) -> Completion:
@@ -121,7 +121,7 @@ class OwnModel:
             finally:
                 self.sending -= 1
         if not _storable(found):
-            gave = f"gave no completion with a text but {str(found)[:80]!r}"
+            gave = f"returned no completion with a text: {str(found)[:80]!r}"
             if isinstance(self._model, TextModel) and not isinstance(found.text, str):
                 gave = f"answer returned {repr(found.text)[:80]}; return the answer as a text"
             raise job_error(f'model "{self.name}"', gave, FIX)
@@ -176,17 +176,17 @@ def _found(role: str, config: ModelConfig, given: Any) -> Any:
         InputError: if it was not handed in, cannot be made, or is no model.
     """
     if given is None and config.kind == "given":
-        what = f'"{config.model}" was handed in from Python, and is not here'
-        raise input_error(f"models: {role}", what, f"hand it in again: build(…, models={{'{role}': …}})")
+        what = f'"{config.model}" was passed in from Python and is not available here'
+        raise input_error(f"models: {role}", what, f"pass it in again: build(…, models={{'{role}': …}})")
     model = plugins.made(GROUP, config.kind, config.parameters) if given is None else given
     where = f"models: {role}"
     if isinstance(model, type):
-        raise input_error(where, f"{model.__name__} is a class, not a model", f"hand in what it makes: {model.__name__}(…)")
+        raise input_error(where, f"{model.__name__} is a class, not a model", f"pass an instance: {model.__name__}(…)")
     missing = [name for name in TEXTS if not isinstance(getattr(model, name, None), str)]
     missing += [name for name in METHODS if not callable(getattr(model, name, None))]
     if missing:
         raise input_error(where, f"{type(model).__name__} has no {', '.join(missing)}", "see docs/models.md for what a model has")
     many = getattr(model, "in_flight", IN_FLIGHT)
     if not isinstance(many, int) or many < 1:
-        raise input_error(where, f'"in_flight" of {type(model).__name__} is {many!r}', "let it be a whole number from 1")
+        raise input_error(where, f'"in_flight" of {type(model).__name__} is {many!r}', "use a whole number from 1")
     return model

@@ -169,7 +169,7 @@ class Reception:
             return None
         where = f'endpoint "{self.config.endpoint}" ({urlsplit(address_of(self.config)).netloc})'
         what = f"no connection to {where} for {span(self.config.unreachable_seconds)}, since the start: {reason}"
-        how = "see that the server runs, and that base_url and a proxy, if any, lead to it; a larger unreachable_seconds waits for a start"
+        how = "check that the server runs and that base_url and any proxy lead to it; for a slow start, set a larger unreachable_seconds"
         return giving_up(self.config, what, how)
 
     def trouble(self, at: float) -> Trouble | None:
@@ -194,8 +194,10 @@ class Reception:
         self._last = status
         self._failing_since = (self._failing_since or at) if failing else None
         if isinstance(refusal, NoAnswer) and self._alike >= ALIKE:
-            return giving_up(self.config, f"the endpoint has refused the first {ALIKE} requests alike: {reason}", "mend what it names")
+            return giving_up(
+                self.config, f"the endpoint has refused the first {ALIKE} requests for the same reason: {reason}", "fix what it names"
+            )
         if self._failing_since is not None and at - self._failing_since >= FAILING_SECONDS:
-            what = f"the endpoint has answered nothing but errors of its own for {at - self._failing_since:.0f} s: {reason}"
-            return giving_up(self.config, what, "see to the server")
+            what = f"the endpoint has answered only with server errors for {at - self._failing_since:.0f} s: {reason}"
+            return giving_up(self.config, what, "check the server")
         return None

@@ -51,7 +51,9 @@ def meaning(error: openai.APIStatusError, config: ModelConfig) -> Refused | NoAn
     if status == 403:
         return giving_up(config, f"the key in {key} may not do this ({shown})", "give it access, or use another key")
     if status == 404 or (status in (400, 422) and NO_MODEL.search(words)):
-        return giving_up(config, f'the endpoint does not have this ({shown}), model "{config.model}"', "mend the model's name or base_url")
+        return giving_up(
+            config, f'the endpoint does not have this ({shown}), model "{config.model}"', "correct the model's name or base_url"
+        )
     if status < 400:
         where = said(masked(error.response.headers.get("location", "").partition("?")[0], config))
         return Refused(f'{shown}: sends requests on to "{where}", which base_url could name', failing=True)

@@ -133,12 +133,12 @@ def _detoxify_weights(config: ToxicityConfig) -> str:
     if config.checkpoint is not None:
         path = Path(config.checkpoint)
         if not path.is_file():
-            raise input_error(path, "the configured Detoxify checkpoint is not there", "download it, or mend the path")
+            raise input_error(path, "the configured Detoxify checkpoint is not there", "download it, or correct the path")
         weights = digest_file(path)
     if config.config is None:
         return weights
     folder = Path(config.config)
     if not folder.is_dir():
-        raise input_error(folder, "the configured folder of Detoxify's tokenizer is not there", "download it, or mend the path")
+        raise input_error(folder, "the configured folder of Detoxify's tokenizer is not there", "download it, or correct the path")
     # Another vocabulary makes other scores of the same weights.
     return digest([weights, *([path.name, digest_file(path)] for path in sorted(folder.iterdir()) if path.is_file())])

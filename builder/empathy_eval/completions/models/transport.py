@@ -181,22 +181,22 @@ def check_access(config: ModelConfig) -> None:
     where, problems = f"models: {config.model}", list[Problem]()
     place, address = ("base_url", config.base_url) if config.base_url else (f"the environment variable {ADDRESS}", os.environ.get(ADDRESS))
     if config.form and not address:
-        fix = "name the address that the path of its form follows, such as http://localhost:8000"
-        problems.append(Problem(f"{where}: base_url", "is missing, and no provider is usual for reward models", fix))
+        fix = "name the address before the path of its form, such as http://localhost:8000"
+        problems.append(Problem(f"{where}: base_url", "is missing, and reward models have no default provider", fix))
     if address:  # without base_url the client looks there
         problems += [Problem(f"{where}: {place}", what, fix) for what, fix in url_faults(address)]
         try:
             httpx2.URL(address)
         except httpx2.InvalidURL:
-            problems = problems or [Problem(f"{where}: {place}", "is no address", "write http://HOST:PORT/v1 or https://HOST/v1")]
+            problems = problems or [Problem(f"{where}: {place}", "is not an address", "write http://HOST:PORT/v1 or https://HOST/v1")]
     if not re.fullmatch("[!-~]+", key_of(config)):
-        what = f"the key in {config.api_key_env} holds something that no header can, such as a blank, a line end or a curly quote"
-        problems.append(Problem(where, what, f"set {config.api_key_env} anew"))
+        what = f"the key in {config.api_key_env} holds a character that a header cannot contain, such as a blank or a curly quote"
+        problems.append(Problem(where, what, f"set {config.api_key_env} again"))
     written = [(place, *one) for place, values in (("headers", config.headers), ("query", config.query)) for one in values.items()]
     for place, name, value in written:
         for variable in VARIABLE.findall(value):
             if not re.fullmatch("[ -~]*", os.environ.get(variable, "\n")):
-                what = f"the environment variable {variable} is not set, or holds something that no header can"
+                what = f"the environment variable {variable} is not set, or holds a character that a header cannot contain"
                 problems.append(Problem(f"{where}: {place}: {name}", what, f"set {variable}"))
     if problems:
         raise InputError(problems)

@@ -16,7 +16,7 @@ from empathy_eval.generation.outcomes import Scene, Turn
 
 GROUP = "empathy_eval.checks"
 TEXTS, METHODS = ("name", "signature"), ("dialogue", "variant")
-FIX = "mend it, then run the same command to go on; every answer is in the ledger"
+FIX = "fix it, then run the same command to go on; every answer is in the ledger"
 REASON = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 
@@ -51,14 +51,14 @@ def own_checks(recipe: Recipe) -> tuple[Check, ...]:
     for name, settings in recipe.config.own_checks.items():
         try:
             if name not in given and "given" in settings:
-                what = "was handed in from Python, and is not here"
-                raise input_error(f'check "{name}"', what, "hand it in again: build(…, checks=[…])")
+                what = "was passed in from Python and is not available here"
+                raise input_error(f'check "{name}"', what, "pass it in again: build(…, checks=[…])")
             found.append(_checked(name, given[name] if name in given else plugins.made(GROUP, name, settings)))
         except InputError as error:
             problems += error.problems
     names = [one.name for one in found]
     twice = sorted({name for name in names if names.count(name) > 1})
-    problems += [Problem(f'check "{name}"', "is what two of the checks call themselves", "give them names of their own") for name in twice]
+    problems += [Problem(f'check "{name}"', "is the name of two checks", "give each check its own name") for name in twice]
     if problems:
         raise InputError(problems)
     return tuple(found)
@@ -68,7 +68,7 @@ def _checked(name: str, thing: Any) -> Check:
     """The thing itself, if it is a check."""
     where, fix = f'check "{name}"', "see docs/checks.md for what a check has"
     if isinstance(thing, type):
-        raise input_error(where, f"{thing.__name__} is a class, not a check", f"hand in what it makes: {thing.__name__}(…)")
+        raise input_error(where, f"{thing.__name__} is a class, not a check", f"pass an instance: {thing.__name__}(…)")
     missing = [one for one in TEXTS if not isinstance(getattr(thing, one, None), str)]
     missing += [one for one in METHODS if not callable(getattr(thing, one, None))]
     if missing:
@@ -100,7 +100,7 @@ def _looked(check: Check, look: Callable[[Check], Iterable[Flaw]]) -> list[Flaw]
             what = "not a Flaw with a reason in lower case, such as too_many_questions, and a detail that is text"
             raise _failed(check, f"gave {str(one)[:80]!r}, {what}")
         if one.reason == NOT_CHOSEN:
-            raise _failed(check, f'gave the reason "{NOT_CHOSEN}", which is of texts that pass')
+            raise _failed(check, f'gave the reason "{NOT_CHOSEN}", which is reserved for texts that pass')
     return found
 
 

@@ -54,11 +54,11 @@ def encoder_of(model: ModelFolder) -> Encoder:
     which = f"the encoder {told['name']} (SHA-256 {told['sha256'][:12]}…)"
     if folder is None:
         fix = f"fetch it into the Hub's cache, or name its folder, or a folder of models, in {AT_HAND}"
-        raise input_error(model.path, f"was made with {which}, which is not at hand", fix)
+        raise input_error(model.path, f"was made with {which}, which is not available", fix)
     found = _encoder(folder, told["name"])
     if found.sha256 != told["sha256"] or found.files != model.config["settings"].get("encoder_files"):
         what = f"was made with {which}, and {folder} holds another one (SHA-256 {found.sha256[:12]}…), or with another tokenizer"
-        raise input_error(model.path, what, "put back the encoder that it was made with, or train the model anew")
+        raise input_error(model.path, what, "put back the encoder that it was made with, or train the model again")
     return found
 
 
@@ -67,7 +67,7 @@ def _encoder(folder: Path, name: str) -> Encoder:
         if not (folder / one).is_file():
             raise input_error(folder, f"holds no {one}", "save the model and its tokenizer there with save_pretrained of transformers")
     if not codeless(folder):
-        raise input_error(folder, "asks for code of its own, which is not run", f"name another encoder, or {OTHERWISE}")
+        raise input_error(folder, "requires custom code, which is not run", f"name another encoder, or {OTHERWISE}")
     _shape(folder)
     return Encoder(folder, name, digest_file(folder / FILE), {one: digest_file(folder / one) for one in (CONFIG, TOKENIZER)})
 
@@ -80,7 +80,7 @@ def _shape(folder: Path) -> dict[str, Any]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         pass
     fix = "use an encoder such as RoBERTa or MiniLM"
-    what = f"does not say what an encoder has: model_type, hidden_size and num_hidden_layers, at most {MOST_LAYERS:,} of these"
+    what = f"does not describe an encoder: model_type, hidden_size and num_hidden_layers, at most {MOST_LAYERS:,} of these"
     raise input_error(folder / CONFIG, what, fix)
 
 

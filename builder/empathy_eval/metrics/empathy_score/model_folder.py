@@ -23,7 +23,7 @@ OF_STUDENTS = (ENCODER, TOKENIZER)
 PACKAGED = ("plain",)
 # Keys of a configuration that tell it from those of other models.
 OWN = {"kind", "contrasts", "training_range"}
-ANEW = "fetch or train the model anew"
+ANEW = "fetch or train the model again"
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def read_model(model: str) -> ModelFolder:
     path = folder_of(model)
     if not (path / CHECKSUMS).is_file():
         fix = f"name the folder of a trained model, or a packaged one: {', '.join(PACKAGED)}"
-        raise input_error(f"model {path}", f"is no model of EmpathyScore (no {CHECKSUMS} in it)", fix)
+        raise input_error(f"model {path}", f"is not a model of EmpathyScore (no {CHECKSUMS} in it)", fix)
     sums = (path / CHECKSUMS).read_bytes()
     told = _told(path, sums)
     held, problems = dict[str, bytes](), list[Problem]()
@@ -127,5 +127,5 @@ def _json(data: bytes, where: Path) -> dict[str, Any]:
     except (UnicodeDecodeError, Refused) as error:
         raise input_error(where, f"is not JSON: {error}", ANEW) from error
     if not isinstance(value, dict):
-        raise input_error(where, "holds no object", ANEW)
+        raise input_error(where, "holds no JSON object", ANEW)
     return value

@@ -95,11 +95,13 @@ def loaded(design: Design, arrays: Arrays, where: object) -> torch.nn.ModuleDict
         if told != {name: one.shape for name, one in arrays.items()}:
             raise ValueError("weights of another shape")
         if not all(np.isfinite(one).all() for one in arrays.values()):
-            raise ValueError("weights that are no numbers")
+            raise ValueError("weights that are not numbers")
         with torch.random.fork_rng():
             network = _network(design, encoder)
     except (ValueError, TypeError, KeyError, AttributeError, RuntimeError) as error:
-        raise input_error(where, f"does not hold what students have: {str(error)[:200]}", "fetch or train the model anew") from error
+        raise input_error(
+            where, f"does not hold valid weights of students: {str(error)[:200]}", "fetch or train the model again"
+        ) from error
     network.load_state_dict({name: torch.from_numpy(one.copy()) for name, one in arrays.items()})
     return network.eval()
 

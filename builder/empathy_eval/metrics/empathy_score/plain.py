@@ -75,14 +75,14 @@ def direction_of(folder: ModelFolder, more: int = 0) -> Direction:
     names = lists.names
     if told is None or (told["names"], told["sha256"], told["vader"]) != (names, lists.sha256, lists.vader):
         what = "was trained with other word lists than this version has (empathyscore/features.yaml, and the lexicon of vaderSentiment)"
-        raise input_error(folder.path, what, "train it anew, or use the version that trained it")
+        raise input_error(folder.path, what, "train it again, or use the version that trained it")
     shapes = {name: one.shape for name, one in folder.arrays.items()}
     clip = folder.config["settings"].get("clip")
     if shapes != {name: (1,) if name == "scale" else (len(names) + more,) for name in ARRAYS} or not isinstance(clip, int | float):
-        raise input_error(folder.path, f"does not hold what a model of its kind has, {folder.config['kind']}", ANEW)
+        raise input_error(folder.path, f"does not hold the arrays and settings of a model of the kind {folder.config['kind']}", ANEW)
     values = {name: np.asarray(one, dtype=np.float64) for name, one in folder.arrays.items()}
     if not all(np.isfinite(one).all() for one in values.values()):
-        raise input_error(folder.path, "has weights that are no numbers", ANEW)
+        raise input_error(folder.path, "has weights that are not numbers", ANEW)
     return Direction(values["means"], values["spreads"], values["weights"], float(values["scale"][0]), clip)
 
 

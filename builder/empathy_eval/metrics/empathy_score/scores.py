@@ -35,7 +35,7 @@ class EmpathyScore(MeanMetric):
         if isinstance(alpha, bool) or not isinstance(alpha, int | float) or not 0 <= alpha <= 1:
             raise input_error("empathyscore: alpha", f"{alpha!r} is out of range", "use a number from 0 to 1: the weight of flow")
         if not isinstance(model, str):
-            raise input_error("empathyscore: model", f"{model!r} is no name", "name a packaged model or the folder of one, in quotes")
+            raise input_error("empathyscore: model", f"{model!r} is not a name", "name a packaged model or the folder of one, in quotes")
         self._take(read_model(model), alpha, part)
 
     @classmethod

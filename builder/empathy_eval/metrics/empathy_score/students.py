@@ -30,14 +30,14 @@ class Students:
         """
         require()
         if set(folder.files) != set(OF_STUDENTS):
-            raise input_error(folder.path, f"does not hold what students have: {' and '.join(OF_STUDENTS)}", ANEW)
+            raise input_error(folder.path, f"does not hold exactly the files of students: {' and '.join(OF_STUDENTS)}", ANEW)
         settings = folder.config["settings"]
         shape, most, shared = _shape(folder), settings.get("max_tokens"), settings.get("shared")
         if not isinstance(most, int) or not isinstance(shared, bool):
-            raise input_error(folder.path, 'does not say "max_tokens" and "shared" in its settings', ANEW)
+            raise input_error(folder.path, 'has no valid "max_tokens" and "shared" in its settings', ANEW)
         self._design = Design(tuple(folder.config["parts"]), shared, shape)
         if not 8 <= most <= self._design.places:
-            raise input_error(folder.path, f"takes {most} tokens, and its encoder has places for {self._design.places}", ANEW)
+            raise input_error(folder.path, f"takes {most} tokens, but its encoder takes at most {self._design.places}", ANEW)
         self._last: tuple[Segments, dict[str, Array]] | None = None
         self._inputs = Inputs(folder.files[TOKENIZER], most)
         self._network: Any = loaded(self._design, folder.arrays, folder.path).to(device())

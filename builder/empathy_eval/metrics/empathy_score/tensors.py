@@ -51,5 +51,5 @@ def arrays_of(data: bytes, where: object) -> Arrays:
             start, end = one["data_offsets"]
             found[name] = np.frombuffer(body[start:end], dtype=KINDS[one["dtype"]]).reshape(one["shape"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise input_error(where, f"is no safetensors file that can be read: {error}", "fetch or train the model anew") from error
+        raise input_error(where, f"is not a readable safetensors file: {error}", "fetch or train the model again") from error
     return found

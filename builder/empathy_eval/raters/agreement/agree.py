@@ -152,7 +152,7 @@ def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, res
 def _check(table: Table, judges: Sequence[str], resamples: int, level: str) -> None:
     known = ", ".join(table.raters[:PANEL])
     problems = [
-        Problem("judge", f'"{judge}" is no rater of the table', f"use one of {known}{nearest(judge, table.raters)}")
+        Problem("judge", f'"{judge}" is not a rater in the table', f"use one of {known}{nearest(judge, table.raters)}")
         for judge in judges
         if judge not in table.raters
     ]

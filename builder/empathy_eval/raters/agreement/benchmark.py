@@ -62,7 +62,7 @@ def benchmark(ratings: Ratings, experts: Sequence[int], judges: Sequence[int], w
     """
     line = signature_line(kappa="cohen", weights=weights, median="of-pairs") + f"|{sample.signature}"
     if len(experts) > PANEL:
-        crowd = Measure.undefined(f"{len(experts)} raters are a crowd: pairs are looked at for at most {PANEL}", line, ratings.items)
+        crowd = Measure.undefined(f"there are {len(experts)} raters: pairs are compared for at most {PANEL}", line, ratings.items)
         alone = (Standing(ratings.raters[judge], (), crowd, crowd, None, 0) for judge in judges)
         return Benchmark(weights, (), crowd, tuple(alone))
 

@@ -55,5 +55,5 @@ class Columns:
         known = self.said[name].setdefault(of, text)
         before = self.first.setdefault((name, of), f"{gathered.unit} {place} of {gathered.where}")
         if known != text:
-            what = f'says {name} "{text}" of the {COLUMNS[name]} "{of}", and {before} says "{known}"'
-            gathered.problem(place, what, f"give a {COLUMNS[name]} one {name}")
+            what = f'gives the {COLUMNS[name]} "{of}" the {name} "{text}", but {before} says "{known}"'
+            gathered.problem(place, what, f"give each {COLUMNS[name]} one {name}")

@@ -114,7 +114,7 @@ def _contradiction(
     asked = medians > there.above
     hit = asked & (values > high.above)
     worst = np.lexsort((item[hit], -medians[hit], -values[hit]))[:EXAMPLES]
-    none = f'there is no item rated on "{high.criterion}" on which the median of the experts is high on "{there.criterion}"'
+    none = f'no item that is rated on "{high.criterion}" has a high median of the experts on "{there.criterion}"'
     settings = {"share": "high", "above": f"{high.above:g}", "where": "median-expert-high-on-opposite", "there_above": f"{there.above:g}"}
     settings |= {"middle": high.of if high.of == there.of else f"{high.of},{there.of}", **how}
     of_rater = share(int(hit.sum()), int(asked.sum()), none, **settings)

@@ -51,7 +51,7 @@ def _known(table: Table, rubrics: Sequence[Rubric]) -> tuple[dict[str, Criterion
                 continue
             other = known.setdefault(one.name, one)
             if (other.scale, other.better, other.opposite) != (one.scale, one.better, one.opposite):
-                what = f'says otherwise of "{one.name}" than "{of[one.name]}" does: another scale, better end or opposite'
+                what = f'defines "{one.name}" differently from "{of[one.name]}": the scale, better end or opposite'
                 problems.append(Problem(f'rubric "{rubric.name}"', what, "leave one of the two out, or rename the criterion"))
             of.setdefault(one.name, rubric.name)
     if problems:
@@ -84,5 +84,5 @@ def _off(table: Table, framework: Framework, name: str, crowd: Sequence[str]) ->
         wrong = np.flatnonzero(given & ~members if inside else given)
         if (fault := scale.fault(float(value))) and len(wrong):
             who, item = table.raters[table.rater[wrong[0]]], table.items[table.item[wrong[0]]]
-            what = f'{value:g} by "{who}" for "{item}" {fault}, as "{framework.name}" has it'
-            yield Problem(f'ratings on "{name}"', what, "mend the rating, or leave the rubric out")
+            what = f'{value:g} by "{who}" for "{item}" {fault}, as "{framework.name}" defines it'
+            yield Problem(f'ratings on "{name}"', what, "correct the rating, or leave the rubric out")

@@ -163,7 +163,7 @@ def correlated(one: Sequence[float], other: Sequence[float], signature: str) -> 
         return Measure.undefined("one of the two is the same for all criteria", line, number)
     r = round(min(max(float(x @ y) / below, -1.0), 1.0), PLACES)
     if number == LEAST or abs(r) == 1:
-        why = f"Fisher's needs more than {LEAST} criteria" if number == LEAST else "all criteria are on one line"
+        why = f"Fisher's z needs more than {LEAST} criteria" if number == LEAST else "all criteria are on one line"
         return Measure(r, None, None, number, f"no interval: {why}", line)
     half = NormalDist().inv_cdf((1 + CONFIDENCE) / 2) / math.sqrt(number - LEAST)
     low, high = (round(math.tanh(math.atanh(r) + side * half), PLACES) for side in (-1, 1))

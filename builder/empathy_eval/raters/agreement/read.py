@@ -80,7 +80,7 @@ def _gather(lines: Iterator[tuple[int, list[str]]], gathered: Gathering, columns
     for number, row in lines:
         if len(row) != len(names):
             if any(cell.strip() for cell in row):
-                gathered.problem(number, f"has {len(row)} cells, the header {len(names)}", "quote cells that hold commas")
+                gathered.problem(number, f"has {len(row)} cells, but the header has {len(names)}", "quote cells that contain commas")
             continue
         item, rater, criterion, rating = (ONLY if place is None else row[place].strip() for place in places)
         if rating:

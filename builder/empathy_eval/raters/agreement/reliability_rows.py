@@ -23,7 +23,7 @@ from empathy_eval.raters.agreement.table import Floats, Ratings
 # Up to the first a variance inflation factor is low, from the second on high.
 BANDS = (4, 10)
 # Why a crowd that there is has no figure.
-APART = "the crowd rated no item on this criterion that experts or judges rated on it"
+APART = "on this criterion the crowd rated no item that experts or judges rated"
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def _figures(ratings: Ratings, places: Sequence[int], level: str, sample: Resamp
 def _kappa(ratings: Ratings, places: Sequence[int], weights: str, sample: Resampling) -> Measure:
     line = signature_line(kappa="cohen", weights=weights, median="of-pairs-of-samples", samples=len(places)) + f"|{sample.signature}"
     if len(places) > PANEL:
-        return Measure.undefined(f"{len(places)} samples are many: pairs are looked at for at most {PANEL}", line, ratings.items)
+        return Measure.undefined(f"there are {len(places)} samples: pairs are compared for at most {PANEL}", line, ratings.items)
     _, values = pair_up(ratings, list(combinations(places, 2)), weights, sample)
     return Measure.of(median_of_pairs(values), ratings.items, "rated", "no pair has a kappa", line)
 

@@ -158,7 +158,7 @@ class Gathering:
         self._note_repeated(codes, self._note_broken(codes))
         if self.problems:
             said = [Problem(f"{self.where}: {self.unit} {place}", what, fix) for place, what, fix in sorted(self.problems)]
-            rest = [Problem(self.where, f"{self.unsaid} more problems", "mend these first")] if self.unsaid else []
+            rest = [Problem(self.where, f"{self.unsaid} more problems", "fix these first")] if self.unsaid else []
             raise InputError(said + rest)
         if not self.places:
             raise input_error(self.where, "holds no rating", "give it a row for every rating")
@@ -211,4 +211,4 @@ def _check_steps(table: Table, where: str) -> None:
         steps = len(np.unique(table.rating[table.criterion == place]))
         if steps > STEPS:
             what = f'{steps} different ratings on "{criterion}"; a scale has at most {STEPS}'
-            raise input_error(where, what, "round the ratings to the steps of their scale, those of a crowd that are means too")
+            raise input_error(where, what, "round the ratings to the steps of their scale, including means of a crowd")

@@ -37,7 +37,7 @@ def agreement_of(paths: Sequence[Path], judges: Sequence[str], chance: Chance, l
     given, tags = given_in(paths, chance, level, release_dir)
     if tags.rows and not (given.tables or given.rows):
         if judges:
-            raise input_error("judge", f'"{judges[0]}" is no rater of a table: here are tags alone', "leave --judge out")
+            raise input_error("judge", f'"{judges[0]}" is not a rater: there are only tags, and no table of ratings', "leave --judge out")
         return Agreement(level, (), (), (), {}, tags, provenance=provenance_of(paths, release_dir, level=level, **_drawn(chance)))
     found = agree(_table(given), judges, chance.resamples, chance.seed, level)
     provenance = provenance_of(paths, release_dir, judges=list(judges), level=level, **_drawn(chance))
@@ -107,14 +107,14 @@ def _audit(records: Sequence[dict[str, Any]], folders: Sequence[Folder], chance:
 def _check(folders: Sequence[Folder], release_dir: Path | None) -> None:
     if release_dir is None:
         where, fix = str(folders[0].path), "name the release that was annotated: --release RELEASE"
-        raise input_error(where, "holds strategies, and what was planned is not in it", fix)
+        raise input_error(where, "holds strategies, but not the planned ones", fix)
     seal, problems, seen = read_manifest(release_dir)["seal"], list[Problem](), set[tuple[str, str]]()
     for one in folders:
         if one.header["configuration"]["release"].get("seal") != seal:
             what = f"holds annotations of another release than {release_dir}"
             problems.append(Problem(str(one.path), what, "name the release that was annotated"))
         if (one.teacher, one.rubric) in seen:
-            problems.append(Problem(str(one.path), f'is by "{one.teacher}" and "{one.rubric}", as another is', "name one of them"))
+            problems.append(Problem(str(one.path), f'is by "{one.teacher}" and "{one.rubric}", like another folder', "name one of them"))
         seen.add((one.teacher, one.rubric))
     if problems:
         raise InputError(problems)

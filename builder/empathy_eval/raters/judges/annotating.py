@@ -71,9 +71,9 @@ class Annotating:
     def misfit(self, published: dict[str, Any]) -> str | None:
         """What a folder of that configuration holds, if it is none of this one's: another number of turns adds to it or leaves some out."""
         if not isinstance(published, dict) or "rubric_hash" not in published:
-            return "holds a build, and no annotations"
+            return "holds a build, not annotations"
         if "attacks" in published:
-            return "holds what was said of attacked texts"
+            return "holds annotations of attacked texts"
         found = "; ".join(differences(published, self.published))
         return f"holds annotations {found}" if found else None
 
@@ -193,7 +193,7 @@ class AnnotationSummary(Summary):
 
     def __str__(self) -> str:
         said = ", ".join(f"{self.said[name]:,} {name}" for name in ("ratings", "comparisons", "strategies") if self.said[name])
-        lines = [f"{self.total} cases: {self.status['accepted']} judged, {self.status['missing']} missing", said or "nothing said yet"]
+        lines = [f"{self.total} cases: {self.status['accepted']} judged, {self.status['missing']} missing", said or "no annotations yet"]
         return "\n".join(lines + self.closing_lines("unannotated"))
 
 
@@ -212,7 +212,7 @@ def annotations_of(
     check(dict(judge), "judge", "--model")
     judge = pinned(dict(judge), "judge")
     if judge["kind"] == "seed-bank":
-        raise input_error("--model", '"seed-bank" holds dialogues, and judges nothing', "name an endpoint's model, or one of your own")
+        raise input_error("--model", '"seed-bank" holds dialogues and cannot judge', "name an endpoint's model, or one of your own")
     if problems := list(_unfit(rubric, judge, design, templates)):
         raise InputError(problems)
     asking = judge_prompts(rubric, load_catalogue(), templates)
@@ -225,7 +225,7 @@ def annotations_of(
         cases = [one for one in found if (compared(one) if rubric.kind == "preference" else one.texts)]
     if not cases:
         raise input_error(
-            folder, "holds nothing to judge", "name a release or a build with pairs, and variants (--variants) that this rubric is about"
+            folder, "holds nothing to judge", "name a release or a build with pairs, and variants (--variants) that this rubric rates"
         )
     tries = (1, 0) if rubric.kind == "reward" else (SAMPLES, REPAIRS)
     config = Annotating(judge, rubric, design, named, model_of(judge), *tries)
@@ -237,13 +237,17 @@ def _unfit(rubric: Rubric, judge: Mapping[str, Any], design: Design, templates: 
     rewards = rubric.kind == "reward"
     if rewards != (judge["kind"] == "reward") and judge["kind"] in ("openai", "reward"):
         named = f'"{judge["model"]}"'
-        what = f"is for reward models, and {named} is asked in words" if rewards else f"is asked in words, and {named} is not"
+        what = (
+            f"is for reward models, but {named} is prompted in words"
+            if rewards
+            else f"prompts a model in words, but {named} is a reward model"
+        )
         fix = "name a YAML file with kind: reward and its form (chat, classify, score or predict)" if rewards else 'use the rubric "reward"'
         yield Problem(f'rubric "{rubric.name}"', what, fix)
     if rewards and design.samples > 1:
-        yield Problem("--samples", "a reward model says the same number each time", "leave it out")
+        yield Problem("--samples", "a reward model gives the same number each time", "leave it out")
     if rewards and templates:
-        yield Problem("--templates", "a reward model is sent the conversation alone, and no prompt", "leave it out")
+        yield Problem("--templates", "a reward model receives only the conversation and no prompt", "leave it out")
 
 
 def judge_of(model: str | Path | Mapping[str, Any], base_url: str | None = None) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def annotations_in(paths: Sequence[Path], release_dir: Path) -> Annotations:
         InputError: if a folder holds no finished annotations, or those of another release.
     """
     folders, seal = [read_annotations(path) for path in paths], read_manifest(release_dir)["seal"]
-    fix = "score the release that was annotated, or annotate this one; what was said of a build is taken by release --annotations"
+    fix = "score the release that was annotated, or annotate this one; release --annotations takes annotations of a build"
     if stray := [one for one in folders if one.header["configuration"]["release"].get("seal") != seal]:
         raise InputError([Problem(str(one.path), f"holds annotations of another release than {release_dir}", fix) for one in stray])
     rubrics = {one.header["configuration"]["rubric_hash"]: one.header["rubric"] for one in folders}

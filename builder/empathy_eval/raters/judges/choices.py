@@ -78,7 +78,7 @@ def strategies(folder: Folder, release_dir: Path, reckoning: Reckoning) -> dict[
     ids = column(release_dir, "pairs", "pair_id")
     near, far = (dict(zip(ids, column(release_dir, "pairs", name), strict=True)) for name in ("strategy", "empathetic_strategy"))
     if strange := sorted({*near.values(), *far.values()} - by_name.keys()):
-        raise input_error(release_dir, f'"{strange[0]}" is no strategy of the taxonomy', "name a release of this taxonomy")
+        raise input_error(release_dir, f'"{strange[0]}" is not a strategy of the taxonomy', "name a release of this taxonomy")
     rows: dict[str, list[tuple[str, str, str]]] = {ALL: []}
     before: dict[tuple[str, int], float] = {}
     for name, one in _named(folder):

@@ -66,13 +66,13 @@ def read_annotations(folder: Path, *, attacked: bool = False) -> Folder:
         what = (
             "holds no annotations of attacked texts"
             if attacked
-            else "holds what was said of attacked texts, which are no texts of a release"
+            else "holds annotations of attacked texts, which are not texts of a release"
         )
         raise input_error(folder, what, "name the folder of the annotations themselves")
     if (rubric.name, rubric.hash) != (made["rubric"], made["rubric_hash"]):
-        raise input_error(path, f'what the rubric "{made["rubric"]}" says does not fit its hash', AGAIN)
+        raise input_error(path, f'the text of the rubric "{made["rubric"]}" does not match its hash', AGAIN)
     if any(one.scale and not one.scale.low < one.scale.high for one in rubric.criteria):
-        raise input_error(path, f'the rubric "{rubric.name}" has a scale without extent', AGAIN)
+        raise input_error(path, f'the rubric "{rubric.name}" has a scale of width 0', AGAIN)
     return Folder(folder, header, tuple(_cases(folder / OUTCOMES, header["outcomes"], rubric)))
 
 
@@ -89,7 +89,7 @@ def _cases(path: Path, digest: str, rubric: Rubric) -> Iterator[Annotated]:
                 check(value, "annotated", where)
                 case = Annotated.from_json(value)
                 if (case.dialogue_id, case.turn) in seen:
-                    raise input_error(where, f'"{case.pair_id or case.dialogue_id}" is there twice', AGAIN)
+                    raise input_error(where, f'"{case.pair_id or case.dialogue_id}" occurs twice', AGAIN)
                 seen.add((case.dialogue_id, case.turn))
                 if odd := list(_odd(case, rubric)):
                     raise InputError([Problem(where, what, AGAIN) for what in odd])
@@ -108,7 +108,7 @@ def _odd(case: Annotated, rubric: Rubric) -> Iterator[str]:
     for one in case.ratings:
         scale = scales.get(one.criterion)
         if scales and one.criterion not in scales:
-            yield f'"{one.criterion}" is no criterion of the rubric'
+            yield f'"{one.criterion}" is not a criterion of the rubric'
         elif scale and (fault := scale.fault(one.value)):
             yield f'the value {one.value} for "{one.criterion}" {fault}'
     if len({(one.variant, one.criterion, one.sample) for one in case.ratings}) < len(case.ratings):

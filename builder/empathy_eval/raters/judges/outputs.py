@@ -9,13 +9,13 @@ from empathy_eval.base.schemas import read_json
 from empathy_eval.design.canary import CANARY, called, holds_canary
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
 
-MEANS = "the training data of what wrote them may hold this benchmark, and its figures on it say little"
+MEANS = "the training data of the model may contain this benchmark, so its scores on it mean little"
 
 
 def heard(outputs: Iterable[tuple[str, str]], canary: str | None = None) -> list[str]:
     """At most one warning for (place, text) of a model: how many texts hold the canary, what that means, and where the first is."""
     places = [place for place, text in outputs if holds_canary(text, canary)]
-    return [f"the canary stands in {len(places)} outputs, first {places[0]}: {MEANS}"] if places else []
+    return [f"the canary occurs in {len(places)} outputs, first in {places[0]}: {MEANS}"] if places else []
 
 
 def heard_in_folder(folder: Path) -> list[str]:

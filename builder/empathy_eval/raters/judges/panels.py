@@ -102,7 +102,7 @@ def _names(folders: Sequence[Folder]) -> list[str]:
 def _check(table: Table, named: Named, rubrics: Sequence[Rubric]) -> None:
     known = ", ".join(table.raters[:PANEL])
     problems = [
-        Problem(role, f'"{name}" is no rater of the table', f"use one of {known}{nearest(name, table.raters)}")
+        Problem(role, f'"{name}" is not a rater in the table', f"use one of {known}{nearest(name, table.raters)}")
         for role, names in (("judge", named.judges), ("crowd", named.crowd))
         for name in names
         if name not in table.raters
@@ -127,8 +127,8 @@ def _panel(found: _Read, named: Named) -> Panel:
     for source, role, names in _said(found, named):
         for name in names:
             if roles.setdefault(name, role) != role:
-                what = f'is of the role "{roles[name]}", and by {source} of the role "{role}"'
-                problems.append(Problem(f'rater "{name}"', what, "say one of the two"))
+                what = f'has the role "{roles[name]}", but {source} makes it "{role}"'
+                problems.append(Problem(f'rater "{name}"', what, "keep one of the two"))
     for name in found.table.raters:
         if name not in roles and (part := SAMPLE.fullmatch(name)) and roles.get(part[1]) == "judge":
             roles[name] = "judge"
@@ -137,7 +137,7 @@ def _panel(found: _Read, named: Named) -> Panel:
     if not experts:
         problems.append(Problem("raters", "none of them is an expert: all are judges or of the crowd", "leave one of them out"))
     for name in [one for one in GROUPS if one in found.table.raters and roles.get(one) != CROWD]:
-        problems.append(Problem(f'rater "{name}"', "is called as a group of raters is on the page", "rename this rater"))
+        problems.append(Problem(f'rater "{name}"', "has the name of a group of raters on the page", "rename this rater"))
     judges, odd = _judges([name for name in found.table.raters if roles.get(name) == "judge"], found)
     if problems or odd:
         raise InputError([*problems, *odd])
@@ -165,7 +165,7 @@ def _judges(raters: Sequence[str], found: _Read) -> tuple[tuple[Judge, ...], lis
         if name in said["sample"] and (model or style) and of == name:
             one = replace(one, judge=first.setdefault((model, style), one).judge)
         elif name in said["sample"] and one.sample > 1 and of == name:
-            what = f"is sample {one.sample}, and it is not said of which judge"
+            what = f"is sample {one.sample} of a judge that is not named"
             problems.append(Problem(f'rater "{name}"', what, "give the samples of a judge one model or style, or call them NAME#2"))
         judges.append(one)
     taken = dict[tuple[str, int], str]()

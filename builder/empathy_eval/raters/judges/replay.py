@@ -139,7 +139,7 @@ def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annota
     """The job that annotations were made by, without its cases."""
     rubric = rubric_of(said["says"])
     if (rubric.hash, rubric.name) != (said["rubric_hash"], said["rubric"]):
-        raise input_error(where, f'the rubric "{rubric.name}" is not the one of the hash {said["rubric_hash"]}', "annotate again")
+        raise input_error(where, f'the rubric "{rubric.name}" does not have the hash {said["rubric_hash"]}', "annotate again")
     design = Design(said["turns"], tuple(said["variants"]), said["samples"])
     tries = said["tries"]
     config = Annotating(said["judge"], rubric, design, said["release"], model_of(said["judge"]), tries["samples"], tries["repairs"])
@@ -147,7 +147,7 @@ def _job(said: Mapping[str, Any], catalogue: Catalogue, where: object) -> Annota
     here = job.header()
     for name in ("templates", "schemas"):
         if others := sorted(key for key in here[name].keys() | said[name].keys() if here[name].get(key) != said[name].get(key)):
-            what = f"was made with other {name} than are here: {', '.join(others)}"
+            what = f"was made with other {name} than those here: {', '.join(others)}"
             raise input_error(where, what, f"use the version that made it ({said['builder']}), or annotate again")
     return job
 
@@ -159,6 +159,8 @@ def _model(config: ModelConfig, ledgers: Ledgers, where: object, *, own: bool) -
         # It is not here; but of a model that adds nothing to the messages the bodies are known.
         given = {JUDGE: type("Given", (TextModel,), {"name": config.model, "endpoint": config.endpoint})()}
     elif not config.remote and not own:
-        raise input_error(where, f'the judge "{config.kind}" is a model of one\'s own, which is not made here', "ask who made the release")
+        raise input_error(
+            where, f'the judge "{config.kind}" is a custom model, which is not available here', "ask the authors of the release"
+        )
     budget = Budget(cast(Ledger, ledgers), {}, set(), None, None)
     return asked_models({JUDGE: config}, given, budget)[JUDGE]

@@ -72,7 +72,7 @@ def source_of(folder: Path) -> Source:
         return Released(folder)
     header = read_json(folder / BUILD, None, "name a release or a build") if (folder / BUILD).is_file() else None
     if isinstance(header, dict) and "rubric" in header:
-        raise input_error(folder, "holds annotations, and no texts", "name the release or the build that was annotated")
+        raise input_error(folder, "holds annotations, not texts", "name the release or the build that was annotated")
     if (folder / BUILD).is_file() or (folder / CONFIGURATION).is_file():
         return Built(folder)
     what = f"is neither a release (no {MANIFEST} in it) nor a finished build (no {BUILD} in it)"

@@ -117,11 +117,11 @@ def _misfits(folder: Folder, config: Annotating, *, again: bool) -> Iterator[tup
         yield f"is of another release, {told(theirs['release'])}", "name annotations of this one"
     same, preferring = theirs["rubric_hash"] == config.rubric.hash, folder.header["rubric"]["kind"] == "preference"
     if kind == "strategies":
-        yield "cannot stand beside strategies, which are held against the plan alone", "leave it out"
+        yield "cannot be compared with strategies, which are compared with the plan alone", "leave it out"
     elif kind == "reward" and not preferring:
-        yield "cannot stand beside rewards: each reward model has a scale of its own", "score them together; leave it out here"
+        yield "cannot be compared with rewards: each reward model has its own scale", "score them together; leave it out here"
     elif not (same or (kind in ("rating", "reward") and preferring)):
-        what = f'is by "{folder.rubric}", and these are by "{config.rubric.name}", as they read now'
+        what = f'is by "{folder.rubric}", but these are by the current text of "{config.rubric.name}"'
         yield what, "name annotations by the same rubric, or preferences beside ratings"
 
 

@@ -18,29 +18,29 @@ COLUMNS = {
     "texts": ("texts", ""),
     "itself": ("itself", "Krippendorff's alpha over its samples"),
     "judges": ("judges", "Krippendorff's alpha with the other judges"),
-    "decisions": ("decisions", "how often a winner has the better value"),
+    "decisions": ("decisions", "share of winners with the better value"),
     "kappa": ("people", "quadratic kappa with people"),
     "spearman": ("ranks", "Spearman's correlation with people"),
     "grid": ("on 0.1", "share of values on that grid"),
-    "distinct": ("values", "how many different ones"),
-    "right": ("right", "how often the kind text is over the cold one that is equally close"),
-    "length": ("length", "what length alone reaches there"),
-    "words": ("words", "what words alone reach there"),
+    "distinct": ("values", "number of different values"),
+    "right": ("right", "share of kind texts rated above the equally close cold text"),
+    "length": ("length", "the same share by length alone"),
+    "words": ("words", "the same share by words alone"),
 }
 
 
 def shown(worth: Worth) -> str:
     """The figures as a short table; those that nothing speaks of have no column."""
     times = "once" if worth.samples == 1 else f"{worth.samples} times"
-    lines = [f'what the judge "{worth.teacher}" is worth by "{worth.rubric}", asked {times} of each']
+    lines = [f'quality of the judge "{worth.teacher}" by "{worth.rubric}", asked {times} per text']
     lines += _table({one.name: _cells(one) for one in worth.criteria}) if worth.criteria else []
     if worth.together:
-        lines.append(f"flow with content: {worth.together}")
+        lines.append(f"correlation of flow with content: {worth.together}")
     lines += _preferences(worth.preferences) if worth.preferences else []
     lines += _strategies(worth.strategies) if worth.strategies else []
     if worth.beside:
         lines.append(f"beside: {'; '.join(worth.beside)}")
-    return "\n".join([*lines, f"--json has all figures, and how each was made; of those that are not defined ({NONE}) it says why"])
+    return "\n".join([*lines, f"--json has all figures with their settings, and the reason for each that is not defined ({NONE})"])
 
 
 def _cells(one: CriterionWorth) -> dict[str, str]:

@@ -38,7 +38,9 @@ def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:
     if stray:
         fix = "rate the texts that are scored, each by its item"
         more = [Problem(where, f"rates {len(stray) - MOST_PROBLEMS} more unknown items", fix)] if len(stray) > MOST_PROBLEMS else []
-        raise InputError([*(Problem(where, f'"{item}" is rated, and no item of the texts', fix) for item in stray[:MOST_PROBLEMS]), *more])
+        raise InputError(
+            [*(Problem(where, f'"{item}" is rated, but is not an item of the texts', fix) for item in stray[:MOST_PROBLEMS]), *more]
+        )
 
 
 def against_people(
@@ -141,7 +143,7 @@ def _why(form: str, rated: Rated, scores: Array, lengths: Array) -> str:
         return f"all ratings are alike{within}"
     if not varies(own, groups):
         return f"all scores are alike{within}"
-    return "all texts are of one length" if not varies(long, groups) else "it goes with length alone, or the ratings do"
+    return "all texts are of one length" if not varies(long, groups) else "the scores or the ratings depend on length alone"
 
 
 def _gaps(form: str, names: Sequence[str], values: Array, draws: Pigeonhole, how: tuple[str, str]) -> list[Gap]:

@@ -70,7 +70,7 @@ def wanted(texts: Sequence[str], rows: Sequence[str], typed: Mapping[str, str]) 
         unknown = [name for name in names if name and name not in known]
         of = [known[name] for name in names if name in known]
         if kind not in KINDS or len(names) < 2 or not all(names):
-            problems.append(Problem(where, "is no ensemble", FORM))
+            problems.append(Problem(where, "is not an ensemble", FORM))
         elif unknown:
             fix = f"name rows of this call: {', '.join(dict.fromkeys(rows))}"
             problems += [Problem(where, f'there is no row "{name}"', fix) for name in unknown]
@@ -157,7 +157,7 @@ def fitted(ensembles: Sequence[Wanted], scores: Scores, table: Table) -> tuple[E
 
 def _refuse_without_splits(texts: Texts) -> None:
     splits = texts.splits or [""] * len(texts)
-    fix = f"""write "split": "{FITTED_ON}" or "{MEASURED_ON}" into every line: an ensemble is fitted on the one and measured on the other"""
+    fix = f"""write "split": "{FITTED_ON}" or "{MEASURED_ON}" into every line: the first fits an ensemble, the second measures it"""
     if without := [item for item, split in zip(texts.items, splits, strict=True) if not split]:
         raise input_error(texts.where, f"{len(without)} of {len(texts)} rated texts have no split, first {without[0]}", fix)
     if MEASURED_ON not in splits:
@@ -212,7 +212,7 @@ def _refuse_unfit(where: str, ratings: Array, scores: Mapping[str, Array]) -> No
     more = f"rate more texts of {FITTED_ON}"
     if texts < FEWEST:
         of = "text" if texts == 1 else "texts"
-        raise input_error(where, f"{FITTED_ON} has ratings of {texts} {of} that all its rows score, and an order needs {FEWEST}", more)
+        raise input_error(where, f"{FITTED_ON} has ratings of {texts} {of} that all its rows score, but an order needs {FEWEST}", more)
     if len(np.unique(ratings)) < 2:
         raise input_error(where, f"all {len(ratings)} ratings of {FITTED_ON} are alike", more)
     if alike := [name for name, values in scores.items() if values.min() == values.max()]:

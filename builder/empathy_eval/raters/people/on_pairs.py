@@ -64,7 +64,7 @@ def on_pairs(
         for config, variants in both
     )
     if stray := set(controls.pair_ids).difference(pairs.pair_ids):
-        raise input_error(release_dir, f'the control "{min(stray)}" is no pair', WHOLE)
+        raise input_error(release_dir, f'the control "{min(stray)}" is not a pair', WHOLE)
     released, faults = _scored(pairs, PAIR_VARIANTS, some, scoring)
     place = {pair: row for row, pair in enumerate(pairs.pair_ids)}
     at = np.array([place[pair] for pair in controls.pair_ids], dtype=np.int64)

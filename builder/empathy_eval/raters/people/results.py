@@ -56,7 +56,7 @@ class Systems:
     @property
     def told(self) -> str:
         """What is to be said of them."""
-        return f"{len(self.names)} systems: so few decide nothing, and the figures have no interval"
+        return f"{len(self.names)} systems are too few to decide anything, so the figures have no interval"
 
 
 @dataclass(frozen=True)

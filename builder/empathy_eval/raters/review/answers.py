@@ -63,7 +63,7 @@ def read_answers(path: Path) -> Answers:
         case ".csv" | ".xlsx":
             answers = _from_rows(path, source)
         case other:
-            raise input_error(path, f'"{other}" is no form of a review', "give the .json, .csv or .xlsx file that came back")
+            raise input_error(path, f'"{other}" is not a format of review files', "give the .json, .csv or .xlsx file that came back")
     for place, what, fix in violations(answers.value, "review_answers", by_hand=True):
         answers.complain(_named(place, answers), what, fix)
     if not answers.problems:

@@ -54,7 +54,9 @@ def _enough(units: Iterable[Unit], design: Design) -> None:
         of_turns = any(unit.kind in ("variant", "reply") and len(unit.cells) > 1 for unit in most)
         fewer = ", --texts-per-turn 1" if of_turns and not design.rejected else ""
         fix = f"give --raters {needed} or more, a smaller --per-item{fewer}, or {fix}"
-        raise input_error("--raters", f"{design.raters} are too few: {what}, each by {design.per_item}, and nobody sees two of these", fix)
+        raise input_error(
+            "--raters", f"{design.raters} are too few: {what}, each rated {design.per_item} times, and no rater sees two of these", fix
+        )
 
 
 def _together(units: Sequence[Unit]) -> tuple[str, str]:
@@ -62,7 +64,7 @@ def _together(units: Sequence[Unit]) -> tuple[str, str]:
     kinds = {unit.kind: unit for unit in units}
     turns = [unit for unit in units if unit.kind in ("variant", "reply")]
     if "crossed" in kinds:
-        what = "a dialogue has the two contexts of a crossed item, and what else is judged of it"
+        what = "a dialogue has the two contexts of a crossed item, and other things to judge"
         return what, "ask for crossed items in a review of their own (--pairs 0 --dialogues 0)"
     parts = [f"a turn of {len(unit.cells)} {'replies' if unit.kind == 'reply' else 'texts'}" for unit in turns]
     what = f"a dialogue has {' and '.join(parts)}" + (", and is reviewed as a whole" if "dialogue" in kinds else "")

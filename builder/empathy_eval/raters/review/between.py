@@ -26,23 +26,23 @@ def misfits(design: Design, replies: Replies | None) -> Iterator[Problem]:
     if design.design not in DESIGNS:
         yield Problem("--design", f'"{design.design}" is not known', f"use {' or '.join(DESIGNS)}{nearest(design.design, DESIGNS)}")
     if design.texts_per_turn and (design.between or design.rejected):
-        why = "each rater sees one group alone" if design.between else "each rejected text stands beside the one that was taken"
-        yield Problem("--texts-per-turn", f'"{design.texts_per_turn}" cannot be had where {why}', "leave it out")
+        why = "each rater sees only one group" if design.between else "each rejected text is shown beside the accepted one"
+        yield Problem("--texts-per-turn", f'"{design.texts_per_turn}" is not possible: {why}', "leave it out")
     if not design.between:
         return
     for name in WITHIN_ONLY:
         if getattr(design, name):
-            what = f'"{getattr(design, name)}" cannot be had between raters, who rate replies of one group alone'
+            what = f'"{getattr(design, name)}" is not possible with --design between, where each rater sees only one group'
             yield Problem(f"--{name}", what, f"leave --{name} out, or ask for it in a review of its own")
     if design.cells and (design.pairs or replies):
-        what = "rates the four cells of the release" + (", not replies of systems" if replies else ": its number is that of the contexts")
+        what = "rates the four cells of the release" + (", not replies of systems" if replies else ", and sets the number of contexts")
         yield Problem("--cells", what, "leave it out" if replies else "leave --pairs out, or --cells")
     if design.per_rater < 1:
         yield Problem("--per-rater", f'"{design.per_rater}" is too few', "give 1 or more")
     groups = groups_of(design, replies)
     if over := design.raters % len(groups):
         fits = [count for count in (design.raters - over, design.raters - over + len(groups)) if count]
-        what = f"{design.raters} cannot be shared out alike to {len(groups)} groups: {', '.join(groups)[:200]}"
+        what = f"{design.raters} cannot be divided equally among {len(groups)} groups: {', '.join(groups)[:200]}"
         yield Problem("--raters", what, f"give --raters {' or '.join(map(str, fits))}")
 
 

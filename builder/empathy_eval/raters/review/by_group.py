@@ -111,7 +111,7 @@ def group_lines(found: Mapping[str, Any]) -> Iterator[str]:
         yield f"{one['group']}{alone}: {one['ratings']} replies rated in {one['contexts']} contexts by {one['raters']} raters"
         yield f"  mean, 1 to 3:  {_told(one, 'z.2f')}"
     for one in found["differences"]:
-        yield f"{one['group']} less {one['other']}, by context ({one['contexts']}):  {_told(one, '+z.2f')}"
+        yield f"{one['group']} minus {one['other']}, by context ({one['contexts']}):  {_told(one, '+z.2f')}"
     yield f"  {found['signature']}"
 
 

@@ -56,7 +56,7 @@ def _replied(release_dir: Path, design: Design, replies: Replies, notes: list[st
     # Nobody sees two texts of a turn: one whose own texts are rated is not rated with replies too.
     entries = [entry for entry in answered if entry.name not in turns]
     if len(entries) < min(design.pairs, len(answered)):
-        notes.append(f"{len(answered) - len(entries)} contexts whose own texts are rated are not rated with replies too")
+        notes.append(f"{len(answered) - len(entries)} contexts are left out for replies, because their own texts are rated")
     if design.pack:
         entries = one_a_dialogue([entry for entry in entries if entry.dialogue not in there], set(), design.seed)
     drawn = places.draw(design.wanted("pairs", "contexts"), entries, lambda entry: design.raters_of(len(replies.systems)), notes)
@@ -80,7 +80,7 @@ def _of_blocks(release_dir: Path, design: Design, replies: Replies | None, notes
         drawn = drawn_of(entries, wanted, design.seed, "contexts", notes, drawn)
     dialogues = len({entry.dialogue for entry in entries if entry.name in drawn})
     if drawn and dialogues < design.per_rater:
-        said = f"a block is {design.per_rater} contexts of as many dialogues, and there are {len(drawn)} contexts of {dialogues}"
+        said = f"a block needs contexts of {design.per_rater} dialogues, but the {len(drawn)} contexts are of {dialogues}"
         raise input_error("--per-rater", said, f"give --per-rater {dialogues} or less, or more contexts")
     samples = () if replies else (what,)
     yield from (Unit(entry.name, kind, tuple(Cell(one, samples=samples) for one in cells)) for entry in entries if entry.name in drawn)

@@ -71,7 +71,7 @@ class Places:
             least = min(self._taken[entry.dialogue] + raters(entry) for entry in entries)
             raise self._too_many(wanted, entries, len(fitting), least)
         if fewer:
-            notes.append(f"{len(fitting)} {wanted.what} are taken, of {len(entries)}: a rater sees one turn of a dialogue at most")
+            notes.append(f"{len(fitting)} of {len(entries)} {wanted.what} are taken: a rater sees one turn of a dialogue at most")
         count = min(wanted.count, len(fitting)) if fewer else wanted.count
         drawn = drawn_of(fitting, count, self._seed, wanted.what, notes, taken)
         for entry in fitting:
@@ -124,7 +124,7 @@ def one_a_dialogue(entries: Iterable[Entry], of_the_cells: Collection[str], seed
 def drawn_of(entries: Sequence[Entry], wanted: int, seed: int, what: str, notes: list[str], taken: Collection[str] = ()) -> set[str]:
     """The names drawn for one sample, those that are ``taken`` already among them."""
     if wanted > len(entries):
-        notes.append(f"{wanted} {what} were asked for, there are {len(entries)}: all are taken")
+        notes.append(f"{wanted} {what} were requested, but there are only {len(entries)}: all are taken")
     strata: dict[int, list[Entry]] = defaultdict(list)
     for entry in entries:
         if entry.name not in taken:

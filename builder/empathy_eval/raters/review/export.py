@@ -110,7 +110,7 @@ def _nothing_lost(out: Path, anew: Path) -> None:
     lost = [name for name in there if not (anew / name).is_file() or (anew / name).read_bytes() != (out / name).read_bytes()]
     if lost:
         named = ", ".join(f'"{name.as_posix()}"' for name in lost[:3]) + (f" and {len(lost) - 3} more" if len(lost) > 3 else "")
-        raise input_error(out, f"holds what this export would not write: {named}", "name another folder with --out, or move them away")
+        raise input_error(out, f"holds files that this export does not write: {named}", "name another folder with --out, or move them away")
 
 
 def _write_rater(folder: Path, sheet: dict[str, Any], *, deciding: bool) -> None:

@@ -34,7 +34,7 @@ def review_facts(path: Path, contents: Mapping[str, str], resamples: int, seed: 
     """
     record = of_releases(whole := read_record(path))
     if whole["judgements"] and not record["judgements"]:
-        what = "holds judgements of replies of systems, and none of texts of a release"
+        what = "holds judgements of replies of systems, but none of texts of a release"
         raise input_error(path, what, "name the record of a review of a release, or leave it out")
     leaving = [one for one in decisions(record) if one.removed and one.dialogue_id in contents]
     paper = read_yaml(data_folder("release") / "paper_ratings.yaml", "paper_ratings")

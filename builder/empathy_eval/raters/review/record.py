@@ -64,7 +64,7 @@ def read_record(path: Path) -> dict[str, Any]:
     Raises:
         InputError: if it is missing, not JSON, or not valid.
     """
-    return read_json(path, "reviews", "name the file that review import wrote, or import the raters' files anew into another")
+    return read_json(path, "reviews", "name the file that review import wrote, or import the raters' files again into another")
 
 
 def of_releases(record: dict[str, Any]) -> dict[str, Any]:

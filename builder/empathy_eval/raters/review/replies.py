@@ -43,11 +43,11 @@ class Replies:
     def notes(self) -> Iterator[str]:
         """What whoever sends it out should know."""
         if self.left_out:
-            yield f"{self.left_out} contexts that not all systems answered are left out, {len(self.texts)} are left"
+            yield f"{self.left_out} contexts that not all systems answered are left out; {len(self.texts)} remain"
         if self.naming:
-            yield f"{self.naming} replies hold the name of a system, where raters can read it"
+            yield f"{self.naming} replies contain the name of a system, which raters can read"
         if self.leaking:
-            yield f"{self.leaking} replies hold the canary: the training data of what wrote them may hold this benchmark"
+            yield f"{self.leaking} replies contain the canary: the training data of the system may contain this benchmark"
 
 
 def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = None) -> Replies:
@@ -77,7 +77,7 @@ def read_replies(path: Path, pair_ids: Collection[str], canary: str | None = Non
     whole = {name: some for name, some in sorted(texts.items()) if len(some) == len(systems)}
     if not whole:
         what = f"has no context that all {len(systems)} systems replied to: {', '.join(systems)[:200]}"
-        raise input_error(path, what, "write the replies of all systems to the same contexts; see that each is called the same in all rows")
+        raise input_error(path, what, "write the replies of all systems to the same contexts; use the same name for each in all rows")
     leaking = sum(holds_canary(text, canary) for some in whole.values() for text in some.values())
     return Replies(digest_file(path), systems, whole, len(texts) - len(whole), _naming(systems, whole), leaking)
 
@@ -97,9 +97,9 @@ def _problems(where: str, row: Mapping[str, Any], known: Collection[str], told: 
         return
     if row["pair_id"] not in known:
         fix = f"name the release whose contexts were replied to{meant(row['pair_id'], known, told)}"
-        yield Problem(where, f'"{row["pair_id"]}" is no pair of this release', fix)
+        yield Problem(where, f'"{row["pair_id"]}" is not a pair of this release', fix)
     if re.sub(r"[\W_]+", "_", row["system"]).strip("_").lower() in TAKEN:
-        yield Problem(where, f'"{row["system"]}" is what a text of the release is called', "give the system a name of its own")
+        yield Problem(where, f'"{row["system"]}" is the name of a text of the release', "give the system a name of its own")
 
 
 def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
@@ -110,7 +110,7 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
             yield f"{path}: line {number}", row if isinstance(row, Problem) else _plain(row)
         return
     if suffix not in DELIMITERS:
-        raise input_error(path, f'ends in "{path.suffix}"', "replies are read from .csv, .tsv and .jsonl: name it by what it holds")
+        raise input_error(path, f'ends in "{path.suffix}"', "name a .csv, .tsv or .jsonl file")
     lines = csv_rows(path, DELIMITERS[suffix])
     names = [name.strip() for name in next(lines, (0, list[str]()))[1]]
     odd = [f'{names.count(name) or "no"} "{name}"' for name in COLUMNS if names.count(name) != 1]
@@ -123,7 +123,12 @@ def _rows(path: Path) -> Iterator[tuple[str, dict[str, Any] | Problem]]:
         if len(cells) == len(names):
             yield where, _plain(dict(zip(names, cells, strict=True)))
         elif any(cell.strip() for cell in cells):
-            yield where, Problem(where, f"has {len(cells)} cells, the header {len(names)}", "quote cells that hold commas or line ends")
+            yield (
+                where,
+                Problem(
+                    where, f"has {len(cells)} cells, but the header has {len(names)}", "quote cells that contain commas or line breaks"
+                ),
+            )
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -178,7 +178,7 @@ def _crossed(release_dir: Path, design: Design, notes: list[str]) -> Iterator[Un
         raise input_error(release_dir, "holds no crossed items", "leave --crossed out, or name a release that has them")
     entries = one_a_dialogue(whole := list(entries_of(release_dir, "crossed")), set(), design.seed)
     if len(entries) < min(design.crossed, len(whole)):
-        notes.append("of the crossed items of a dialogue one is taken: another would show what is said in its other context")
+        notes.append("one crossed item per dialogue is taken: another would reveal its other context")
     drawn = drawn_of(entries, design.crossed, design.seed, "crossed", notes)
     yield from (Unit(entry.name, "crossed", tuple(map(Cell, CONTEXTS))) for entry in entries if entry.name in drawn)
 

@@ -124,7 +124,7 @@ def write_xlsx(sheet: dict[str, Any], path: Path) -> None:
         for name, value in row.items():
             # As spreadsheets count, and cut what is longer: a character beyond the first 65,536 is two.
             if (length := len(value.encode("utf-16-le")) // 2) > LONGEST:
-                what = f"has {length} characters, a spreadsheet cell holds {LONGEST}"
+                what = f"has {length} characters; a spreadsheet cell holds at most {LONGEST}"
                 raise input_error(f"{path}: item {row['item']}: {name}", what, "withdraw the dialogue, or ask for fewer")
     made = io.BytesIO()
     try:
@@ -185,7 +185,7 @@ def read_rows(path: Path) -> Iterator[tuple[int, Row]]:
     missing = [name for name in COLUMNS if name not in head and name != WARNING]
     if missing:
         what = "misses the columns " + ", ".join(f'"{name}"' for name in missing)
-        raise input_error(f"{path}: row 1", what, "leave the head of the table as it was sent")
+        raise input_error(f"{path}: row 1", what, "keep the header row as it was sent")
     for number, cells in enumerate(table, 2):
         if any(cells):
             row = dict(zip(head, cells, strict=False))

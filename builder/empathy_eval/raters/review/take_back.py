@@ -94,7 +94,7 @@ def _problems(answers: Answers, key: dict[str, Any], key_file: Path) -> Iterable
     value, path = answers.value, answers.path
     if value["review"] != key["review"]:
         yield Problem(
-            str(path), f'belongs to the review "{value["review"][:15]}…"', f"import it with its own key; {key_file} is of another"
+            str(path), f'belongs to the review "{value["review"][:15]}…"', f"import it with its own key; {key_file} is of another review"
         )
         return
     seen: dict[str, str] = {}
@@ -129,9 +129,9 @@ def _tag_problems(places: Sequence[str], one: Judgement, known: dict[str, Any]) 
         if tag["turn"] in seen:
             yield Problem(where, f"judges the strategy of turn {tag['turn']} twice", "keep one of the two")
         elif turn is None:
-            yield Problem(where, f"turn {tag['turn']} is no helper turn of this dialogue", "judge the strategies of helper turns")
+            yield Problem(where, f"turn {tag['turn']} is not a helper turn of this dialogue", "judge the strategies of helper turns")
         elif tag.get("strategy") == turn.get("planted", turn["strategy"]):
-            what = f'turn {tag["turn"]} is said to be wrong, and to be "{tag["strategy"]}" as it is'
+            what = f'turn {tag["turn"]} is marked wrong, but its correction "{tag["strategy"]}" is the same strategy'
             yield Problem(where, what, "say that it is right, or choose another strategy")
         seen.add(tag["turn"])
 
@@ -193,8 +193,8 @@ def _contradiction(where: str, one: Judgement, beside: Path | None, recorded: st
     """Another judgement stands: of two files that are given together nothing tells which is the later, so none replaces the other."""
     if beside:
         fix = "ask the rater which counts; import the files one after the other, that one last and with --replace"
-        return Problem(where, f'judges "{one["item"]}" otherwise than {beside} does, which is given too', fix)
-    what = f'judges "{one["item"]}" otherwise than {recorded} did, which is in the record'
+        return Problem(where, f'judges "{one["item"]}" differently from {beside}, which is also given', fix)
+    what = f'judges "{one["item"]}" differently from {recorded}, which is in the record'
     return Problem(where, what, "ask the rater which counts; --replace takes this one")
 
 

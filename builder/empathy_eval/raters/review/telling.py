@@ -39,7 +39,7 @@ def told(done: Imported, record: Path) -> str:
     )
     lines += [f"  {one['dialogue_id']}: {one['remove']} of {one['remove'] + one['keep']} say remove" for one in facts["removed"]]
     if crossed := facts.get("crossed"):
-        lines.append(f"of {crossed['choices']} choices in crossed items {crossed['fitting']} took the reply that fits")
+        lines.append(f"{crossed['fitting']} of {crossed['choices']} choices in crossed items took the reply that fits")
     lines += group_lines(facts["by_group"]) if "by_group" in facts else []
     lines += _checks(facts)
     return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in tables_of(done.record))])
@@ -58,7 +58,7 @@ def _checks(facts: Mapping[str, Any]) -> list[str]:
 def _returned(returned: Mapping[str, tuple[int, int]]) -> list[str]:
     """Who has returned how much of what they were sent, and who nothing."""
     back, sent = (sum(counts[place] for counts in returned.values()) for place in (0, 1))
-    lines = [f"{back} of {sent} items have come back by now:"]
+    lines = [f"{back} of {sent} items have come back so far:"]
     lines += [f"  {rater:<10} {some:>4} of {of}" for rater, (some, of) in returned.items() if some]
     without = [rater for rater, (some, _) in returned.items() if not some]
     return [*lines, f"nothing yet from {', '.join(without)}"] if without else lines

@@ -44,7 +44,7 @@ def train(task: Task) -> Trained:
     lessons = lessons_of(task)
     design = Design(lessons.parts, course.shared, encoder.shape)
     if not SHORTEST <= course.max_tokens <= design.places:
-        fix = f"use a number from {SHORTEST} to {design.places}, which is what the encoder {encoder.name} has places for"
+        fix = f"use a number from {SHORTEST} to {design.places}, the longest input of the encoder {encoder.name}"
         raise input_error("--max-tokens", f"{course.max_tokens} is out of range", fix)
     settings = _settings(task, encoder, lessons)
     # Validation says which epoch counts.

@@ -70,7 +70,9 @@ def unknown(kind: str) -> list[Problem]:
 def stray(kind: str, given: Mapping[str, Any]) -> list[Problem]:
     """What is wrong with a kind, and with arguments, those that were given, for a kind that does not take them."""
     return unknown(kind) or [
-        Problem(f"--{name.replace('_', '-')}", f"is nothing to the kind {kind}", f"leave it out, or use --kind {' or '.join(TAKEN[name])}")
+        Problem(
+            f"--{name.replace('_', '-')}", f"does not apply to the kind {kind}", f"leave it out, or use --kind {' or '.join(TAKEN[name])}"
+        )
         for name in given
         if kind not in TAKEN[name]
     ]

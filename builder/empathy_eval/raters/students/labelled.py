@@ -48,7 +48,7 @@ def _of_file(path: Path) -> Iterator[Labelled | Problem]:
     _, head = next(lines, (0, []))
     if sorted(head) != sorted(COLUMNS):
         near = nearest_column(head, [name for name in COLUMNS if name not in head])
-        yield Problem(str(path), f"has the columns {', '.join(head) or 'of nothing'}", f"write {', '.join(COLUMNS)}{near}")
+        yield Problem(str(path), f"has {'the columns ' + ', '.join(head) if head else 'no columns'}", f"write {', '.join(COLUMNS)}{near}")
         return
     for number, cells in lines:
         any_row, where = True, f"{path}: line {number}"

@@ -67,7 +67,7 @@ def lessons_of(task: Task) -> Lessons:
         InputError: if the release has nothing of the teacher or no such pairs, a file is damaged, or nothing is left to teach.
     """
     if task.also and task.course.objective == RANKING:
-        raise input_error("--also", "is nothing to the objective ranking", "leave it out, or use another --objective")
+        raise input_error("--also", "does not apply to the objective ranking", "leave it out, or use another --objective")
     singles, pairs, seen = _of_teacher(task) if task.teacher is not None else _of_contrasts(task)
     also = read_labelled(task.also)
     parts = PARTS if task.teacher is not None else (CONTENT,)
@@ -76,7 +76,7 @@ def lessons_of(task: Task) -> Lessons:
     singles = [] if task.course.objective == RANKING else singles
     pairs = [] if task.course.objective == REGRESSION else pairs
     if not singles and not pairs:
-        lacks = {RANKING: "pairs to rank", REGRESSION: "values to come close to", BOTH: "lessons"}[task.course.objective]
+        lacks = {RANKING: "pairs to rank", REGRESSION: "values to fit", BOTH: "lessons"}[task.course.objective]
         fix = "name a teacher with --teacher, labelled data with --also, or another --objective"
         raise input_error(task.release, f"has no {lacks} in {', '.join(task.splits)}", fix)
     read = Seen(task.release)
@@ -141,7 +141,7 @@ def _rated(task: Task, seen: Seen) -> dict[Text, tuple[float | None, ...]]:
                 raise input_error(task.release, f"has the value {row['value']} of {row['criterion']}, which is not from 0 to 1", WHOLE)
             values[row["pair_id"], row["variant"], row["criterion"]].append(row["value"])
     if not values:
-        known = ", ".join(sorted(teachers)) or f"nobody: annotate it with --rubric {RUBRIC}, and release it with --annotations"
+        known = ", ".join(sorted(teachers)) or f"none: annotate it with --rubric {RUBRIC}, and release it with --annotations"
         what = f'has no annotations of "{task.teacher}" by the rubric "{RUBRIC}" in {", ".join(task.splits)}'
         raise input_error(task.release, what, f"name one who rated it: {known}")
     rated = sorted({(name, variant) for name, variant, _ in values})
@@ -158,12 +158,12 @@ def _preferred(task: Task, seen: Seen) -> Iterator[tuple[str, str, str]]:
         rubrics |= {row["rubric"] for row in own}
         if len(rubrics) > 1:
             what = f'has comparisons of "{task.teacher}" by several rubrics: {", ".join(sorted(rubrics))}'
-            raise input_error(task.release, what, "release it with those of one of them")
+            raise input_error(task.release, what, "release it with the comparisons of one rubric")
         seen.take("comparisons", own)
         for row in own:
             both = {row["variant_1"], row["variant_2"]}
             if row["winner"] not in both or len(both) != 2:
-                raise input_error(task.release, f'has the comparison of {row["pair_id"]} won by "{row["winner"]}"', WHOLE)
+                raise input_error(task.release, f'has a comparison of {row["pair_id"]} with the unknown winner "{row["winner"]}"', WHOLE)
             yield row["pair_id"], row["winner"], (both - {row["winner"]}).pop()
 
 

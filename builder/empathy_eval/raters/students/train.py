@@ -79,7 +79,7 @@ def train(task: Task, kind: str, out: Path) -> Model:
     if is_packaged(str(out)):
         raise input_error(out, "is the name of a packaged model, which would be scored in its place", "name another folder with --out")
     if out.exists() and not (out.is_dir() and (is_model(out) or not any(out.iterdir()))):
-        raise input_error(out, "holds something else than a model of EmpathyScore", "name another folder with --out")
+        raise input_error(out, "holds something other than a model of EmpathyScore", "name another folder with --out")
     # The checkpoints too belong to one training at a time.
     with whole_folder(out, made_by=CHECKSUMS) as folder:
         checkpoint = out.with_name(f".{out.name}.checkpoint")

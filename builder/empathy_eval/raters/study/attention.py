@@ -20,7 +20,10 @@ from empathy_eval.raters.study.results import Test
 from empathy_eval.raters.study.studied import Studied
 from empathy_eval.raters.study.told_of_raters import FEWEST, Attention, Compared
 
-FEW_FAILED = f"fewer than {FEWEST} raters failed more than half: the test without them would tell of them"
+FEW_FAILED = (
+    f"fewer than {FEWEST} raters failed more than half of their checks: the test without them is not reported, because it would reveal "
+    "their ratings"
+)
 
 
 def attention(table: RatersTable, study: Study, whole: Test, chance: tuple[int, int], alpha: float = 0.05) -> Attention | None:
@@ -41,8 +44,9 @@ def attention(table: RatersTable, study: Study, whole: Test, chance: tuple[int, 
     if holds is not None:
         side = "below" if (_p(whole) or 0) < alpha else "not below"
         now = side if holds else ("not below" if side == "below" else "below")
-        by = "by rater" if whole.permutation is not None else "of chi-squared"
-        notes.append(f"the omnibus p {by} is {side} {alpha:g} with all raters, and {now} it without those who failed more than half")
+        by = "by rater" if whole.permutation is not None else "by chi-squared"
+        without_them = f"{now} it without those who failed more than half of their checks"
+        notes.append(f"the omnibus p-value {by} is {side} {alpha:g} with all raters, and {without_them}")
     signature = signature_line(attention="checks-failed", fewest=FEWEST, alpha=alpha)
     why = NO_VALUES if told is None else None
     return Attention(sizes(study), values, cells, fewer, holds, alpha, why, tuple(notes), signature)

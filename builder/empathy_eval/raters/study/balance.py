@@ -17,17 +17,15 @@ from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
 from empathy_eval.raters.study.ratings import Study
 from empathy_eval.raters.study.told_of_raters import FEWEST, Balance, Balanced, Compared
 
-NO_VALUES = f"not told: there are no two values, or sets of values, that {FEWEST} raters or more of each group have"
-NO_NUMBERS = f"not told: no two groups have {FEWEST} raters or more whose number is known, or all numbers are one"
-COPIED = "not told: it says nearly the same as a column before it, and from two medians of nearly the same one rater could be worked out"
+NO_VALUES = f"not reported: there are no two values, or sets of values, with at least {FEWEST} raters in each group"
+NO_NUMBERS = f"not reported: no two groups have at least {FEWEST} raters with a known number, or all numbers are equal"
+COPIED = "not reported: it nearly repeats an earlier column, and two nearly equal medians could reveal the value of one rater"
 # Of two columns of numbers that say nearly the same the ranks of raters correlate more, or more than half of the numbers are equal.
 NEARLY = 0.9
-RULE = (
-    f"a cell of fewer than {FEWEST} raters is not shown, nor to be worked out: rare values are pooled, and all figures are of what is shown"
-)
+RULE = f"no cell with fewer than {FEWEST} raters is shown or can be deduced: rare values are pooled, and all figures are of the table shown"
 MEDIANS = (
-    f"a median or quartile is the mean of the five or six values around it, so that it is nobody's own; a quartile is told where {FEWEST} "
-    "values or more are beyond these on either side"
+    f"a median or quartile is the mean of the five or six values around it, so it is no single rater's value; a quartile is reported if at "
+    f"least {FEWEST} values are beyond these on either side"
 )
 # Figures of numbers, in significant digits: exact ones could be solved for what single raters said.
 DIGITS = 3
@@ -136,7 +134,7 @@ def _of_numbers(name: str, numbers: Floats, study: Study) -> Balanced:
     from scipy.stats import kruskal
 
     found = kruskal(*enough)
-    why = None if len(enough) == len(groups) else f"groups in which fewer than {FEWEST} numbers are known are left out"
+    why = None if len(enough) == len(groups) else f"groups with fewer than {FEWEST} known numbers are left out"
     statistic, p = rounded(float(found.statistic)), rounded(float(found.pvalue))
     test = Compared(statistic, len(enough) - 1, p, None, None, None, "kruskal-wallis", why, signature)
     return Balanced(name, "numbers", (), (), quartiles, test, None, 0, None)
@@ -191,10 +189,10 @@ def _notes(table: RatersTable, columns: list[Balanced]) -> Iterator[str]:
     if table.untold:
         yield f"{table.untold:,} of {len(table.study.raters):,} raters of the study are not in the table"
     if table.unknown:
-        yield f"{table.unknown:,} raters of the table gave no rating, and are left out"
+        yield f"{table.unknown:,} raters of the table gave no rating and are left out"
     if columns:
         yield RULE
     if any(one.quartiles for one in columns):
         yield MEDIANS
     if any(one.test is not None and one.test.p_by == "permutation" for one in columns):
-        yield f"where an expected count is below {LEAST_EXPECTED}, the p of drawn tables is gone by"
+        yield f"if an expected count is below {LEAST_EXPECTED}, the p-value of the permutation test is used"

@@ -72,8 +72,8 @@ def tested(table: Counted, permutation: float | None, settings: str, *, yates: b
     small = least < LEAST_EXPECTED
     said = [table.gaps] if table.gaps else []
     if small:
-        gone_by = "no raters were exchanged" if permutation is None else "the p of exchanged raters is gone by"
-        said.append(f"an expected count is {least:.3g}, and chi-squared wants {LEAST_EXPECTED}: {gone_by}")
+        used = "no permutation test was run" if permutation is None else "the p-value of the permutation test is used"
+        said.append(f"an expected count is {least:.3g}, but chi-squared needs {LEAST_EXPECTED}: {used}")
     by_raters = small and permutation is not None
     return Test(
         figure(statistic), df, figure(float(chdtrc(df, statistic))), figure(v), n, figure(least), permutation,

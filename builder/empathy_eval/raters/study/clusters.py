@@ -40,7 +40,7 @@ def gain_interval(study: Study, group: int, category: int, where: Mask | None = 
     value, error, freedom = (float(one) for one in log_ratio(given, ratings, side, blocks))
     # Shares that are whole have no error but that of rounding.
     if error < 1e-9:
-        return "no interval: raters do not differ in it here"
+        return "no interval: raters do not differ in this category here"
     reach = float(stats.t.isf((1 - CONFIDENCE) / 2, freedom)) * error
     low, high = (round(100 * math.expm1(min(end, 700.0)), PLACES) for end in (value - reach, value + reach))
     return low, high
@@ -134,7 +134,7 @@ def spread(study: Study, group: int, category: int) -> Spread:
 def _no_correlation(raters: int, ratings: float, given: float) -> str | None:
     """Why there is no intraclass correlation."""
     if raters < 2:
-        return "one rater does not tell how raters differ" if raters else "nobody rated"
+        return "one rater does not show how raters differ" if raters else "nobody rated"
     if ratings == raters:
-        return "each rater gave one rating, which does not tell how alike a rater's ratings are"
-    return "all ratings are alike in it" if given in (0, ratings) else None
+        return "each rater gave one rating, which does not show how similar a rater's ratings are"
+    return "all ratings are equal in this category" if given in (0, ratings) else None

@@ -22,7 +22,7 @@ from empathy_eval.raters.agreement.table import Codes
 SCHEMA = "study_row"
 NEEDED = ("item", "group", "rater", "rating")
 COLUMNS = (*NEEDED, "stratum", "valence", "block", "criterion")
-HEADER = "the first line names the columns: item,group,rater,rating and, where there are such, stratum,valence,block,criterion"
+HEADER = "the first line names the columns: item,group,rater,rating and optionally stratum,valence,block,criterion"
 SHOWN = 100
 # Rows that are taken apart at once: so few that they stay near the processor, which is three times as fast as thousands.
 AT_ONCE = 256
@@ -70,7 +70,7 @@ class Faults:
         said = list(options)
         for (file, _, what), (line, fix) in sorted(self.found.items()):
             said.append(Problem(f"{files[file]}: {line}" if line else files[file], what, fix))
-        more = [Problem(files[0], f"{self.unsaid} more problems", "mend these first")] if self.unsaid else []
+        more = [Problem(files[0], f"{self.unsaid} more problems", "fix these first")] if self.unsaid else []
         if said:
             raise InputError(said + more)
 
@@ -136,8 +136,8 @@ class Columns:
             if len(row) == cells:
                 yield number, row
             elif any(cell.strip() for cell in row):
-                what = f"has {len(row)} cells, the header {cells}"
-                self.faults.add(len(self.files) - 1, number, what, "quote cells that hold commas")
+                what = f"has {len(row)} cells, but the header has {cells}"
+                self.faults.add(len(self.files) - 1, number, what, "quote cells that contain commas")
 
     def _objects(self, path: Path) -> Iterator[tuple[int, Sequence[Any]]]:
         file = len(self.files) - 1
@@ -146,7 +146,7 @@ class Columns:
                 self.faults.add(file, number, row.what, row.fix)
             elif missing := [name for name in NEEDED if name not in row]:
                 lacks = ", ".join(f'"{name}"' for name in missing)
-                self.faults.add(file, number, f"misses {lacks}", "write each; null is a rating that is missing")
+                self.faults.add(file, number, f"misses {lacks}", "write each of them; null marks a missing rating")
             elif row["rating"] is not None:
                 yield number, [_plain(row.get(name)) for name in COLUMNS]
 

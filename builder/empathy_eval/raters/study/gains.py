@@ -50,4 +50,4 @@ def _why(counts: Codes, names: tuple[str, str], label: str, category: int) -> st
     for name, row in zip(names, counts, strict=True):
         if not row.sum():
             return f'"{name}" has no rating here'
-    return None if counts[0, category] else f'"{names[0]}" was never given "{label}" here, and nothing can be a multiple of that'
+    return None if counts[0, category] else f'"{names[0]}" was never given "{label}" here, so no gain over it can be computed'

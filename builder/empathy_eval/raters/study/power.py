@@ -131,10 +131,8 @@ def plan(
 
 def _notes(raters: int, expected: float | None) -> list[str]:
     """What to mind of a plan with so many raters a group, and so many ratings of the share in each, counted as independent ones."""
-    few = f"intervals and design effects are tested with {FEW_RATERS} raters a group or more; with {raters} they are rough"
-    none = (
-        f"no interval of a gain: a group would have ratings of that share that are worth {expected or 0:.2g}, fewer than {LEAST_EXPECTED}"
-    )
+    few = f"intervals and design effects are validated for {FEW_RATERS} or more raters per group; with {raters} they are approximate"
+    none = f"no interval of a gain: a group has ratings of that share worth {expected or 0:.2g} independent ones, below {LEAST_EXPECTED}"
     return [few] * (raters < FEW_RATERS) + [none] * (expected is not None and expected < LEAST_EXPECTED)
 
 
@@ -167,7 +165,7 @@ def _problems(
     if share is not None:
         yield from _no_probability("share", share)
     if not _between(icc, 0, 1):
-        yield Problem("icc", f'"{icc}" is no intraclass correlation that can be planned with', "use one from 0 to 1, such as 0.1")
+        yield Problem("icc", f'"{icc}" is not an intraclass correlation that a plan can use', "use one from 0 to 1, such as 0.1")
     known = _between(groups, 2, 1000) and _between(categories, 2, MOST_CATEGORIES)
     yield from odd_aim(effect, alpha, power, (groups, categories) if known else None)
 
@@ -175,22 +173,24 @@ def _problems(
 def odd_aim(effect: float, alpha: float, power: float, table: tuple[int, int] | None) -> Iterator[Problem]:
     """What is wrong with an effect that is to be seen, its level and its power; ``table`` are the numbers of groups and categories."""
     if not _between(effect, LEAST, math.inf) or effect == math.inf:
-        yield Problem("effect", f'"{effect}" is no effect w', f"use one from {LEAST:.6f}; Cohen calls 0.1 small, 0.3 medium, 0.5 large")
+        yield Problem(
+            "effect", f'"{effect}" is not an effect size w', f"use one from {LEAST:.6f}; Cohen calls 0.1 small, 0.3 medium, 0.5 large"
+        )
     elif table is not None and effect > (most := math.sqrt(min(table) - 1)):
-        reason = f"more than {table[0]} groups and {table[1]} categories can have, {most:.3f}"
+        reason = f"above {most:.3f}, the largest effect of {table[0]} groups and {table[1]} categories"
         yield Problem("effect", f'"{effect}" is {reason}', "use a smaller one; Cohen calls 0.5 large")
     levels = list(_no_probability("alpha", alpha)) + list(_no_probability("power", power))
     yield from levels
     # A power that is alpha but for rounding is an effect of nothing.
     if not levels and power < alpha + LEAST:
-        yield Problem("power", f'"{power}" is not above alpha ("{alpha}"), which chance alone reaches', "use more power, such as 0.95")
+        yield Problem("power", f'"{power}" is not above alpha ("{alpha}"), which chance alone reaches', "use a higher power, such as 0.95")
 
 
 def _no_probability(name: str, value: object) -> Iterator[Problem]:
     if not _between(value, 0, 1) or value in (0, 1):
-        yield Problem(name, f'"{value}" is no probability between 0 and 1', "use one above 0 and below 1, such as 0.05 or 0.95")
+        yield Problem(name, f'"{value}" is not a probability between 0 and 1', "use one above 0 and below 1, such as 0.05 or 0.95")
     elif not _between(value, LEAST, 1 - LEAST):
-        yield Problem(name, f'"{value}" is too near to 0 or 1', f"use one from {LEAST:.6f} to {1 - LEAST:.6f}")
+        yield Problem(name, f'"{value}" is too close to 0 or 1', f"use one from {LEAST:.6f} to {1 - LEAST:.6f}")
 
 
 def _between(value: object, least: float, most: float) -> bool:

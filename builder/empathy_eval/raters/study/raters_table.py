@@ -23,7 +23,7 @@ from empathy_eval.raters.study.ratings import Study, Table, tables_of
 
 SCHEMA = "raters_row"
 RATER, GROUP, CHECKS, FAILED = "rater", "group", "checks", "checks_failed"
-HEADER = "the first line names the columns: rater and, where there are such, group,seconds,checks,checks_failed and others"
+HEADER = "the first line names the columns: rater and optionally group,seconds,checks,checks_failed and others"
 MOST_COLUMNS = 50
 # A column of no more different numbers is one of values: such numbers say how often each of them is there.
 FEW_NUMBERS = 10
@@ -109,7 +109,9 @@ def read_raters(path: Path, study: Study) -> RatersTable:
     rows = list(_rows(path, faults))
     columns = list(dict.fromkeys(name for _, row in rows for name in row if name != RATER))
     if len(columns) > MOST_COLUMNS:
-        faults.of_file(0, f"has {len(columns):,} columns, at most {MOST_COLUMNS} are taken", "leave those out that say nothing of groups")
+        faults.of_file(
+            0, f"has {len(columns):,} columns; at most {MOST_COLUMNS} are allowed", "leave out columns that say nothing about groups"
+        )
     place = {name: number for number, name in enumerate(study.raters)}
     lines, kept = dict[str, int](), list[tuple[int, dict[str, str]]]()
     for line, row in rows:
@@ -119,8 +121,8 @@ def read_raters(path: Path, study: Study) -> RatersTable:
         if row[RATER] in place:
             kept.append((place[row[RATER]], row))
     if not kept and not faults.found:
-        what = "has no rater of the study" if rows else "has no rater"
-        faults.of_file(0, what, "give raters the names that they have in the ratings")
+        what = "lists no rater of the study" if rows else "lists no rater"
+        faults.of_file(0, what, "use the names of raters from the ratings")
     faults.refuse([str(path)], [])
     cells: dict[str, list[str | None]] = {name: [None] * len(study.raters) for name in columns}
     for rater, row in kept:
@@ -134,13 +136,13 @@ def _odd(row: Mapping[str, str], lines: Mapping[str, int], study: Study, place: 
     """What is wrong with a row, beside its form."""
     name = row[RATER]
     if name in lines:
-        yield f'"{name[:80]}" is there already, at line {lines[name]}', "keep one row a rater"
+        yield f'"{name[:80]}" is already in line {lines[name]}', "keep one row per rater"
     if name in place and GROUP in row and row[GROUP] != (own := study.groups[study.group_of[place[name]]]):
-        yield f'"{name[:80]}" is of the group "{row[GROUP][:80]}", its ratings of "{own}"', "write the group that the rater rated"
+        yield f'"{name[:80]}" is in the group "{row[GROUP][:80]}", but its ratings are in "{own}"', "write the group that the rater rated"
     if FAILED in row and CHECKS not in row:
-        yield f"{row[FAILED]} checks failed, and not how many were shown", 'write them in the column "checks"'
+        yield f"{row[FAILED]} checks failed, but the number of checks shown is missing", 'write it in the column "checks"'
     elif FAILED in row and float(row[FAILED]) > float(row[CHECKS]):
-        yield f"{row[FAILED]} checks failed, and {row[CHECKS]} shown", "nobody fails more checks than were shown"
+        yield f"{row[FAILED]} checks failed, but only {row[CHECKS]} were shown", "write at most as many failed checks as were shown"
 
 
 def _rows(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, str]]]:
@@ -171,7 +173,7 @@ def _lines(path: Path, faults: Faults) -> Iterator[tuple[int, dict[str, Any]]]:
         if len(row) == len(names):
             yield line, dict(zip(names, row, strict=True))
         elif any(cell.strip() for cell in row):
-            faults.add(0, line, f"has {len(row)} cells, the header {len(names)}", "quote cells that hold commas")
+            faults.add(0, line, f"has {len(row)} cells, but the header has {len(names)}", "quote cells that contain commas")
 
 
 def _check_header(path: Path, names: Sequence[str]) -> None:

@@ -19,7 +19,7 @@ from empathy_eval.raters.study.scale import Scale, odd_labels, scale_of
 
 # The columns that say what an item is like; tests are made by each of them.
 STRATA = ("valence", "stratum")
-WITHOUT = "raters are exchanged within the whole study, whatever items they saw"
+WITHOUT = "raters are permuted within the whole study, regardless of the items they saw"
 NO_BLOCKS = f"the ratings have no blocks: {WITHOUT}"
 Mask = NDArray[np.bool_]
 
@@ -139,8 +139,8 @@ def read_study(paths: Sequence[Path], reading: Reading, add: Sequence[Path] = ()
         scale = scale_of(rows, reading.labels)
         made = _study(rows, _first(group, reading.baseline), scale, _added(rows, group, len(paths)))
         if len(given := np.unique(scale.place)) == 1 and not columns.faults.found:
-            what = f'has one category alone: every rating is "{scale.labels[given[0]]}"'
-            columns.faults.of_file(0, what, "a study needs ratings in two categories")
+            what = f'has only one category: every rating is "{scale.labels[given[0]]}"'
+            columns.faults.of_file(0, what, "give it ratings in at least two categories")
     columns.faults.refuse(columns.files, said)
     return replace(made, criterion=chosen or None, tables=tables_of(paths, add))
 
@@ -154,7 +154,7 @@ def _criterion(rows: Rows, criterion: str | None, said: list[Problem]) -> str | 
         return None
     if criterion is not None and criterion not in names:
         known = f"choose one of {listed}" if names else 'the ratings have no column "criterion": leave the option out'
-        said.append(Problem("criterion", f'"{criterion}" is no criterion of the ratings', known + nearest(criterion, names)))
+        said.append(Problem("criterion", f'"{criterion}" is not a criterion of the ratings', known + nearest(criterion, names)))
         return None
     return criterion or (names[0] if names else "")
 
@@ -169,7 +169,7 @@ def _each_file_gives(rows: Rows, criterion: str) -> Rows:
         if not read[number] and not columns.faults.of(number):
             columns.faults.of_file(number, "holds no rating", "give it a row for every rating, or leave the file out")
         elif criterion and without[number]:
-            what = f'holds {without[number]:,} ratings without a criterion, where others are on "{criterion[:80]}"'
+            what = f'has {without[number]:,} ratings without a criterion, while others are on "{criterion[:80]}"'
             columns.faults.of_file(number, what, 'give it a column "criterion"')
         elif not chosen[number] and not columns.faults.of(number):
             columns.faults.of_file(number, f'holds no rating on "{criterion[:80]}"', "leave the file out, or choose another criterion")
@@ -179,13 +179,13 @@ def _each_file_gives(rows: Rows, criterion: str) -> Rows:
 def _odd_groups(names: Sequence[str], baseline: str) -> list[Problem]:
     shown = ", ".join(names[:MOST_GROUPS])
     if len(names) > MOST_GROUPS:
-        return [Problem("group", f"the study has {len(names):,} groups", f"a study has at most {MOST_GROUPS}: is the column right?")]
+        return [Problem("group", f"the study has {len(names):,} groups", f"use at most {MOST_GROUPS} groups; check the column")]
     found = list[Problem]()
     if baseline not in names:
-        found.append(Problem("baseline", f'"{baseline}" is no group of the study', f"use one of {shown}{nearest(baseline, names)}"))
+        found.append(Problem("baseline", f'"{baseline}" is not a group of the study', f"use one of {shown}{nearest(baseline, names)}"))
     if len(names) == 1:
         found.append(
-            Problem("group", f'the study has one group alone, "{names[0]}"', "give it the ratings of a second group, or --add them")
+            Problem("group", f'the study has only one group, "{names[0]}"', "give it the ratings of a second group, or --add them")
         )
     return found
 
@@ -198,7 +198,7 @@ def _added(rows: Rows, group: Named, stored: int) -> tuple[str, ...]:
         places, first = np.unique(group[1][file == number], return_index=True)
         for place, row in zip(places.tolist(), np.flatnonzero(file == number)[first].tolist(), strict=True):
             if place in known:
-                rows.fault(row, f'the group "{group[0][place]}" is there already', "give what is added a group of its own")
+                rows.fault(row, f'the group "{group[0][place]}" already exists', "give added ratings a group of their own")
             new.append(group[0][place])
         known |= set(places.tolist())
     return tuple(sorted(set(new)))
@@ -214,21 +214,21 @@ def _first(named: Named, name: str) -> Named:
 def _study(rows: Rows, group: Named, scale: Scale, added: tuple[str, ...]) -> Study:
     """The study of these rows; notes what does not fit such a design."""
     rater, item = rows.named("rater"), rows.named("item")
-    fix = "a rater sees one group alone; a study within raters is another design"
+    fix = "assign each rater to one group only; a within-rater study is another design"
     group_of = rows.held(rater, group, 'the rater "{}" is in the group "{}", and in "{}"', fix)
     rows.each_once(rater, item)
     strata = dict[str, tuple[tuple[str, ...], Codes]]()
     for name in STRATA:
         if len((found := rows.named(name))[0]) > MOST_STRATA:
-            many = f'has {len(found[0]):,} different values in the column "{name}", at most {MOST_STRATA}'
-            rows.columns.faults.of_file(0, many, "leave the column out, or give it fewer")
+            many = f'has {len(found[0]):,} different values in the column "{name}"; at most {MOST_STRATA} are allowed'
+            rows.columns.faults.of_file(0, many, "leave the column out, or use fewer values")
         elif found[0]:
             one_each = f'the item "{{}}" has the {name} "{{}}", and "{{}}"'
-            own = rows.held(item, found, one_each, f"an item has one {name}")
+            own = rows.held(item, found, one_each, f"give each item one {name}")
             rows.all_hold(item, own, f'the item "{{}}" has no {name}', f"give every item its {name}, or leave the column out")
             strata[name] = (found[0], own[item[1]])
     block = rows.named("block")
-    block_of = rows.held(rater, block, 'the rater "{}" is in the block "{}", and in "{}"', "a rater is in one block")
+    block_of = rows.held(rater, block, 'the rater "{}" is in the block "{}", and in "{}"', "put each rater into one block")
     why = _no_blocks(group_of, block_of, group[0]) if block[0] else NO_BLOCKS
     blocks = (None, ()) if why else (block_of, block[0])
     return Study(

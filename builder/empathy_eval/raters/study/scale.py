@@ -65,28 +65,30 @@ def _no_categories(
 ) -> list[tuple[int, str]]:
     """The different ratings that are no category, by their place, and what they are instead."""
     if not known:
-        return [(place, "no number") for place in used if isinstance(keys[place], str)]
+        return [(place, "not a number") for place in used if isinstance(keys[place], str)]
     # Where one of the labels is a number, numbers are names, and not places among them.
     names = any(isinstance(one, float) for one in known)
-    odd = [(place, "no label") for place in used if keys[place] not in known and (names or isinstance(keys[place], str))]
+    odd = [(place, "not a label") for place in used if keys[place] not in known and (names or isinstance(keys[place], str))]
     named = [place for place in used if keys[place] in known]
     if named and not names:
-        other = f'a number, where others are labels, such as "{texts[named[0]][:80]}"'
+        other = f'a number, while others are labels, such as "{texts[named[0]][:80]}"'
         odd += [(place, other) for place in used if isinstance(keys[place], float)]
     return odd
 
 
 def _mending(labels: Sequence[str]) -> str:
     if not labels:
-        return "write numbers, or say their order: --labels Bad,Okay,Good"
+        return "write numbers, or name the labels in order: --labels Bad,Okay,Good"
     names = ", ".join(labels)
-    return f"write one of {names}" if any(isinstance(_key(one), float) for one in labels) else f"write numbers alone, or only {names}"
+    return f"write one of {names}" if any(isinstance(_key(one), float) for one in labels) else f"write only numbers, or only {names}"
 
 
 def _numbered(rows: Rows, steps: Sequence[float], place: Codes, labels: Sequence[str]) -> Scale:
     faults, told = rows.columns.faults, ", ".join(map(_said, steps[: MOST_CATEGORIES + 1]))
     if len(steps) > MOST_CATEGORIES:
-        faults.of_file(0, f"has {len(steps):,} different ratings, at most {MOST_CATEGORIES} are categories", "round them to the scale")
+        faults.of_file(
+            0, f"has {len(steps):,} different ratings; a scale has at most {MOST_CATEGORIES} categories", "round them to the scale"
+        )
         return Scale(tuple(labels), place)
     if not labels:
         return Scale(tuple(map(_said, steps)), place)
@@ -119,12 +121,12 @@ def _key(text: str) -> float | str:
 def odd_labels(labels: Sequence[str]) -> list[Problem]:
     """What is wrong with the names of categories."""
     keys = [_key(one) for one in labels]
-    found = [Problem("labels", f'"{one}" is there twice', ONE_BY_ONE) for one in dict.fromkeys(labels) if labels.count(one) > 1]
+    found = [Problem("labels", f'"{one}" occurs twice', ONE_BY_ONE) for one in dict.fromkeys(labels) if labels.count(one) > 1]
     if len(set(labels)) > len(set(keys)):
         again = [one for place, one in enumerate(labels) if keys[place] in keys[:place] and one not in labels[:place]]
-        found += [Problem("labels", f'"{one}" is the number of a label before it', ONE_BY_ONE) for one in again]
+        found += [Problem("labels", f'"{one}" is the same number as an earlier label', ONE_BY_ONE) for one in again]
     if any(not one.strip() for one in labels):
         found.append(Problem("labels", f'"{",".join(labels)[:80]}" has an empty name', ONE_BY_ONE))
     if labels and not 2 <= len(labels) <= MOST_CATEGORIES:
-        found.append(Problem("labels", f"{len(labels)} given; a study has 2 to {MOST_CATEGORIES} categories", ONE_BY_ONE))
+        found.append(Problem("labels", f"the number of labels is {len(labels)}; a study has 2 to {MOST_CATEGORIES} categories", ONE_BY_ONE))
     return found

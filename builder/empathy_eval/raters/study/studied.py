@@ -52,8 +52,8 @@ class Studied(Result):
         if self.null_point is not None:
             return None
         if not self.settings["permutations"]:
-            return "no raters were exchanged"
-        return self.whole.omnibus.why if self.whole.omnibus.statistic is None else "no two groups can exchange raters"
+            return "no permutation test was run"
+        return self.whole.omnibus.why if self.whole.omnibus.statistic is None else "no two groups have raters that can be permuted"
 
     def to_json(self) -> dict[str, Any]:
         """Everything as JSON values; what is not defined is null, with its reason in ``why``, or beside the figure in ``no_null_point``."""

@@ -43,10 +43,10 @@ class Asked:
         unknown = [one for one in self.by or () if one not in columns]
         found = [Problem("by", f'the ratings have no column "{one}"', known + nearest(one, columns)) for one in unknown]
         if not _whole(self.permutations) or not 0 <= self.permutations <= MOST_PERMUTATIONS:
-            fix = f"use 0 (no p by rater) to {MOST_PERMUTATIONS:,}"
+            fix = f"use 0 (no p-value by rater) to {MOST_PERMUTATIONS:,}"
             found.append(Problem("permutations", f'"{self.permutations}" is out of range', fix))
         if not _whole(self.seed):
-            found.append(Problem("seed", f'"{self.seed}" is no whole number', "use such as 0"))
+            found.append(Problem("seed", f'"{self.seed}" is not a whole number', "use a whole number, such as 0"))
         return [*found, *odd_aim(self.effect, self.alpha, self.power, (len(ratings.groups), len(ratings.labels)))]
 
 
@@ -162,10 +162,8 @@ def _too_few(parts: Sequence[Part], asked: Asked) -> list[str]:
     family = max(max(one.family for one in some) for part in parts for some in ([part], part.pairwise, part.gains))
     if not asked.permutations or family <= asked.alpha * (asked.permutations + 1):
         return []
-    least = f"{asked.permutations:,} exchanges give no p by rater below {1 / (asked.permutations + 1):.2g}"
-    return [
-        f"{least}, so that Holm over {family} tests never falls below {asked.alpha:g}: take {math.ceil(family / asked.alpha):,} or more"
-    ]
+    least = f"{asked.permutations:,} permutations give no p-value by rater below {1 / (asked.permutations + 1):.2g}"
+    return [f"{least}, so Holm over {family} tests never falls below {asked.alpha:g}: use {math.ceil(family / asked.alpha):,} or more"]
 
 
 def exchanges(ratings: Study, alpha: float) -> Iterator[str]:
@@ -174,14 +172,14 @@ def exchanges(ratings: Study, alpha: float) -> Iterator[str]:
         both = f'"{name}" and "{ratings.groups[0]}"'
         found = Exchange.of(ratings, (0, place))
         if found is None:
-            yield f"{both} have no block in common: there is no p by rater for them"
+            yield f"{both} have no block in common, so their p-value by rater is not reported"
             continue
         there, of = found.of_label(1), int((ratings.group_of == place).sum())
         if there < of:
-            some = f'{there:,} of {of:,} raters of "{name}" are in blocks with "{ratings.groups[0]}"'
-            yield f"{some}: the p by rater of the two rests on those alone"
+            some = f'only {there:,} of {of:,} raters of "{name}" share a block with "{ratings.groups[0]}"'
+            yield f"{some}: their p-value by rater is based on those raters alone"
         if (least := math.exp(-found.ways())) > alpha * (1 - 1e-9):
-            yield f"raters of {both} can be arranged in {1 / least:.0f} ways, so that no p by rater is below {least:.2g}"
+            yield f"raters of {both} allow only {1 / least:.0f} permutations, so no p-value by rater is below {least:.2g}"
 
 
 def _notes(ratings: Study, groups: Sequence[Group]) -> list[str]:
@@ -189,10 +187,10 @@ def _notes(ratings: Study, groups: Sequence[Group]) -> list[str]:
     notes = list(ratings.notes)
     if ratings.added:
         whose = ", ".join(ratings.added)
-        notes.append(f"{whose}: added later; its raters were not drawn together with the others, and may differ from them in more than it")
+        notes.append(f"{whose}: added later; its raters were not drawn together with the others and may differ from them in other ways too")
     sizes = [one.ratings for one in groups]
     if len(set(sizes)) > 1:
-        notes.append(f"groups have {min(sizes):,} to {max(sizes):,} ratings: gains are of shares, not of counts")
+        notes.append(f"groups have {min(sizes):,} to {max(sizes):,} ratings: gains compare shares, not counts")
     if any(one.items < len(ratings.items) for one in groups):
-        notes.append("not every item was rated in every group, so groups may differ in their items too")
+        notes.append("not every item was rated in every group, so groups may also differ in their items")
     return notes
