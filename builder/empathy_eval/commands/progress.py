@@ -130,7 +130,7 @@ class OfRun:
         course = self._course
         done, total = course.batch
         if total:
-            return f"{done:,} of {total:,} requests of the batches under way are done"
+            return f"{done:,} of {total:,} requests in batches are done"
         summary, counts, expected = course.summary, course.counts(), course.expected()
         if summary is None:
             return READY
@@ -138,14 +138,14 @@ class OfRun:
         about = "about " if ended < summary.total else ""
         told = [f"{ended:,} of {summary.total:,} {summary.things}"]
         # They end in the order of the plan, so that most of a short run is over before the first one ends.
-        told[0] += f" ({counts['begun']:,} begun)" if counts["begun"] > ended else ""
+        told[0] += f" ({counts['begun']:,} started)" if counts["begun"] > ended else ""
         if expected:
             told.append(f"{answered:,} of {about}{expected:,} requests" + f" ({replayed:,} from the ledger)" * bool(replayed))
         rate = self._rate(at, answered, replayed)
         told += [f"{rate:.3g} a second" if rate >= 1 else f"{rate * 60:.3g} a minute"] if rate else []
         told += self._cost()
         told += [f"{counts[name]:,} {name}" for name in ("rejected", "missing") if counts[name]]
-        told += [f"{counts['refused']:,} answers not taken"] if counts["refused"] else []
+        told += [f"{counts['refused']:,} answers not accepted"] if counts["refused"] else []
         many, reason = course.again(at)
         told += [f"{many:,} sent again ({reason})"] if many else []
         told += [f"{span((expected - answered) / rate)} left"] if rate and expected > answered else []
