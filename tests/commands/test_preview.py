@@ -40,7 +40,7 @@ def test_the_price_comes_first_and_requests_only_where_they_are_asked_for(
     given = (demo_file(tmp_path), "--scenarios", world)
     short, long = said(capsys, *given), said(capsys, *given, "--requests", "1")
     assert len(short) < 2000 and "--- " not in short and "add --requests 1" in short
-    assert long.startswith(short[: short.index("the requests themselves")]) and long.index("in all") < long.index("--- ")
+    assert long.startswith(short[: short.index("to see the requests")]) and long.index("total") < long.index("--- ")
     assert long == said(capsys, *given, "-n", "1")
     assert json.loads(said(capsys, *given, "--json"))["requests"] == []
 
@@ -76,7 +76,7 @@ def test_checks_of_ones_own_are_tried_and_each_that_fails_is_named(
     def with_own(*names: str) -> Path:
         return demo_file(tmp_path, checks={**limits, "own": {f"tried_checks:{name}": {} for name in names}})
 
-    assert "in all" in said(capsys, with_own("Strict"), "--scenarios", world), "what it finds wrong with seeds is no fault of it"
+    assert "total" in said(capsys, with_own("Strict"), "--scenarios", world), "what it finds wrong with seeds is no fault of it"
     assert main(["preview", str(with_own("Loud", "Odd", "Strict")), "--scenarios", str(world)]) == 2
     told = capsys.readouterr()
     assert "check \"loud\": failed: AttributeError: 'str' object has no attribute 'missing'" in told.err and told.out == ""

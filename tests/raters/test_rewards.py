@@ -352,7 +352,7 @@ def sealed_anew(folder: Path, manifest: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "more", "said"),
     [
-        ({}, {"ways": {"batch": True}}, "no provider takes reward models in batches"),
+        ({}, {"ways": {"batch": True}}, "no provider runs reward models in batches"),
         ({}, {"samples": 2}, "says the same number each time"),
         ({}, {"templates": "somewhere"}, "and no prompt"),
         ({}, {"rubric": "teacher"}, "is asked in words"),

@@ -33,8 +33,8 @@ def add(verbs: Any) -> None:
         "diff",
         help="compare two releases",
         description="Lists dialogues that were added, removed, changed or withdrawn, and changes of crossed items, columns, figures, "
-        "settings and software. It is an error (exit status 2) if a dialogue changes its split. It is also an error if a dialogue, pair, control "
-        "or crossed item changes in place, disappears without a withdrawal, or is no longer withdrawn.",
+        "settings and software. It is an error (exit status 2) if a dialogue changes its split. It is also an error if a dialogue, "
+        "pair, control or crossed item changes in place, disappears without a withdrawal, or is no longer withdrawn.",
     )
     verb.add_argument("before", metavar="A", help=f"the earlier release, {A_RELEASE}")
     verb.add_argument("after", metavar="B", help="the later release, in the same form")

@@ -138,7 +138,7 @@ class OfRun:
         about = "about " if ended < summary.total else ""
         told = [f"{ended:,} of {summary.total:,} {summary.things}"]
         # They end in the order of the plan, so that most of a short run is over before the first one ends.
-        told[0] += f" ({counts['begun']:,} started)" if counts["begun"] > ended else ""
+        told[0] += f" ({counts['begun']:,} begun)" if counts["begun"] > ended else ""
         if expected:
             told.append(f"{answered:,} of {about}{expected:,} requests" + f" ({replayed:,} from the ledger)" * bool(replayed))
         rate = self._rate(at, answered, replayed)

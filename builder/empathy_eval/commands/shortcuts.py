@@ -61,10 +61,10 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "shortcuts",
         help="measure how well words alone, length or sentiment separate the stances",
-        description="Audits a release for shortcuts: words, characters, length and punctuation, sentiment, and words repeated from the seeker. "
-        "Measures how often each separates the empathetic text of a pair from the apathetic one; what learns is scored out of fold. Lists "
-        "the telltale words, and the easiest and hardest pairs. A metric with a lower accuracy than these has not shown that it measures "
-        "empathy.",
+        description="Audits a release for shortcuts: words, characters, length and punctuation, sentiment, and words repeated from the "
+        "seeker. Measures how often each separates the empathetic text of a pair from the apathetic one. What learns is scored out of "
+        "fold. Lists the telltale words, and the easiest and hardest pairs. A metric with a lower accuracy than these has not shown that "
+        "it measures empathy.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

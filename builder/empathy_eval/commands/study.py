@@ -39,7 +39,7 @@ A gain is the change of a share, in percent of the baseline's share, with an int
 """
 RATERS = (
     "a table of the raters, one per row: rater, and any of group, seconds, checks and checks_failed (of attention), sex, age ...; the "
-    "groups are compared by these columns, and no figure is of fewer than five raters"
+    "groups are compared by these columns, and figures of fewer than five raters are not shown"
 )
 BY = "also test the ratings of each stratum or valence separately; repeatable (default: both columns, if present)"
 ADD = (
