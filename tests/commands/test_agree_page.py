@@ -71,7 +71,7 @@ def test_a_page_goes_over_nothing_that_is_read(tmp_path: Path) -> None:
         ee.agree(EXAMPLE, page=tmp_path / "page")
     record = tmp_path / "reviews.json"
     record.write_text("{}")
-    with pytest.raises(InputError, match="is a file that is read"):
+    with pytest.raises(InputError, match="is an input file"):
         ee.agree([EXAMPLE, record], page=tmp_path / "reviews.html")
     # The record of reviews lies beside the tables that were written of it.
     with pytest.raises(InputError, match="exists without the other file of a page"):
@@ -79,9 +79,9 @@ def test_a_page_goes_over_nothing_that_is_read(tmp_path: Path) -> None:
     assert record.read_text() == "{}" and not list(tmp_path.glob("*.html"))
     table = tmp_path / "table.html"
     table.write_bytes(EXAMPLE.read_bytes())
-    with pytest.raises(InputError, match="is a file that is read"):
+    with pytest.raises(InputError, match="is an input file"):
         ee.agree(table, page=table)
-    with pytest.raises(InputError, match="is a file that is read"):
+    with pytest.raises(InputError, match="is an input file"):
         ee.agree(EXAMPLE, page=tmp_path / "rubric.html", rubrics=[tmp_path / "rubric.html"])
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(InputError, match="is a folder"):

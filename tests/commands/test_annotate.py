@@ -135,7 +135,7 @@ def test_by_hand_the_annotations_have_the_bytes_of_live_ones_in_a_few_rounds(rub
         assert door.annotate(rubric, "hand", "--requests-to", path) == 0
         if not path.exists():
             break
-        assert "requests are written, nothing was sent" in door.out and f"ledger import {ledger}" in door.out
+        assert "requests are written; nothing was sent" in door.out and f"ledger import {ledger}" in door.out
         answers, ids = door.answer(path)
         asked += ids
         assert door.run("ledger", "import", ledger, answers) == 0 and f"{len(ids)} answers stored" in door.out

@@ -19,7 +19,7 @@ FREE = Estimate("far_empathetic", "a-model-whose-name-is-long", 10, Usage(100, 0
 def test_the_estimates_add_up_under_their_columns() -> None:
     head, row, total = estimate_table((PRICED,)).splitlines()
     assert row.split() == ["self_chat", "writer", "1,200", "3,000,000", "900,000", "$12.50", "1.2", "the", "ledger's", "averages"]
-    assert total.split() == ["in", "all", "1,200", "3,000,000", "900,000", "$12.50", "1.2"]
+    assert total.split() == ["total", "1,200", "3,000,000", "900,000", "$12.50", "1.2"]
     assert head.index("hours") + len("hours") == row.index("1.2  the") + len("1.2") == len(total)
 
 

@@ -129,7 +129,7 @@ def test_ensembles_of_a_release_are_measured_on_the_ratings_and_the_pairs_of_tes
     assert (name, "at equal closeness") not in reached
     arguments = ("--metric", "sentlink", "--metric", "length", "--ratings", table, "--ensemble", "mean:sentlink,length", "--no-shortcuts")
     shown = said(capsys, seeds, *arguments)
-    assert "pairs of test, at equal closeness" in shown and "pairs of test, as released" in shown
+    assert "test pairs, at equal closeness" in shown and "test pairs, as released" in shown
     lines = list(csv.DictReader(io.StringIO(said(capsys, seeds, *arguments, "--csv"))))
     assert [one["metric"] for one in lines if one["table"] == "on pairs"] == ["Sentlink", "mean:sentlink,length"] * 2
 

@@ -42,7 +42,7 @@ def test_a_terminal_shows_groups_tests_gains_parts_and_what_could_have_been_seen
     assert f"{gain.test.statistic:.2f}" in line and f"{gain.holm:.4f}" in line
     for part in ("pairs of groups", "by valence", "gain over human, odd", "by stratum", "ratings of one rater", "an effect of w = 0.3"):
         assert part in said, part
-    assert "within their block, 100 times" in said and said.splitlines()[-1] == found.signature
+    assert "100 permutations of whole raters within their block" in said and said.splitlines()[-1] == found.signature
 
 
 def test_json_has_everything_and_csv_a_line_a_figure(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
