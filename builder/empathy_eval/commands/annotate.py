@@ -125,9 +125,7 @@ def add(verbs: Any) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument("release", metavar="BUILD_OR_RELEASE", help=f"the release, {A_RELEASE}; or the folder of a finished build")
-    verb.add_argument(
-        "--out", type=Path, required=True, metavar="DIR", help="the annotation folder; it belongs to one judge and one rubric"
-    )
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the annotation folder of one judge and one rubric")
     verb.add_argument("--rubric", required=True, metavar="NAME", help="a packaged rubric by its name, or a file of your own")
     verb.add_argument("--model", required=True, metavar="NAME", help="the judge: the name of a model, or a YAML file that describes it")
     verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the judge, such as http://localhost:8000/v1")
@@ -136,9 +134,7 @@ def add(verbs: Any) -> None:
         help="how many turns (or dialogues) to judge: a number, or all (default: 2000); a larger number only adds turns. Turns with "
         "controls come first, unless --variants leaves controls out. Both groups are spread evenly over scenarios and manners",
     )  # fmt: skip
-    verb.add_argument(
-        "--variants", type=lambda text: text.split(","), metavar="A,B", help="the variants to judge, separated by commas (default: all)"
-    )
+    verb.add_argument("--variants", type=lambda text: text.split(","), metavar="A,B", help="the variants to judge (default: all)")
     verb.add_argument("--samples", type=whole, default=1, metavar="K", help="how many times each text is judged (default: 1)")
     verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of judge prompts of your own")
     verb.add_argument(

@@ -75,9 +75,7 @@ def add(verbs: Any) -> None:
     )  # fmt: skip
     verb.add_argument("--replace", action="store_true", help="overwrite a release of another version in --out")
     verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; the clock is never read (default: no date)")
-    verb.add_argument(
-        "--reviews", type=Path, metavar="FILE", help="a record of review import; dialogues that raters removed are left out and listed"
-    )
+    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import; removed dialogues are left out and listed")
     verb.add_argument(
         "--without",
         action="append",
