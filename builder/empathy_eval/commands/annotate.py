@@ -34,7 +34,8 @@ examples:
 --model is the name of a model, or a YAML file with the keys of one model of a configuration (endpoint, prices, limits). A reward model
 (--rubric reward) needs such a file, with kind: reward.
 At the end it prints an evaluation of the judge. --beside and --reviews compare the judge with other judges and with people.
-Packaged rubrics: {rubrics}. Run the same command again to resume, or with more --turns to add turns.
+Run the same command again to resume, or with more --turns to add turns.
+Packaged rubrics: {rubrics}.
 """
 
 
