@@ -60,14 +60,14 @@ VERBS = (
     names,
 )
 EXAMPLES = """\
-a configuration of your own, every key explained:
+a configuration of your own, with every key explained:
   empathy-eval init
 
-a release from nothing, without a model, a key or a network:
+a first release, without a model, an API key or a network:
   empathy-eval build demo --out build/demo
   empathy-eval release build/demo --out build/demo/release --version 0.1.0
 
-exit status: 0 done; 1 the job could not finish (what was paid for is kept, run it again); 2 the input is wrong
+exit status: 0 means done; 1 means that the job did not finish (paid answers are kept: run it again); 2 means that the input is wrong
 """
 
 
@@ -115,7 +115,7 @@ def _add_traceback(parser: argparse.ArgumentParser) -> None:
     for verb in (verb for part in parts for verb in part.choices.values()):
         _add_traceback(verb)
     if not parts:
-        parser.add_argument("--traceback", action="store_true", help="print the whole traceback where code of your own fails")
+        parser.add_argument("--traceback", action="store_true", help="print the full traceback when your own code fails")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -134,7 +134,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return error.exit_code
     except KeyboardInterrupt as error:
         # What is true of the answers is said by whoever has them elsewhere.
-        kept = f"; {str(error) or KEPT}, run the same command to go on" if hasattr(options, "budget_usd") else ""
+        kept = f"; {str(error) or KEPT}; run the same command to continue" if hasattr(options, "budget_usd") else ""
         _tell(f"stopped{kept}")
         return 1
 

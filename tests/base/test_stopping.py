@@ -123,7 +123,7 @@ def test_one_interrupt_stops_a_build_with_everything_that_was_under_way_stored(l
         return build(recipe, tmp_path / "b", models={"far": model})
 
     meanwhile(stop)
-    with pytest.raises(JobError, match=r"build: stopped by Ctrl-C\n  Fix: run the same command to go on"):
+    with pytest.raises(JobError, match=r"build: stopped by Ctrl-C\n  Fix: run the same command to continue"):
         within(work) if looped else work()
     assert model.answered > 0
     with Ledger(tmp_path / "b" / "ledger.sqlite", create=False) as ledger:

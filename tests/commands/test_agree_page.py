@@ -63,25 +63,25 @@ def test_the_call_gives_the_agreement_of_experts_and_judges_and_the_same_bytes_a
 def test_what_is_for_a_page_is_refused_without_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["agree", str(EXAMPLE), "--crowd", "person-1", "--crowd-as", "median", "--rubric", "lend-an-ear"]) == 2
     said = capsys.readouterr().err
-    assert all(f"{name}: is for the page of reliability" in said for name in ("crowd", "crowd as", "rubric")) and "--page OUT.html" in said
+    assert all(f"{name}: applies to the reliability page" in said for name in ("crowd", "crowd as", "rubric")) and "--page OUT.html" in said
 
 
 def test_a_page_goes_over_nothing_that_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is not called .html"):
+    with pytest.raises(InputError, match="is not an .html file"):
         ee.agree(EXAMPLE, page=tmp_path / "page")
     record = tmp_path / "reviews.json"
     record.write_text("{}")
-    with pytest.raises(InputError, match="is a file that is read"):
+    with pytest.raises(InputError, match="is an input file"):
         ee.agree([EXAMPLE, record], page=tmp_path / "reviews.html")
     # The record of reviews lies beside the tables that were written of it.
-    with pytest.raises(InputError, match="is there, and not as a page with its figures"):
+    with pytest.raises(InputError, match="exists without the other file of a page"):
         ee.agree(EXAMPLE, page=tmp_path / "reviews.html")
     assert record.read_text() == "{}" and not list(tmp_path.glob("*.html"))
     table = tmp_path / "table.html"
     table.write_bytes(EXAMPLE.read_bytes())
-    with pytest.raises(InputError, match="is a file that is read"):
+    with pytest.raises(InputError, match="is an input file"):
         ee.agree(table, page=table)
-    with pytest.raises(InputError, match="is a file that is read"):
+    with pytest.raises(InputError, match="is an input file"):
         ee.agree(EXAMPLE, page=tmp_path / "rubric.html", rubrics=[tmp_path / "rubric.html"])
     (tmp_path / "folder.json").mkdir()
     with pytest.raises(InputError, match="is a folder"):

@@ -94,12 +94,13 @@ def test_a_preview_tells_what_is_left_first_and_the_requests_that_are_asked_for_
     assert door.annotate("teacher", "a", "--preview") == 0
     assert "--- " not in door.out and "assumed sizes" in door.out and f"{sum(texts)} " in door.out
     assert door.annotate("teacher", "a", "--preview", "-n", "1") == 0
-    assert door.out.count("--- ") == texts[0] and door.out.index("in all") < door.out.index("--- ")
+    assert door.out.count("--- ") == texts[0] and door.out.index("total") < door.out.index("--- ")
     assert not door.server.received and not (door.folder / "a").exists()
     assert door.annotate("teacher", turns=2) == 0
     before, asked = door.bytes(), len(door.server.received)
     assert door.annotate("teacher", "a", "--preview") == 0
-    assert f"{asked} requests are answered in {door.folder / 'a' / 'ledger.sqlite'}" in door.out and "the ledger's averages" in door.out
+    assert f"{asked} requests are already answered in {door.folder / 'a' / 'ledger.sqlite'}" in door.out
+    assert "the ledger's averages" in door.out
     assert door.annotate("teacher", "a", "--preview", "-n", "1", "--json") == 0
     made = json.loads(door.out)
     assert (len(made["requests"]), made["answered"]) == (texts[0], asked) and made["requests"][0]["body"]["model"] == "judge-1"
@@ -116,7 +117,7 @@ def test_a_preview_in_another_way_at_once_is_refused(more: tuple[str, ...], door
 def test_a_build_is_annotated_and_says_how_to_go_on_and_is_held_against_nobody(door: Door) -> None:
     door.release = door.release.parent / "build"
     assert door.annotate("teacher", "a", "--beside", door.folder) == 2
-    refused(door, "--beside, --reviews", "is a build", "annotate the release of it")
+    refused(door, "--beside, --reviews", "is a build", "annotate a release of the build")
     assert door.annotate("teacher", turns=1) == 0 and "1 judged" in door.out
     assert f"empathy-eval release {door.release} --annotations {door.folder / 'a'}" in door.out
     assert door.annotate("teacher", "a", "--json", turns=1) == 0 and json.loads(door.out)["annotated"] == 1
@@ -134,7 +135,7 @@ def test_by_hand_the_annotations_have_the_bytes_of_live_ones_in_a_few_rounds(rub
         assert door.annotate(rubric, "hand", "--requests-to", path) == 0
         if not path.exists():
             break
-        assert "requests are written, nothing was sent" in door.out and f"ledger import {ledger}" in door.out
+        assert "requests are written; nothing was sent" in door.out and f"ledger import {ledger}" in door.out
         answers, ids = door.answer(path)
         asked += ids
         assert door.run("ledger", "import", ledger, answers) == 0 and f"{len(ids)} answers stored" in door.out
@@ -217,7 +218,7 @@ def test_a_rubric_for_reward_models_is_refused_where_a_model_is_asked_in_words(d
 @pytest.mark.parametrize(("option", "value"), [("--turns", "0"), ("--turns", "-3"), ("--samples", "0")])
 def test_less_than_one_is_refused(option: str, value: str, door: Door) -> None:
     assert door.annotate("teacher", "a", f"{option}={value}") == 2
-    refused(door, option, f"{value} is not at least 1")
+    refused(door, option, f"{value} is less than 1")
 
 
 def test_all_that_is_wrong_with_how_much_is_judged_is_said_at_once(door: Door) -> None:
@@ -234,7 +235,7 @@ def test_annotations_are_not_made_in_the_release_itself(door: Door) -> None:
             (door.folder / "link").symlink_to(door.release)
             name = "link/judged"
         assert door.annotate("teacher", name) == 2
-        refused(door, "--out", "is in the folder that is judged")
+        refused(door, "--out", "is inside the folder that is judged")
     assert not {"judged", "more"} & {path.name for path in door.release.rglob("*")}
 
 
@@ -262,7 +263,7 @@ def test_a_name_of_a_judge_that_hides_signs_is_refused_and_does_nothing_to_a_ter
 
 def test_turns_that_are_no_number_are_refused(door: Door) -> None:
     assert door.annotate("teacher", turns="many") == 2
-    refused(door, "--turns", '"many" is no whole number up to 1,000,000,000,000,000; write one from 1 on, or all')
+    refused(door, "--turns", '"many" is not a whole number up to 1,000,000,000,000,000; write one of at least 1, or all')
 
 
 def test_a_variant_that_is_not_known_is_refused_with_those_that_are(door: Door) -> None:
@@ -273,7 +274,7 @@ def test_a_variant_that_is_not_known_is_refused_with_those_that_are(door: Door) 
 @pytest.mark.parametrize("rubric", ["empathetic-dialogues", "lend-an-ear"])
 def test_variants_are_refused_with_a_rubric_that_rates_whole_dialogues(rubric: str, door: Door) -> None:
     assert door.annotate(rubric, "a", "--variants", "apathetic,reference") == 2
-    refused(door, "--variants", f'"apathetic,reference" cannot be judged by "{rubric}"', "leave it out, or name a rubric for replies")
+    refused(door, "--variants", f'"apathetic,reference" cannot be judged by "{rubric}"', "leave it out, or use a rubric for replies")
 
 
 def test_variants_that_are_not_compared_with_each_other_are_refused(door: Door) -> None:
@@ -329,6 +330,6 @@ def test_templates_that_are_not_there_are_refused(door: Door) -> None:
 def test_ways_that_contradict_each_other_are_refused(door: Door) -> None:
     assert door.annotate("teacher", "a", "--offline", "--batch") == 2
     assert door.annotate("teacher", "a", "--no-wait") == 2
-    refused(door, "belongs to --batch")
+    refused(door, "needs --batch")
     assert door.annotate("teacher", "a", "--requests-to", door.folder / "r.jsonl", "--budget-tokens", "5") == 2
     refused(door, "a budget cannot hold what is sent by hand")

@@ -129,7 +129,7 @@ def test_more_turns_and_more_attacks_ask_only_for_what_is_new(door: Door) -> Non
     assert door.annotate("teacher", "a", "--attacks", "doubled", "other-dialogue", "--attacked-turns", 1) == 0
     before = len(door.server.received)
     assert door.annotate("teacher", "a", "--attacks", "doubled", "other-dialogue", "shuffled", "--attacked-turns", 2, "--preview") == 0
-    assert "attacked texts of 2 turns beside; 4 of their requests are answered" in door.out and len(door.server.received) == before
+    assert "also attacked texts of 2 turns; 4 of their requests are already answered" in door.out and len(door.server.received) == before
     assert door.annotate("teacher", "a", "--attacks", "doubled", "other-dialogue", "shuffled", "--attacked-turns", 2) == 0
     # Two texts of a turn under three attacks, of which two of the first turn were answered.
     assert len(door.server.received) == before + 2 * 2 * 3 - 2 * 2
@@ -197,7 +197,7 @@ def test_score_tells_of_a_judge_whose_attacked_texts_are_not_judged_to_their_end
         ("teacher", ("--attacks", "doubled", "--attacked-turns", 0), "--attacked-turns"),
         ("teacher", ("--attacks", "doubled", "--variants", "reference"), "no turn has an apathetic"),
         ("teacher", ("--attacks", "names", "--rules", "/nowhere"), "is not a folder"),
-        ("teacher", ("--rules", "/nowhere"), "no attacks are asked for"),
+        ("teacher", ("--rules", "/nowhere"), "applies to attacks, but none are requested"),
     ],
 )
 def test_what_cannot_be_attacked_is_refused_before_anything_is_asked(rubric: str, more: tuple[object, ...], words: str, door: Door) -> None:

@@ -30,7 +30,7 @@ def test_what_is_asked_for_is_one_of_both(light: Path, tmp_path: Path, capsys: p
         with pytest.raises(ee.InputError, match=what):
             ee.explore(light, **asked)  # type: ignore[arg-type]
     assert main(["explore", str(light), "--out", str(tmp_path / "x.html"), "--port", "80"]) == 2
-    assert "belongs to --serve" in capsys.readouterr().err
+    assert "needs --serve" in capsys.readouterr().err
     for wrong in ([], ["--out", "x", "--serve"]):
         with pytest.raises(SystemExit):
             main(["explore", str(light), *wrong])
@@ -40,4 +40,4 @@ def test_what_is_asked_for_is_one_of_both(light: Path, tmp_path: Path, capsys: p
 def test_what_is_no_release_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for arguments in (["--out", str(tmp_path / "x.html")], ["--serve"]):
         assert main(["explore", str(tmp_path), *arguments]) == 2
-        assert "is no release" in capsys.readouterr().err
+        assert "is not a release" in capsys.readouterr().err

@@ -40,7 +40,7 @@ def test_nothing_is_overwritten_and_nothing_written_beside_what_is_there(tmp_pat
     (tmp_path / "scenarios" / "telltale.yaml").symlink_to("nowhere")
     assert main(["init", "scenarios", "--out", str(tmp_path)]) == 2
     said = capsys.readouterr().err
-    assert f"{there}: is there already\n  Fix: take it away" in said and "telltale.yaml: is there already" in said
+    assert f"{there}: already exists\n  Fix: remove it" in said and "telltale.yaml: already exists" in said
     assert there.read_text() == "mine" and len(list(tmp_path.rglob("*.yaml"))) == 2
 
 

@@ -19,7 +19,7 @@ FREE = Estimate("far_empathetic", "a-model-whose-name-is-long", 10, Usage(100, 0
 def test_the_estimates_add_up_under_their_columns() -> None:
     head, row, total = estimate_table((PRICED,)).splitlines()
     assert row.split() == ["self_chat", "writer", "1,200", "3,000,000", "900,000", "$12.50", "1.2", "the", "ledger's", "averages"]
-    assert total.split() == ["in", "all", "1,200", "3,000,000", "900,000", "$12.50", "1.2"]
+    assert total.split() == ["total", "1,200", "3,000,000", "900,000", "$12.50", "1.2"]
     assert head.index("hours") + len("hours") == row.index("1.2  the") + len("1.2") == len(total)
 
 
@@ -40,7 +40,7 @@ def test_the_price_comes_first_and_requests_only_where_they_are_asked_for(
     given = (demo_file(tmp_path), "--scenarios", world)
     short, long = said(capsys, *given), said(capsys, *given, "--requests", "1")
     assert len(short) < 2000 and "--- " not in short and "add --requests 1" in short
-    assert long.startswith(short[: short.index("the requests themselves")]) and long.index("in all") < long.index("--- ")
+    assert long.startswith(short[: short.index("to see the requests")]) and long.index("total") < long.index("--- ")
     assert long == said(capsys, *given, "-n", "1")
     assert json.loads(said(capsys, *given, "--json"))["requests"] == []
 
@@ -76,7 +76,7 @@ def test_checks_of_ones_own_are_tried_and_each_that_fails_is_named(
     def with_own(*names: str) -> Path:
         return demo_file(tmp_path, checks={**limits, "own": {f"tried_checks:{name}": {} for name in names}})
 
-    assert "in all" in said(capsys, with_own("Strict"), "--scenarios", world), "what it finds wrong with seeds is no fault of it"
+    assert "total" in said(capsys, with_own("Strict"), "--scenarios", world), "what it finds wrong with seeds is no fault of it"
     assert main(["preview", str(with_own("Loud", "Odd", "Strict")), "--scenarios", str(world)]) == 2
     told = capsys.readouterr()
     assert "check \"loud\": failed: AttributeError: 'str' object has no attribute 'missing'" in told.err and told.out == ""

@@ -335,10 +335,10 @@ def test_an_outage_whose_words_are_never_the_same_is_told_once_a_minute() -> Non
 def test_a_batch_that_is_waited_for_a_budget_and_refusals_have_their_words() -> None:
     run = course(4, 4, expected=40, answered=41, replayed=44, rejected=1, refused=7, missing=2)
     run.spent = Spent(1234, 0)
-    told = "4 of 4 dialogues, 41 of 41 requests (41 from the ledger), 1,234 tokens, 1 rejected, 2 missing, 7 answers not taken"
+    told = "4 of 4 dialogues, 41 of 41 requests (41 from the ledger), 1,234 tokens, 1 rejected, 2 missing, 7 answers not accepted"
     assert OfRun(run).state(0.0) == told
     run.batch = (3, 20_000)
-    assert OfRun(run).state(0.0) == "3 of 20,000 requests of the batches under way are done"
+    assert OfRun(run).state(0.0) == "3 of 20,000 requests in batches are done"
 
 
 def test_what_is_shown_in_a_thread_survives_that_nobody_reads_it(monkeypatch: pytest.MonkeyPatch) -> None:

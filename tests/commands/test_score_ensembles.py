@@ -58,7 +58,8 @@ def test_text_json_csv_and_python_say_the_same_of_ensembles(tmp_path: Path, rati
     assert [float(one["value"]) for one in lines if one["figure"] == "weight"] == [one["weight"] for one in members]
     assert len(lines) == 5 * 5 and all(one["signature"].startswith("ensemble:") for one in lines)
     shown = said(capsys, *arguments)
-    for part in ("fitted on 18 ratings of 6 texts of validation", "least worth first", "length, no direction, as it is", "0.2500"):
+    assert "fitted on 18 ratings of 6 texts of the validation split" in shown
+    for part in ("lowest r first", "length, no direction, used as it is", "0.2500"):
         assert part in shown, part
     assert "measured over the texts of test" in shown and "ratings of train are left out: 18" in shown
     assert [row["item"] for row in csv.DictReader((tmp_path / "items.csv").open()) if row["metric"] == names[0]] == [
@@ -76,7 +77,7 @@ def test_texts_without_a_split_and_ensembles_without_ratings_are_refused(tmp_pat
         ee.score(own, ["vader"], ratings=ratings, ensembles=["mean:vader,dull"])
     with pytest.raises(ee.InputError, match='"dev" is not known'):
         ee.score(own_of(tmp_path, "dev"), ["vader"])
-    with pytest.raises(ee.InputError, match='"test" cannot be had beside ensembles'):
+    with pytest.raises(ee.InputError, match='"test" cannot be used with ensembles'):
         ee.score(tmp_path, ["vader"], ratings=ratings, split="test", ensembles=["mean:vader,length"])
 
 
@@ -130,7 +131,7 @@ def test_ensembles_of_a_release_are_measured_on_the_ratings_and_the_pairs_of_tes
     assert (name, "at equal closeness") not in reached
     arguments = ("--metric", "sentlink", "--metric", "length", "--ratings", table, "--ensemble", "mean:sentlink,length", "--no-shortcuts")
     shown = said(capsys, seeds, *arguments)
-    assert "pairs of test, at equal closeness" in shown and "pairs of test, as released" in shown
+    assert "test pairs, at equal closeness" in shown and "test pairs, as released" in shown
     lines = list(csv.DictReader(io.StringIO(said(capsys, seeds, *arguments, "--csv"))))
     assert [one["metric"] for one in lines if one["table"] == "on pairs"] == ["Sentlink", "mean:sentlink,length"] * 2
 

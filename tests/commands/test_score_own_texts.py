@@ -143,9 +143,9 @@ def test_bad_rows_of_jsonl_are_refused_with_their_lines(own: Path, tmp_path: Pat
 
 def test_what_belongs_to_the_stand_of_a_release_is_refused(own: Path, ratings: Path, light: Path) -> None:
     for more, part in (({"split": "test"}, "split"), ({"strict": True}, "strict"), ({"judges": ["a/b"]}, "judges")):
-        with pytest.raises(ee.InputError, match=f"{part} cannot be had of texts of your own"):
+        with pytest.raises(ee.InputError, match=f"{part} cannot be used with texts of your own"):
             ee.score(own, ["vader"], **more)
-    with pytest.raises(ee.InputError, match="strict cannot be had beside people"):
+    with pytest.raises(ee.InputError, match="strict cannot be used with ratings"):
         ee.score(light, ["vader"], strict=True, ratings=ratings)
     with pytest.raises(ee.InputError, match="names no text of a release"):
         ee.score(light, ["vader"], ratings=ratings)

@@ -28,7 +28,7 @@ def test_text_and_json_say_what_the_call_gives(light: Path, capsys: pytest.Captu
 def test_what_is_no_release_and_no_way_exits_with_2(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["shortcuts", str(tmp_path)]) == 2
     said = capsys.readouterr()
-    assert "is no release" in said.err and "Fix:" in said.err and not said.out
+    assert "is not a release" in said.err and "Fix:" in said.err and not said.out
     with pytest.raises(SystemExit, match="2"):
         main(["shortcuts", str(light), "--by", "turn"])
     with pytest.raises(ee.InputError, match='"turn" is not known'):

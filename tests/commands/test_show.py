@@ -34,7 +34,7 @@ def say(marred: Path, capsys: pytest.CaptureFixture[str]) -> Say:
 def test_a_pair_is_told_in_the_order_of_a_readers_questions(say: Say) -> None:
     status, out, err = say("build", "017-seed-t01")
     assert (status, err) == (0, "") and out.startswith("017-seed-t01 in the build demo: accepted\n")
-    places = [out.index(f"\n# {title}\n") for title in ("before it", "the texts", "texts that were not taken", "requests")]
+    places = [out.index(f"\n# {title}\n") for title in ("context", "the texts", "texts that were not accepted", "requests")]
     assert places == sorted(places)
     assert "--- far_empathetic turn 1, sample 0: refused" in out and "--- far_empathetic turn 1, sample 0, a repair: taken" in out
     assert "FAILS  overlap: 1.0 (at most 0.35)" in out and "finish stop" in out and "no model read" in out
@@ -69,7 +69,7 @@ def test_what_was_refused_is_counted_and_can_be_cut_short(say: Say, monkeypatch:
     monkeypatch.setattr(verb, "MOST", 1)
     monkeypatch.setattr(verb, "LONGEST", 5)
     status, out, _ = say("build", "--rejected")
-    assert status == 0 and f"1 shown\n{len(whole) - 1} more are left out; --limit {len(whole)} prints all" in out
+    assert status == 0 and f"1 shown\n{len(whole) - 1} more are not shown; --limit {len(whole)} or --json prints all" in out
     _, out, _ = say("build", "--rejected", "schema")
     assert f"    {OFF_SCHEMA[:5]}\n  {len(OFF_SCHEMA) - 5} more characters are left out" in out
     status, _, err = say("build", "--rejected", "nope")

@@ -42,7 +42,7 @@ def test_a_terminal_shows_groups_tests_gains_parts_and_what_could_have_been_seen
     assert f"{gain.test.statistic:.2f}" in line and f"{gain.holm:.4f}" in line
     for part in ("pairs of groups", "by valence", "gain over human, odd", "by stratum", "ratings of one rater", "an effect of w = 0.3"):
         assert part in said, part
-    assert "within their block, 100 times" in said and said.splitlines()[-1] == found.signature
+    assert "100 permutations of whole raters within their block" in said and said.splitlines()[-1] == found.signature
 
 
 def test_json_has_everything_and_csv_a_line_a_figure(table: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -63,7 +63,7 @@ def test_of_many_parts_the_omnibus_test_is_shown_and_small_counts_are_starred(tm
     rows = [(*row[:4], f"s{int(str(row[0])[1:]) % 10}") for row in simulated(blocks=4)]
     path.write_text("item,group,rater,rating,stratum\n" + "".join(",".join(map(str, row)) + "\n" for row in rows))
     said = printed(capsys, path, "--baseline", "human", "--permutations", 30)
-    assert "pairs and gains of each stratum are in --json and --csv" in said and "gain over human, s1" not in said
+    assert "--json and --csv have the pairs and gains of each stratum" in said and "gain over human, s1" not in said
     lines = [one for one in said.splitlines() if one.startswith("s1 ")]
     assert len(lines) == 1 and "*" in lines[0] and "the p-value of the permutation test is used" in said
     assert "note: the ratings have no blocks" in said

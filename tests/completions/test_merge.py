@@ -84,7 +84,7 @@ def test_conflicts_are_counted_and_told_with_the_provenance_of_what_stays(tmp_pa
     assert (second["answers"], second["added"], second["same"], second["conflicts"], second["won"]) == (2, 0, 1, 1, 1)
     assert second["told"][0]["delivery"] == "batch" and second["told"][0]["ledger"] == str(small)
     assert main(["ledger", "merge", str(tmp_path / "into"), str(large)]) == 0
-    assert "017-00001 self_chat: the answer of " + str(tmp_path / "into") + " stays (m, stop, batch)" in capsys.readouterr().out
+    assert "017-00001 self_chat: the answer of " + str(tmp_path / "into") + " is kept (m, stop, batch)" in capsys.readouterr().out
     with Ledger(tmp_path / "into") as ledger:
         assert sorted(ledger.query("SELECT key, delivery FROM completions"), key=str) == [
             ("s1-1", "batch"),

@@ -183,7 +183,7 @@ def test_what_makes_going_on_senseless_stops_the_run_at_once_with_everything_kep
     with running(Behaviour(faults={fault: 0.01})) as server:
         with pytest.raises(JobError) as caught:
             bench.build("b", bench.config(server))
-        assert said in str(caught.value) and "run the same command to go on" in str(caught.value) and caught.value.exit_code == 1
+        assert said in str(caught.value) and "run the same command to continue" in str(caught.value) and caught.value.exit_code == 1
         assert server.seen.total() < 700
         before = server.answered.total()
         server.behaviour.faults.clear()

@@ -163,7 +163,7 @@ def test_columns_that_an_answer_does_not_need_keep_no_build_from_it(path: Path, 
         assert ledger.spent()[0][2] == Usage(10, 4, 3) and len(ledger.spent()) == 2
     assert main(["ledger", "show", str(path)]) == 1
     told = capsys.readouterr()
-    assert "in all" in told.out and "\x1b" not in told.out and told.err.count("row s1-a") == 5
+    assert "total" in told.out and "\x1b" not in told.out and told.err.count("row s1-a") == 5
     with pytest.raises(JobError, match="row s1-a"):
         merge(path.with_name("into"), [path])
     assert not path.with_name("into").exists()

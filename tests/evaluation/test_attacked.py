@@ -254,11 +254,11 @@ def test_score_prints_the_table_in_every_form_and_refuses_what_it_cannot_attack(
     assert float(rows[0]["value"]) == doubled["rises"]["value"] and rows[0]["signature"] == doubled["signature"]
     assert main(asked) == 0 and "attacked" not in capsys.readouterr().out
     assert main([*asked, "--attacks", "nothing-such"]) == 2 and '"nothing-such": is not known' in capsys.readouterr().err
-    assert main([*asked, "--rules", str(tmp_path / "absent")]) == 2 and "is for attacks and fairness" in capsys.readouterr().err
+    assert main([*asked, "--rules", str(tmp_path / "absent")]) == 2 and "applies to attacks and fairness" in capsys.readouterr().err
     own = tmp_path / "own.jsonl"
     own.write_text('{"context": "I am sad.", "reply": "Oh."}\n')
     assert main(["score", str(own), "--metric", "vader", "--attacks"]) == 2
-    assert "attacks cannot be had of texts of your own" in capsys.readouterr().err
+    assert "attacks cannot be used with texts of your own" in capsys.readouterr().err
 
 
 def test_a_report_has_the_table_shows_it_and_does_not_let_hidden_text_into_its_page(released: tuple[Path, Any]) -> None:

@@ -152,9 +152,8 @@ def test_the_command_prints_one_table_and_gives_json_and_csv(light: Path, capsys
     table = capsys.readouterr().out
     (start,) = (place for place, line in enumerate(table.splitlines()) if line.startswith("crossed items"))
     part = "\n".join(table.splitlines()[start:]).partition("\n\n")[0]
-    assert (
-        "echo of what differs" in part and f"not here: Dist-1 ({WHOLE_SETS})" in part and "ROUGE-L" in part and len(part.splitlines()) < 14
-    )
+    assert "echo of what differs" in part and f"not measured: Dist-1 ({WHOLE_SETS})" in part
+    assert "ROUGE-L" in part and len(part.splitlines()) < 14
     measured = score(light, ["length", "rouge-l", "dist-1"])
     told = measured.to_json()["crossed"]
     rows = {row["metric"]: row for row in told["metrics"]}

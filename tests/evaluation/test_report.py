@@ -112,7 +112,7 @@ def test_a_second_report_of_a_release_has_the_same_bytes(released: tuple[Path, R
 
 
 def test_a_folder_that_is_no_release_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no release"):
+    with pytest.raises(InputError, match="is not a release"):
         report(tmp_path, tmp_path / "out")
 
 

@@ -288,7 +288,7 @@ def test_a_limit_is_a_whole_number_from_1_and_of_pairs_of_a_release_alone(
     for source, given, said in (
         (light, "0", "limit"),
         (light, "x", "whole number"),
-        (tmp_path / "texts.jsonl", "3", "limit cannot be had"),
+        (tmp_path / "texts.jsonl", "3", "limit cannot be used"),
     ):
         try:
             status = main(["score", str(source), "--metric", "length", "--limit", given])

@@ -489,7 +489,7 @@ def test_the_command_builds_in_batches_and_says_what_is_under_way(office: Office
     world = copy_world(office.folder / "scenarios")
     office.config()
     arguments = ["build", str(office.folder / "config.yaml"), "--out", str(office.folder / "b"), "--scenarios", str(world)]
-    assert main([*arguments, "--no-wait"]) == 2 and "belongs to --batch" in capsys.readouterr().err
+    assert main([*arguments, "--no-wait"]) == 2 and "needs --batch" in capsys.readouterr().err
     office.server.looks = 0
     for _ in range(9):
         assert main([*arguments, "--batch", "--no-wait"]) == 0

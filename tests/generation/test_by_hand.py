@@ -321,8 +321,8 @@ def test_what_is_true_of_many_lines_is_said_once_with_their_number(tmp_path: Pat
     assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "f")]) == 1
     told = capsys.readouterr().err
     assert told.count("\n") == 4 and told.count("is not a request of") == told.count("is not JSON") == 1
-    assert 'f: line 1: "b0" is not a request of' in told and "; and 12 lines more like it\n" in told
-    assert "f: line 13: is not JSON" in told and "; and 1 line more like it\n" in told
+    assert 'f: line 1: "b0" is not a request of' in told and "; and 12 more lines like it\n" in told
+    assert "f: line 13: is not JSON" in told and "; and 1 more line like it\n" in told
     assert main(["ledger", "import", str(tmp_path / "l"), str(tmp_path / "f"), "--json"]) == 1
     assert len(json.loads(capsys.readouterr().out)[str(tmp_path / "f")]["problems"]) == 15
 
@@ -361,7 +361,7 @@ def test_the_commands_lead_from_round_to_round(hands: Hands, capsys: pytest.Capt
         assert main(["ledger", "import", str(ledger), str(hands.answer(path))]) == 0
         said.append(capsys.readouterr().out)
     assert "12 requests are written" in said[0] and f"empathy-eval ledger import {ledger}" in said[0]
-    assert "12 answers stored, 0 there already, 0 without an answer" in said[1] and "12 planned: 12 accepted" in said[-1]
+    assert "12 answers stored, 0 already there, 0 without an answer" in said[1] and "12 planned: 12 accepted" in said[-1]
     assert main(["ledger", "import", str(ledger), str(hands.folder / "r1.jsonl"), str(hands.folder / "r1.answers"), "--json"]) == 1
     counts = json.loads(capsys.readouterr().out)
     assert counts[str(hands.folder / "r1.answers")] == {"stored": 0, "already_there": 12, "unanswered": {}, "problems": []}

@@ -510,7 +510,7 @@ def test_other_ways_to_build_are_refused_beside_ray(way: list[str], tmp_path: Pa
 def test_an_address_without_ray_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     command = ["build", str(ROOT / "release" / "demo.yaml"), "--out", str(tmp_path / "b"), "--ray-address"]
     assert main([*command, "auto"]) == 2
-    assert "belongs to --engine ray" in capsys.readouterr().err
+    assert "needs --engine ray" in capsys.readouterr().err
 
 
 class Unstartable:

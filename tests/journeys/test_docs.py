@@ -196,7 +196,7 @@ def test_ones_own_texts_are_scored_and_put_beside_people_as_written(tmp_path: Pa
     (tmp_path / "ratings.csv").write_text(blocks("people.md", "csv")[0])
     assert "VADER, A - B" in ran(own, tmp_path)
     assert "rating: 12 ratings of 6 texts (3 contexts) by 2 raters" in ran(people, tmp_path)
-    assert "huffman:vader,length on rating: fitted on 8 ratings of 4 texts of validation" in ran(ensembles, tmp_path)
+    assert "huffman:vader,length on rating: fitted on 8 ratings of 4 texts of the validation split" in ran(ensembles, tmp_path)
 
 
 def test_rows_of_preferences_are_scored_as_written(light: Path, ee: Path) -> None:

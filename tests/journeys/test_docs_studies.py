@@ -27,7 +27,7 @@ def test_the_commands_of_studies_run_as_written_and_print_what_is_shown(tmp_path
         assert not any(name in text for name in raters)
     shown = blocks("studies.md", "text")
     assert len(shown) == 2 and all(block in said for block in shown)
-    assert "40 in all, who give 400 ratings" in said and "these 180 are worth 103" in said
+    assert "40 in total, who give 400 ratings" in said and "these 180 are worth 103" in said
     assert (ROOT / "docs" / "study.csv").read_text().startswith(blocks("studies.md", "csv")[0])
 
 

@@ -112,7 +112,7 @@ def test_the_commands_import_no_module_beside_a_release_and_say_so(here: Path) -
         command = [sys.executable, "-P", "-c", RUN, json.dumps(commands)]
         done = subprocess.run(command, capture_output=True, text=True, env=os.environ | place)
     assert done.returncode == 0, done.stdout + done.stderr
-    verified, _, sent = done.stdout.partition("but for what was not recomputed")
+    verified, _, sent = done.stdout.partition("except for what was not recomputed")
     assert f'"{NAME}" is not recomputed: it is code that the manifest names' in verified
     assert 'the rows of "Warmth" and all Holm-corrected p-values are not compared' in verified
     assert f"--trust-metrics '{NAME}'" in verified and "is what it claims, " in verified

@@ -99,7 +99,7 @@ def test_every_open_place_is_in_the_checklist_and_told_in_the_terminal(
         assert len(set(places)) == len(places) > 0
         assert all(f"| `{name}` | {what} |" in checklist for what in places)
         assert f"{len(places)} in {tmp_path / 'pack' / name}" in told
-    assert f"not ready to be sent yet, {sum(map(len, found.values()))} places are to be filled in" in told
+    assert f"not ready to send: {sum(map(len, found.values()))} places must be filled in" in told
     assert "60 pairs were requested, but there are only 3: all are taken" in told and "one turn of each dialogue" in told
     assert main(["review", "export", str(packed[0]), "--out", str(tmp_path / "again"), "--pack", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["to_fill_in"] == [[name, what] for name in PAPERS for what in found[name]]

@@ -353,7 +353,7 @@ def sealed_anew(folder: Path, manifest: dict[str, Any]) -> None:
 @pytest.mark.parametrize(
     ("changes", "more", "said"),
     [
-        ({}, {"ways": {"batch": True}}, "no provider takes reward models in batches"),
+        ({}, {"ways": {"batch": True}}, "no provider runs reward models in batches"),
         ({}, {"samples": 2}, "gives the same number each time"),
         ({}, {"templates": "somewhere"}, "and no prompt"),
         ({}, {"rubric": "teacher"}, "prompts a model in words"),

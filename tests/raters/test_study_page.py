@@ -340,12 +340,12 @@ def test_a_page_that_cannot_be_is_refused_before_anything_is_read(tmp_path: Path
 
     (tmp_path / "folder.html").mkdir()
     (tmp_path / "other.json").mkdir()
-    assert 'page.txt" is not called .html' in refused(tmp_path / "page.txt")
+    assert 'page.txt" is not an .html file' in refused(tmp_path / "page.txt")
     assert f'"{tmp_path}" is a folder' in refused(tmp_path) and '"." is a folder' in refused(".")
     assert 'folder.html" is a folder' in refused(tmp_path / "folder.html") and 'other.json" is a folder' in refused(tmp_path / "other.html")
     with pytest.raises(ee.InputError, match="cannot be a file or folder: File name too long\n  Fix: name another place"):
         ee.study(table, "human", page=tmp_path / ("n" * 300 + ".html"))
-    assert "is a file that is read" in refused(tmp_path / "in.html", [tmp_path / "in.json"])
+    assert "is an input file" in refused(tmp_path / "in.html", [tmp_path / "in.json"])
 
 
 def test_the_page_and_its_figures_are_written_both_or_neither(tmp_path: Path) -> None:

@@ -113,7 +113,7 @@ def test_study_tells_of_raters_in_lines_json_and_csv_and_names_none_of_them(caps
     with (DOCS / "study_raters.csv").open() as stream:
         raters = [row["rater"] for row in csv.DictReader(stream)]
     assert len(raters) == 36 and not any(name in text for name in raters for text in said.values())
-    assert "raters of the groups by" in said[""] and "checks of attention" in said[""]
+    assert "raters of the groups by" in said[""] and "attention checks" in said[""]
     balance = json.loads(said["--json"])["balance"]
     sex, band, seconds = balance["columns"]
     assert (sex["column"], sex["values"], sex["cells"]) == ("sex", ["female", "male"], [[6, 6]] * 3) and balance["untold"] == 0

@@ -122,7 +122,7 @@ def test_a_damaged_release_is_named(name: str, content: bytes | None, releases: 
 
 
 def test_a_folder_that_is_no_release_is_refused(releases: tuple[Path, Path], tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="is no release"):
+    with pytest.raises(InputError, match="is not a release"):
         diff(releases[0], tmp_path)
 
 

@@ -227,7 +227,7 @@ def test_a_page_beside_a_release_finds_it_and_is_written_anew_but_over_nothing_e
         with pytest.raises(InputError, match=what):
             write_page(folder, tmp_path / wrong)
     assert (tmp_path / "mine.html").read_text() == "<p>mine</p>"
-    with pytest.raises(InputError, match="is no release"):
+    with pytest.raises(InputError, match="is not a release"):
         write_page(tmp_path / "pages", tmp_path / "x.html")
 
 

@@ -249,7 +249,7 @@ def test_no_code_beside_a_release_is_run_and_no_file_that_its_card_names_is_read
 
 
 def test_a_folder_of_something_else_and_a_damaged_file_are_named(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is no release \(no manifest.json in it\)"):
+    with pytest.raises(InputError, match=r"is not a release \(no manifest.json in it\)"):
         load(tmp_path)
     here = shutil.copytree(folder, tmp_path / "release")
     (here / "data" / "pairs" / "test.parquet").write_bytes(b"PAR1")

@@ -81,7 +81,7 @@ def test_a_predecessor_of_another_name_or_a_later_version_or_that_was_changed_is
     (silent / "manifest.json").write_text(manifest_text({**read_manifest(silent), "date": "2020-01-01"}))
     with pytest.raises(InputError, match="its seal does not match"):
         predecessors(silent, NAME, "1.0.0")
-    with pytest.raises(InputError, match="is no release"):
+    with pytest.raises(InputError, match="is not a release"):
         predecessors(tmp_path, NAME, "1.0.0")
 
 

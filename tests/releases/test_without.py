@@ -114,7 +114,7 @@ def test_publish_would_send_it_where_the_packages_are_not_installed_either(left:
         command = [sys.executable, "-m", "empathy_eval", "publish", str(left), "--repo", "lab/set", "--dry-run"]
         env = os.environ | own | {"PYTHONPATH": os.pathsep.join(places)}
         done = subprocess.run(command, capture_output=True, text=True, env=env, check=False)
-    assert done.returncode == 0 and "v0.1.0 would go to lab/set" in done.stdout and "recomputed" not in done.stderr, done.stderr
+    assert done.returncode == 0 and "v0.1.0 would be published to lab/set" in done.stdout and "recomputed" not in done.stderr, done.stderr
 
 
 def test_diff_tells_of_it_without_a_word_of_settings(left: Path, released: tuple[Path, Released]) -> None:

@@ -127,7 +127,7 @@ def plain_errors(ray: Any) -> Iterator[None]:
         if isinstance(cause, EmpathyEvalError) or not isinstance(cause, ray.exceptions.RayError):
             raise cause from None
         what = f"Ray gave up: {type(cause).__name__}: {' '.join(str(cause).split())[:200]}"
-        raise job_error("--engine ray", what, "check the machines, then run the same command to go on; what is done is kept") from error
+        raise job_error("--engine ray", what, "check the machines, then run the same command to continue; what is done is kept") from error
 
 
 async def heard(ray: Any, reference: Any) -> Any:

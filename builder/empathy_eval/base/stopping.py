@@ -41,7 +41,7 @@ def stopped_by_signals(stop: Callable[[JobError], None]) -> Iterator[None]:
     def hear(name: str) -> None:
         heard.append(name)
         if len(heard) == 1:
-            fix = "run the same command to go on; every answer so far is in the ledger"
+            fix = "run the same command to continue; every answer so far is in the ledger"
             stop(Stopped([Problem("build", f"stopped by {SIGNALS[name]}", fix)]))
         elif name == "SIGINT":
             raise KeyboardInterrupt

@@ -30,17 +30,19 @@ examples:
   empathy-eval agree build/reviews.json build/judged-strategies --release build/demo/release
   empathy-eval agree ratings.csv build/judged --crowd many-people --rubric lend-an-ear --page reliability.html
 
-TABLE is a CSV file with the columns item, rater, rating and, if there are several, criterion (a missing rating is an empty cell or no
-row), the folder of a judge's annotations (docs/judges.md), or the record of review import (.json): its ratings, and what raters said of
-strategy tags. Of a folder of strategies the tags are held against the plan of --release.
---page OUT.html writes a page by framework, with judges and a crowd beside the median expert, and OUT.json, its figures. For it a table may
-have the columns framework (of a criterion), role (expert, judge or crowd), model, style and sample (of a rater); folders are judges by
-themselves, and their rubrics say which criteria belong together.
+TABLE is one of:
+  a CSV file with the columns item, rater, rating and, for several criteria, criterion; a missing rating is an empty cell or no row
+  the folder of a judge's annotations (docs/judges.md); strategy tags in it are compared with the plan of --release
+  the record of review import (.json), with its ratings and its judgements of strategy tags
+
+--page OUT.html writes a page by framework, with judges and a crowd beside the median expert, and its figures as OUT.json. For the page, a
+table may have the columns framework (of a criterion), role (expert, judge or crowd), model, style and sample (of a rater). Each folder
+counts as a judge, and its rubric says which criteria belong together.
 docs/agreement.md says what each figure means and when it is not defined.
 """
 # Of more pairs only the spread is shown; JSON has them all.
 PAIRS_SHOWN = 45
-NO_INTERVAL = "(no interval): no resamples, or the figure is not defined in too many of them; --json says which"
+NO_INTERVAL = "(no interval): there are no resamples, or the figure is not defined in too many of them; --json says which"
 
 
 @takes_paths
@@ -88,41 +90,46 @@ def _check_without_page(crowd: Sequence[str], crowd_as: str, rubrics: Sequence[s
     """Refuses what only a page has a use for."""
     given = {"crowd": bool(crowd), "crowd as": crowd_as != "mean", "rubric": bool(rubrics)}
     if odd := [name for name, there in given.items() if there]:
-        raise InputError([Problem(name, "is for the page of reliability, and none is written", "add --page OUT.html") for name in odd])
+        raise InputError([Problem(name, "applies to the reliability page, but no page is written", "add --page OUT.html") for name in odd])
 
 
 def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "agree",
-        help="say how far raters agree",
-        description="Cohen's kappa of each pair of raters, Krippendorff's alpha, Fleiss' kappa, F1 against the median rater, variance "
-        "inflation between criteria, and where a judge stands against what the experts reach with each other. Intervals are over items.",
+        help="measure how far raters agree",
+        description="Computes Cohen's kappa of each pair of raters, Krippendorff's alpha, Fleiss' kappa, F1 against the median rater, and "
+        "variance inflation between criteria. Compares a judge's kappa with the experts to the experts' kappa with each other. Intervals "
+        "resample items.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("table", type=Path, nargs="+", metavar="TABLE", help="the ratings, a row a rating; several are taken together")
-    verb.add_argument("--judge", action="append", default=[], metavar="NAME", help="a rater to be placed against the others; repeatable")
-    verb.add_argument("--release", metavar="RELEASE", help="the release whose strategies judges named: it has the plan")
-    verb.add_argument("--resamples", type=whole, default=1000, metavar="N", help="draws of items for the intervals (default 1000; 0: none)")
-    verb.add_argument("--seed", type=whole, default=0, metavar="N", help="of the draws (default 0)")
+    verb.add_argument("table", type=Path, nargs="+", metavar="TABLE", help="the ratings, one per row; several tables are combined")
+    verb.add_argument(
+        "--judge", action="append", default=[], metavar="NAME", help="a rater to compare with the experts, such as a model; repeatable"
+    )
+    verb.add_argument("--release", metavar="RELEASE", help="the release whose strategies the judges named; it holds the plan")
+    verb.add_argument(
+        "--resamples", type=whole, default=1000, metavar="N", help="resamples of items for the intervals (default: 1000; 0: none)"
+    )
+    verb.add_argument("--seed", type=whole, default=0, metavar="N", help="the seed of the resamples (default: 0)")
     verb.add_argument(
         "--level",
         choices=("nominal", "ordinal", "interval"),
         default="interval",
-        help="what the distance of two ratings means: the benchmark takes plain, linear or quadratic kappa (default interval: quadratic)",
+        help="the scale of the ratings, by which the benchmark takes plain, linear or quadratic kappa (default: interval, for quadratic)",
     )
-    verb.add_argument("--page", type=Path, metavar="OUT.html", help="write the page of reliability, and its figures as OUT.json beside it")
-    verb.add_argument("--crowd", action="append", default=[], metavar="NAME", help="for --page: a rater who is one of a crowd; repeatable")
+    verb.add_argument("--page", type=Path, metavar="OUT.html", help="write the reliability page, and its figures beside it as OUT.json")
+    verb.add_argument("--crowd", action="append", default=[], metavar="NAME", help="for --page: a rater of the crowd; repeatable")
     verb.add_argument(
-        "--crowd-as", choices=("mean", "median"), default="mean", help="for --page: how the crowd becomes one rater (default mean)"
+        "--crowd-as", choices=("mean", "median"), default="mean", help="for --page: how the crowd's ratings become one (default: mean)"
     )
     verb.add_argument(
         "--rubric",
         action="append",
         default=[],
         metavar="FILE|NAME",
-        help="for --page: a framework of criteria with their scales; repeatable",
+        help="for --page: a rubric, which groups criteria and gives their scales; repeatable",
     )
     verb.add_argument("--json", action="store_true", help="print all figures as JSON, each with its settings")
     verb.set_defaults(run=run)
@@ -162,11 +169,11 @@ def _ratings(agreement: Agreement) -> str:
 
 def _tags(audit: TagAudit) -> Iterator[str]:
     """A line a strategy and who judged it, and before them who held how many right."""
-    yield "strategy tags: how many were judged and held right, and what the others were called instead"
+    yield "strategy tags: how many were judged, how many of them right, and which strategies were named instead of the others"
     for by, one in audit.right.items():
-        yield f"  {by}: held right of {one.items} tags  {one}"
+        yield f"  {by}: share judged right of {one.items} tags  {one}"
         yield f"    {one.signature}"
-    header = ("strategy", "by", "judged", "right", "called instead")
+    header = ("strategy", "by", "judged", "right", "named instead")
     cells = [(one.strategy, one.by, str(one.judged), str(one.right), _instead(one.instead)) for one in audit.rows]
     yield from (f"  {line}" for line in lined([header, *cells], len(header)))
 
@@ -195,7 +202,7 @@ def _standing(judge: Standing, benchmark: Benchmark) -> Iterator[str]:
     yield from _pairs(f"{judge.judge} with expert", judge.pairs)
     yield f"  {judge.judge}: median {benchmark.weights} kappa with the experts  {judge.median}"
     if judge.reached is not None:
-        yield f"  {judge.judge}: that minus the benchmark  {judge.difference}"
+        yield f"  {judge.judge}: its median minus the benchmark  {judge.difference}"
         yield f"  {judge.judge}: no lower than {judge.reached} of {judge.of} pairs of experts"
 
 

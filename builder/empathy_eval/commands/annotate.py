@@ -31,10 +31,11 @@ examples:
   empathy-eval annotate build/demo --out build/judged-build --rubric teacher --model judge.yaml --turns all --preview
   empathy-eval annotate build/demo/release --out build/by-hand --rubric warmer --model by-hand --turns 30 --requests-to ask.jsonl
 
---model is the name of a model, or a YAML file with what a configuration has under one of its models (endpoint, prices, limits); a reward
-model (--rubric reward) is a file of kind: reward.
-Once it is finished it prints what the judge is worth; --beside and --reviews add whom it is held against.
-The rubrics: {rubrics}; or a file of your own. The same command again resumes; with more --turns it goes on where it was.
+--model is the name of a model, or a YAML file with the keys of one model of a configuration (endpoint, prices, limits). A reward model
+(--rubric reward) needs such a file, with kind: reward.
+At the end it prints an evaluation of the judge. --beside and --reviews compare the judge with other judges and with people.
+Run the same command again to resume, or with more --turns to add turns.
+Packaged rubrics: {rubrics}.
 """
 
 
@@ -72,14 +73,14 @@ def _refuse(ways: Ways, job: Annotations) -> None:
     """Raises an :class:`InputError` for ways that do not go together, or not with the judge."""
     ways.refuse_contradictions("annotate")
     if ways.batch and job.config.model.form:
-        fix = "leave it out; or write the requests into a file with --requests-to, for a server that works through files"
-        raise input_error("--batch", "no provider takes reward models in batches", fix)
+        fix = "leave it out; or write the requests to a file with --requests-to, for a server that processes files"
+        raise input_error("--batch", "no provider runs reward models in batches", fix)
 
 
 def _refuse_inside(release: str | Path, out: Path) -> None:
     """Raises an :class:`InputError` for a folder in the release itself, which would no more be what its manifest says."""
     if Path(release).is_dir() and out.resolve().is_relative_to(Path(release).resolve()):
-        raise input_error("--out", f'"{out}" is in the folder that is judged', "name a folder outside of it")
+        raise input_error("--out", f'"{out}" is inside the folder that is judged', "name a folder outside it")
 
 
 def _job(
@@ -95,12 +96,12 @@ def _job(
     problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, TEXTS)) for name in variants or () if name not in TEXTS]
     for name, count, most in (("--turns", turns, MOST_TURNS), ("--samples", samples, MOST_SAMPLES)):
         if count is not None and not 1 <= count <= most:
-            what = f"{count} is not at least 1" if count < 1 else f"{count:.3g} is more than {most:,}"
+            what = f"{count} is less than 1" if count < 1 else f"{count:.3g} is more than {most:,}"
             problems.append(Problem(name, what, f"name a number from 1 to {most:,}"))
     read = load_rubric(rubric)
     if variants and read.unit == "dialogue":
-        what = f'"{",".join(variants)}" cannot be judged by "{read.name}", which rates whole dialogues: they hold the reference alone'
-        problems.append(Problem("--variants", what, "leave it out, or name a rubric for replies"))
+        what = f'"{",".join(variants)}" cannot be judged by "{read.name}": it rates whole dialogues, which hold only the reference'
+        problems.append(Problem("--variants", what, "leave it out, or use a rubric for replies"))
     if problems:
         raise InputError(problems)
     given, judge = None, model
@@ -118,34 +119,34 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "annotate",
         help="let a judge rate or compare replies by a rubric",
-        description="Asks a model to judge the replies of a release or a build by a rubric, through a ledger of its own: nothing answered "
-        "is asked for twice. The judge never sees which variant it reads, nor another one beside it. What it cannot say in form stays "
-        "unannotated.",
+        description="Asks a model to judge the replies of a release or a build by a rubric. Keeps the answers in a ledger of their own, so "
+        "that no answered request is sent again. The judge never sees which variant it reads, or another variant beside it. A text "
+        "without a valid answer stays unannotated.",
         epilog=EXAMPLES.format(rubrics=", ".join(rubrics)),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument("release", metavar="BUILD_OR_RELEASE", help=f"the release, {A_RELEASE}; or the folder of a finished build")
-    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the folder of one judge and rubric")
+    verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the annotation folder of one judge and one rubric")
     verb.add_argument("--rubric", required=True, metavar="NAME", help="a packaged rubric by its name, or a file of your own")
     verb.add_argument("--model", required=True, metavar="NAME", help="the judge: the name of a model, or a YAML file that describes it")
     verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the judge, such as http://localhost:8000/v1")
     verb.add_argument(
         "--turns", type=_turns, default=2000, metavar="N",
-        help="how many turns (or dialogues) are judged: a number, or all; more only add (default: 2000). Turns with controls come first, "
-        "unless --variants leaves controls out; these, and then all others, evenly over scenarios and manners",
+        help="how many turns (or dialogues) to judge: a number, or all (default: 2000); a larger number only adds turns. Turns with "
+        "controls come first, unless --variants leaves controls out. Both groups are spread evenly over scenarios and manners",
     )  # fmt: skip
-    verb.add_argument("--variants", type=lambda text: text.split(","), metavar="A,B", help="the texts that are judged (default: all)")
-    verb.add_argument("--samples", type=whole, default=1, metavar="K", help="how often each text is judged (default: 1)")
+    verb.add_argument("--variants", type=lambda text: text.split(","), metavar="A,B", help="the variants to judge (default: all)")
+    verb.add_argument("--samples", type=whole, default=1, metavar="K", help="how many times each text is judged (default: 1)")
     verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of judge prompts of your own")
     verb.add_argument(
         "--beside", type=Path, action="append", default=[], metavar="DIR",
-        help="finished annotations of the release to hold these against: by the same rubric, or preferences beside ratings; repeatable",
+        help="a folder of finished annotations of the release to compare with: by the same rubric, or preferences for ratings; repeatable",
     )  # fmt: skip
-    verb.add_argument("--reviews", type=Path, metavar="FILE", help="the record of `review import`, to hold the judge against people")
+    verb.add_argument("--reviews", type=Path, metavar="FILE", help="the record of `review import`, to compare the judge with people")
     add_ways(verb).add_argument(
         "--preview", action="store_true",
-        help="send and write nothing: estimate what is left to ask, and show the first requests with -n; what the ledger has already is "
-        "not asked again, and its averages are used",
+        help="send and write nothing: estimate the remaining requests, and with -n show the first ones. Answers in the ledger count as "
+        "done, and their averages are used",
     )  # fmt: skip
     verb.add_argument(
         "-n", "--requests", type=whole, default=0, metavar="N", help="with --preview: show the requests of N turns (default: none)"
@@ -155,7 +156,7 @@ def add(verbs: Any) -> None:
 
 
 def _turns(text: str) -> int | None:
-    return None if text == "all" else whole(text, "from 1 on, or all")
+    return None if text == "all" else whole(text, "of at least 1, or all")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -174,9 +175,9 @@ def run(options: argparse.Namespace) -> int:
 
     built = "seal" not in job.config.release
     if built and (options.beside or options.reviews):
-        what = f"hold a judge against others over a release, and {options.release} is a build"
+        what = f"compare a judge with others on a release, but {options.release} is a build"
         raise input_error(
-            "--beside, --reviews", what, "leave them out, or annotate the release of it: what the ledger has is not asked for again"
+            "--beside, --reviews", what, "leave them out, or annotate a release of the build: answers in the ledger are not requested again"
         )
     # What it is held against is read before anything is asked: a wrong name costs nothing.
     beside = beside_of(job.config, options.out, options.beside, options.reviews)
@@ -188,7 +189,7 @@ def run(options: argparse.Namespace) -> int:
 
     def worth() -> Said | Unsaid:
         if built:
-            return Unsaid(f"empathy-eval release {options.release} --annotations {options.out} … takes them into the release of the build")
+            return Unsaid(f"to include the annotations in a release: empathy-eval release {options.release} --annotations {options.out} …")
         return Said(worth_of(read_annotations(options.out), release_folder(options.release), beside))
 
     return done(options, "annotate", work, lambda: WithTable(worth(), under.table()) if under else worth())
@@ -200,7 +201,7 @@ def _previewed(job: Annotations, options: argparse.Namespace, under: Under | Non
     from empathy_eval.raters.judges.preview import preview
 
     if options.slice or options.engine != "local" or options.no_wait:
-        raise input_error("--preview", "is of a whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
+        raise input_error("--preview", "covers the whole job, and sends nothing", "leave out --slice, --engine and --no-wait")
     claim_folder(options.out, job.config)
     there = options.out / LEDGER
     ledger = options.ledger or (there if there.is_file() else None)
@@ -214,10 +215,10 @@ def _previewed(job: Annotations, options: argparse.Namespace, under: Under | Non
         print(json_text(told, ascii_only=True))
         return 0
     if made.answered:
-        print(f"--- {made.answered:,} requests are answered in {options.ledger or there}, and not sent again; what is left:")
+        print(f"--- {made.answered:,} requests are already answered in {options.ledger or there}; the remaining ones:")
     print(estimate_table(made.estimates))
     if under and more:
-        print(f"\n--- attacked texts of {under.job.planned():,} turns beside; {more.answered:,} of their requests are answered:")
+        print(f"\n--- also attacked texts of {under.job.planned():,} turns; {more.answered:,} of their requests are already answered:")
         print(estimate_table(more.estimates))
     print_requests(made.requests)
     return 0

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 def attack_lines(table: AttackTable) -> Iterator[str]:
     """The table of attacks as lines of text, a block a scorer, and none without one; what was left out comes last."""
     if table.rows:
-        yield f"under attack: {table.replies} replies of {table.pairs} pairs, {table.dialogues} dialogues; 0 rises is not fooled"
+        over = f"{table.replies} replies of {table.pairs} pairs, {table.dialogues} dialogues"
+        yield f"under attack: {over}; if rises is 0, the attack never fools the scorer"
     titles = ("", "eligible", "rises", "95 % interval", "change", "in stance effects", "95 % interval")
     for metric in dict.fromkeys(one.metric for one in table.rows):
         rows = [one for one in table.rows if one.metric == metric]
@@ -24,7 +25,7 @@ def attack_lines(table: AttackTable) -> Iterator[str]:
         yield from lined([titles, *cells], right=(1, 2, 4, 5))
         if rows[0].effect.why:
             ends = _ends(rows[0].effect, "+.4f")
-            yield f"  change is told in no unit: {rows[0].effect.why}{ends and f': {rows[0].effect.value:+.4f} {ends}'}"
+            yield f"  change has no unit: {rows[0].effect.why}{ends and f': {rows[0].effect.value:+.4f} {ends}'}"
         else:
             yield f"  stance effect: {rows[0].effect.value:+.4f}, over {rows[0].effect.over}"
     yield from table.told

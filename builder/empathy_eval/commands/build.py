@@ -50,8 +50,8 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "build",
         help="make dialogues and their variants",
-        description="Asks a model for what the ledger does not have yet, checks every answer, and writes the outcomes of all items into a "
-        "folder. The same command again resumes: nothing answered is asked for twice.",
+        description="Sends a model every request that has no answer in the ledger, checks every answer, and writes the outcomes of all "
+        "items to a folder. Run the same command again to resume: no answered request is sent twice.",
     )
     add_recipe(verb)
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the build folder; it belongs to one configuration")

@@ -32,12 +32,12 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "diff",
         help="compare two releases",
-        description="Dialogues added, removed, changed, withdrawn; crossed items; columns; the inversion side by side; what made them. "
-        "A dialogue in another split, or a dialogue, pair, control or crossed item that changed in place, went without a word or is "
-        "withdrawn no more, is an error (exit status 2).",
+        description="Lists dialogues that were added, removed, changed or withdrawn, and changes of crossed items, columns, figures, "
+        "settings and software. It is an error (exit status 2) if a dialogue changes its split. It is also an error if a dialogue, "
+        "pair, control or crossed item changes in place, disappears without a withdrawal, or is no longer withdrawn.",
     )
     verb.add_argument("before", metavar="A", help=f"the earlier release, {A_RELEASE}")
-    verb.add_argument("after", metavar="B", help="the later release, likewise")
+    verb.add_argument("after", metavar="B", help="the later release, in the same form")
     verb.add_argument("--json", action="store_true", help="print the differences as JSON")
     verb.set_defaults(run=run)
 

@@ -17,11 +17,11 @@ examples:
   empathy-eval explore my-lab/empathy-eval@v1.0.0 --out explore.html
   empathy-eval explore build/demo/release --serve
 
-The page is one file. It shows a sample of at most 200 pairs at once, and reads the rest from the release's own files, a part at a time:
-from a web server or the Hub by itself; where it was opened from disk it asks for the release's folder, because a page from disk may read
-no file that it was not given. A release carries such a page itself: explore/index.html. Nothing is sent anywhere.
+The page is one file. It shows a sample of at most 200 pairs at once, and reads the rest from the files of the release, part by part. On a
+web server or the Hub it finds these files itself. Opened from disk, it asks for the release folder, because a browser lets such a page
+read only the files that you select. Every release contains such a page: explore/index.html. The page sends no data.
 """
-NEITHER = "give --out PAGE for a page, or --serve to look at once"
+NEITHER = "give --out PAGE to write a page, or --serve to view it now"
 
 
 @takes_paths
@@ -43,7 +43,9 @@ def explore(
     from empathy_eval.releases.fetch import release_folder
 
     if (out is None) == (not serve):
-        raise input_error("explore", "is asked for neither a page nor a server" if out is None else "is asked for both", NEITHER)
+        raise input_error(
+            "explore", "neither a page nor a server is requested" if out is None else "both a page and a server are requested", NEITHER
+        )
     folder = release_folder(release)
     if out is not None:
         write_page(folder, Path(out), None if Path(release).is_dir() else hub_address(str(release)))
@@ -59,24 +61,24 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "explore",
         help="browse a release",
-        description="Makes one page to browse a release: filter by scenario, phase, strategy, manner, flag, word margin, score and "
-        "disagreement between metrics; see variants side by side with their differences marked, what judges said, and what was left out "
+        description="Makes one page to browse a release. Its filters are scenario, phase, strategy, manner, flag, word margin, score and "
+        "disagreement between metrics. It shows variants side by side with their differences marked, annotations, and what was left out "
         "and why.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     way = verb.add_mutually_exclusive_group(required=True)
-    way.add_argument("--out", type=Path, metavar="PAGE", help="write the page into this file; one that is there is replaced")
-    way.add_argument("--serve", action="store_true", help="serve page and release to the browser of this machine, until Ctrl-C")
-    verb.add_argument("--port", type=whole, default=0, metavar="N", help="the port of --serve (default: any that is free)")
+    way.add_argument("--out", type=Path, metavar="PAGE", help="write the page to this file; an existing page is replaced")
+    way.add_argument("--serve", action="store_true", help="serve the page and the release to browsers on this machine, until Ctrl-C")
+    verb.add_argument("--port", type=whole, default=0, metavar="N", help="the port of --serve (default: any free port)")
     verb.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     if options.port and not options.serve:
-        raise input_error("--port", "belongs to --serve", "add --serve, or leave it out")
+        raise input_error("--port", "needs --serve", "add --serve, or leave it out")
     made = explore(options.release, options.out, serve=options.serve, port=options.port, address=_told)
     if made:
         print(f"page: {made}")
@@ -84,4 +86,4 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _told(url: str) -> None:
-    print(f"{url}\nCtrl-C ends it", flush=True)
+    print(f"{url}\npress Ctrl-C to stop", flush=True)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 def fairness_lines(table: FairnessTable) -> Iterator[str]:
     """Both tables as lines of text, a block a scorer; what was left out comes last."""
     for title, here, rows in (
-        ("by group of scenarios: the group, and the group minus all other scenarios", "group", table.groups),
-        ("other names: with other names, and with other names minus as released", "names", table.names),
+        ("by group of scenarios: the value in the group, and its gap: the group minus all other scenarios", "group", table.groups),
+        ("other names: the value with other names, and its gap: other names minus names as released", "names", table.names),
     ):
         if rows:
             yield from ("", title)

@@ -14,9 +14,9 @@ from empathy_eval.base.paths import takes_paths
 
 EXAMPLES = """\
 examples:
-  empathy-eval init                            demo.yaml: the curated seeds, without a model, a key or a network
+  empathy-eval init                            demo.yaml: the curated seeds, without a model, an API key or a network
   empathy-eval init full                       full.yaml: new dialogues by a model of your choice
-  empathy-eval init scenarios --out mine       mine/scenarios: taxonomy, personas and one scenario, to be changed and added to
+  empathy-eval init scenarios --out mine       mine/scenarios: a taxonomy, personas and one scenario, for you to edit and extend
 """
 KINDS = ("demo", "full", "scenarios")
 # The scenario that stands as an example in a folder of one's own, by its number.
@@ -69,8 +69,8 @@ def init(kind: str = "demo", out: str | Path = ".") -> Begun:
     for path in texts:
         not_folders(path)
     if there := [path for path in texts if os.path.lexists(path)]:
-        fix = "take it away, or name another folder with --out: nothing is overwritten"
-        raise InputError([Problem(str(path), "is there already", fix) for path in there])
+        fix = "remove it, or name another folder with --out: nothing is overwritten"
+        raise InputError([Problem(str(path), "already exists", fix) for path in there])
     for path, text in texts.items():
         write_whole(path, text)
     begun = Path(out) / ("scenarios" if kind == "scenarios" else f"{kind}.yaml")
@@ -95,7 +95,7 @@ def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "init",
-        help="write a commented configuration, or a folder of scenarios, to begin with",
+        help="write a commented configuration or a folder of scenarios, to start from",
         description="Writes a configuration of your own, in which every key is explained, or a folder of scenarios with one example. "
         "Overwrites nothing. Prints the commands that come next.",
         epilog=EXAMPLES,
@@ -108,7 +108,7 @@ def add(verbs: Any) -> None:
         default="demo",
         help="demo (default): the curated seeds; full: new dialogues by a model; scenarios: a folder for --scenarios",
     )
-    verb.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="the folder to write into (default: where the command runs)")
+    verb.add_argument("--out", type=Path, default=Path(), metavar="DIR", help="the folder to write to (default: the current folder)")
     verb.set_defaults(run=run)
 
 

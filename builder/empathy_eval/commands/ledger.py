@@ -78,9 +78,11 @@ def _spending(path: str | Path, prices: str | Path | None) -> tuple[list[Spendin
 
 def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
-    verb = verbs.add_parser("ledger", help="look into, merge and fill ledgers", description="Works on the file that holds every answer.")
+    verb = verbs.add_parser(
+        "ledger", help="inspect, merge and fill ledgers", description="Works on a ledger, the file that holds every answer."
+    )
     inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
-    show = inner.add_parser("show", help="requests, tokens and spend by model, kind and finish reason")
+    show = inner.add_parser("show", help="show answers, tokens and cost by model, kind and finish reason")
     show.add_argument("ledger", type=Path, metavar="PATH", help="the ledger, such as build/demo/ledger.sqlite")
     show.add_argument("--config", metavar="CONFIG", help="a configuration with prices, to show what was spent")
     show.add_argument("--json", action="store_true", help="print the rows as JSON")
@@ -88,22 +90,22 @@ def add(verbs: Any) -> None:
     merge = inner.add_parser(
         "merge",
         help="add the answers of other ledgers to one",
-        description="Adds the answers of other ledgers to one: all of them or, if anything goes wrong, none. Where two ledgers answer one "
-        "request differently, the answer with the smaller hash stays, so that the order of merging makes no difference.",
+        description="Adds the answers of other ledgers to one ledger: all of them or, if anything goes wrong, none. If two ledgers answer "
+        "a request differently, the answer with the smaller hash is kept, so the order of merging makes no difference.",
     )
-    merge.add_argument("into", type=Path, metavar="INTO", help="the ledger that gets the answers; it is made if it is not there")
+    merge.add_argument("into", type=Path, metavar="INTO", help="the ledger that receives the answers; it is created if missing")
     merge.add_argument("sources", type=Path, nargs="+", metavar="FROM", help="a ledger to read; its answers are not changed")
     merge.add_argument("--json", action="store_true", help="print the counts and the conflicts as JSON")
     merge.set_defaults(run=_merge)
     taking = inner.add_parser(
         "import",
-        help="take in answers to requests that `build --requests-to` wrote",
-        description="Takes in files of answers in the output form of batches (one JSON object a line: custom_id, response, error). Every "
-        "answer must belong to a request that was given out and is stored once; errors and what does not fit are told.",
+        help="import answers to requests that `build --requests-to` wrote",
+        description="Imports files of answers in the output format of batches (one JSON object per line: custom_id, response, error). "
+        "Every answer must belong to a request that was written, and is stored once. Errors and lines that do not match are reported.",
     )
     taking.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger of the build that wrote the requests")
     taking.add_argument("files", type=Path, nargs="+", metavar="FILE", help="a file of answers")
-    taking.add_argument("--json", action="store_true", help="print the counts and what did not fit as JSON")
+    taking.add_argument("--json", action="store_true", help="print the counts and the lines that did not match as JSON")
     taking.set_defaults(run=_import)
 
 
@@ -121,10 +123,10 @@ def _merge(options: argparse.Namespace) -> int:
         print(json_text([asdict(one) for one in merged], ascii_only=True))
         return 0
     for one in merged:
-        print(f"{one.ledger}: {one.answers:,} answers, {one.added:,} new, {one.same:,} there already, {one.conflicts:,} in conflict")
+        print(f"{one.ledger}: {one.answers:,} answers, {one.added:,} new, {one.same:,} already there, {one.conflicts:,} in conflict")
         for two in one.told:
             about = f"{two.dialogue_id} {two.kind}" + ("" if two.turn is None else f" turn {two.turn}")
-            print(f"  {about}: the answer of {two.ledger} stays ({two.model}, {two.finish}, {two.delivery})")
+            print(f"  {about}: the answer of {two.ledger} is kept ({two.model}, {two.finish}, {two.delivery})")
         if one.conflicts > len(one.told):
             print(f"  and {one.conflicts - len(one.told):,} more")
     return 0
@@ -137,7 +139,7 @@ def _import(options: argparse.Namespace) -> int:
     if options.json:
         print(json_text({path: as_json(taken) for path, taken in report.items()}, ascii_only=True))
     for path, taken in {} if options.json else report.items():
-        print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} there already, {taken.unanswered.total():,} without an answer")
+        print(f"{path}: {taken.stored:,} answers stored, {taken.already:,} already there, {taken.unanswered.total():,} without an answer")
         for reason, count in sorted(taken.unanswered.items()):
             print(f"  {signs(reason)} ({count:,})")
         for line in _unfit(path, taken.problems):
@@ -152,9 +154,9 @@ def _unfit(path: str, problems: Sequence[Problem]) -> Iterator[str]:
         alike.setdefault((OF_A_LINE.sub("", one.what), one.fix), []).append(one)
     for some in list(alike.values())[:SHOWN]:
         first, more = some[0], len(some) - 1
-        yield str(replace(first, what=f"{first.what}; and {more:,} {'lines' if more > 1 else 'line'} more like it") if more else first)
+        yield str(replace(first, what=f"{first.what}; and {more:,} more {'lines' if more > 1 else 'line'} like it") if more else first)
     if left := sum(map(len, list(alike.values())[SHOWN:])):
-        yield f"{plain(path)}: and {left:,} more lines that did not fit; --json tells them all"
+        yield f"{plain(path)}: {left:,} more lines do not match; --json lists them all"
 
 
 def spending_table(rows: Sequence[Spending]) -> str:
@@ -167,7 +169,7 @@ def spending_table(rows: Sequence[Spending]) -> str:
         cells.append((*names, f"{row.answers:,}", *tokens, spent))
     known = [row.dollars for row in rows if row.dollars is not None]
     total = f"${sum(known):,.4f}" if known else ""
-    cells.append(("in all", "", "", "", f"{sum(row.answers for row in rows):,}", "", "", "", total))
+    cells.append(("total", "", "", "", f"{sum(row.answers for row in rows):,}", "", "", "", total))
     return "\n".join(lined(cells, 4))
 
 

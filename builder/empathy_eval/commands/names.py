@@ -83,10 +83,10 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "list",
         help="show the names of metrics, rubrics, attacks and checks",
-        description="Shows the names that other verbs take, a line each, with the package that offers a name and the extra that it needs. "
-        "Of checks those that installed packages add: the built-in ones have no names, they always run.",
+        description="Lists the names that other verbs take, one per line, with the package that provides a name and the extra that it "
+        "needs. Checks are listed only if an installed package adds them: built-in checks have no names and always run.",
     )
-    verb.add_argument("kind", nargs="?", choices=tuple(KINDS), help="these names alone (default: all)")
+    verb.add_argument("kind", nargs="?", choices=tuple(KINDS), help="list only names of this kind (default: all)")
     verb.add_argument("--json", action="store_true", help="print the names as JSON")
     verb.set_defaults(run=run)
 
@@ -102,6 +102,6 @@ def run(options: argparse.Namespace) -> int:
         print(kind)
         for one in (one for one in found if one.kind == kind):
             by = [name for name in one.by if name != "empathy-eval"]
-            more = [*([f"extra {one.extra}"] if one.extra else []), *([f"of {', '.join(by)}"] if by else [])]
+            more = [*([f"extra {one.extra}"] if one.extra else []), *([f"from {', '.join(by)}"] if by else [])]
             print(plain(f"  {one.name:<{wide}}{one.says}{f' [{chr(59).join(more)}]' if more else ''}".rstrip()))
     return 0

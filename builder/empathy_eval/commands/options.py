@@ -30,7 +30,7 @@ def whole(text: str, such: str = "in digits") -> int:
         argparse.ArgumentTypeError: for what is none, or is beyond bounds.
     """
     if not re.fullmatch(r"[+-]?[0-9]{1,16}", text) or abs(int(text)) > MOST:
-        raise argparse.ArgumentTypeError(f'"{text[:80]}" is no whole number up to {MOST:,}; write one {such}')
+        raise argparse.ArgumentTypeError(f'"{text[:80]}" is not a whole number up to {MOST:,}; write one {such}')
     return int(text)
 
 
@@ -41,7 +41,7 @@ def check_count(name: str, count: int, least: int = 0) -> None:
         InputError: for it.
     """
     if not least <= count <= MOST:
-        raise input_error(name, f'"{str(count)[:80]}" is not possible', f"use a whole number from {least} to {MOST:,}")
+        raise input_error(name, f'"{str(count)[:80]}" is out of range', f"use a whole number from {least} to {MOST:,}")
 
 
 def add_recipe(verb: argparse.ArgumentParser) -> None:
@@ -51,7 +51,7 @@ def add_recipe(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--base-url", metavar="URL", help="the OpenAI-compatible endpoint of the model, such as http://localhost:8000/v1")
     verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own")
     verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own")
-    verb.add_argument("--rules", type=Path, metavar="DIR", help="a folder of rules of your own, as each language but English needs them")
+    verb.add_argument("--rules", type=Path, metavar="DIR", help="a folder of rules of your own; every language except English needs one")
 
 
 def as_recipe(recipe: Recipe | str | Path) -> Recipe:
@@ -77,12 +77,12 @@ def add_engine(verb: argparse.ArgumentParser) -> None:
         "--engine",
         choices=("local", "ray"),
         default="local",
-        help="where the work is done: here (default), or over the machines of a Ray cluster; the result is the same, byte for byte",
+        help="where the work runs: on this machine (local, default), or on a Ray cluster (ray); the result is the same, byte for byte",
     )
     verb.add_argument(
         "--ray-address",
         metavar="ADDRESS",
-        help="the Ray cluster to join, such as auto or 10.0.0.1:6379 (default: RAY_ADDRESS, else a Ray of this machine alone)",
+        help="the Ray cluster to join, such as auto or 10.0.0.1:6379 (default: RAY_ADDRESS, else a local cluster on this machine)",
     )
 
 
@@ -95,13 +95,13 @@ def check_engine(engine: str, ray_address: str | None) -> None:
     if engine not in ("local", "ray"):
         raise input_error("--engine", f'"{engine}" is not known', "use local or ray")
     if ray_address and engine != "ray":
-        raise input_error("--ray-address", "belongs to --engine ray", "add --engine ray, or leave it out")
+        raise input_error("--ray-address", "needs --engine ray", "add --engine ray, or leave it out")
 
 
 def add_cache(verb: argparse.ArgumentParser) -> None:
     """Adds where costly scores are kept."""
-    verb.add_argument("--cache", type=Path, metavar="PATH", help="where costly scores are kept (default: in the user's cache folder)")
-    verb.add_argument("--no-cache", action="store_true", help="keep no scores, and use none that were kept")
+    verb.add_argument("--cache", type=Path, metavar="PATH", help="the cache file of costly scores (default: in the user's cache folder)")
+    verb.add_argument("--no-cache", action="store_true", help="neither read nor write cached scores")
 
 
 def cache_of(options: argparse.Namespace) -> Path | bool:
@@ -114,7 +114,7 @@ def add_signer(verb: argparse.ArgumentParser) -> None:
     verb.add_argument(
         "--signer",
         metavar="KEY",
-        help="the public key of minisign by which the release must be signed: its file, or the line of base64 in it",
+        help="the minisign public key that must have signed the release: its file, or the base64 line in it",
     )
 
 
@@ -125,7 +125,7 @@ def add_trust(verb: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="NAME",
-        help="run this metric of the manifest too, with its settings: it is code, so know what it is; repeatable",
+        help="also run this metric of the manifest, with its settings. It runs code, so check it first; repeatable",
     )
 
 

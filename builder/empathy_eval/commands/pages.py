@@ -25,14 +25,14 @@ def page_place(page: str | Path, read: Sequence[Path]) -> Path:
     # Of a name that is too long nothing can be asked.
     with room_for(path):
         if path.suffix.lower() != ".html":
-            raise InputError([Problem("page", f'"{path}" is {"a folder" if path.is_dir() else "not called .html"}', FIX)])
+            raise InputError([Problem("page", f'"{path}" is {"a folder" if path.is_dir() else "not an .html file"}', FIX)])
         both = (path, path.with_suffix(".json"))
         folders, there = [one for one in both if one.is_dir()], [one for one in both if one.exists()]
     real = {one.resolve() for one in read}
     found = [Problem("page", f'"{one}" is a folder', FIX) for one in folders]
-    found += [Problem("page", f'"{one}" is a file that is read, and would be lost', FIX) for one in both if one.resolve() in real]
+    found += [Problem("page", f'"{one}" is an input file, and would be overwritten', FIX) for one in both if one.resolve() in real]
     if not found and len(there) == 1:
-        what = f'"{there[0]}" is there, and not as a page with its figures: it would be lost'
+        what = f'"{there[0]}" exists without the other file of a page, so no page wrote it: it would be overwritten'
         found = [Problem("page", what, "name another OUT.html, or move it away")]
     if found:
         raise InputError(found)

@@ -24,10 +24,10 @@ MORE = ("other forms", "differences", "means of systems")
 
 def people_table(found: AgainstPeople) -> str:
     """The first form of every criterion; the other forms, differences from the first row and means of systems where they fit."""
-    before = [f"{name} has no score of the texts of {count} ratings" for name, count in found.lacking.items()]
+    before = [f"{name} has no score for the texts of {count} ratings" for name, count in found.lacking.items()]
     if found.left_out:
         of = found.left_out + found.ratings
-        before.append(f"{found.left_out} of {of} ratings are of texts without a score by every row, and left out")
+        before.append(f"{found.left_out} of {of} ratings are left out: not every row has a score for their texts")
     blocks = [[*before, *found.told], *(list(_ensemble(one)) for one in found.ensembles)]
     after = [list(_on_pairs(found.on_pairs)), [f"warning: {one}" for one in found.outside]]
     used = sum(len(one) + 1 for one in (*blocks, *after) if one) + sum(len(_first(one)) + 1 for one in found.criteria)
@@ -40,7 +40,7 @@ def people_table(found: AgainstPeople) -> str:
     for one in found.criteria:
         blocks.append([*_first(one), *(line for name in shown for line in _more(one, name))])
     left = [name for name in MORE if name not in shown]
-    after.append([f"{', '.join([*left, 'differences of every two rows', 'all settings'])}: --json or --csv"])
+    after.append([f"--json and --csv also have: {', '.join([*left, 'differences of every two rows', 'all settings'])}"])
     return "\n\n".join("\n".join(one) for one in (*blocks, *after) if one)
 
 
@@ -98,21 +98,21 @@ def _systems(one: Criterion) -> Iterator[str]:
 
 def _ensemble(one: Ensemble) -> Iterator[str]:
     """How an ensemble was fitted: its rows in their order, the least worth first."""
-    yield f"{one.name} on {one.criterion}: fitted on {one.ratings} ratings of {one.texts} texts of validation"
-    ways = {True: "", False: ", turned round", None: ", no direction, as it is"}
+    yield f"{one.name} on {one.criterion}: fitted on {one.ratings} ratings of {one.texts} texts of the validation split"
+    ways = {True: "", False: ", reversed", None: ", no direction, used as it is"}
     cells = [
         (f"{member.row}{ways[member.higher_is_better]}", f"{member.r:.3f}", f"{member.weight:.4f}", f"{member.low:.4f}",
          f"{member.high:.4f}", f"{member.clipped:.3f}")
         for member in one.members
     ]  # fmt: skip
-    yield from lined([("least worth first", "r, validation", "weight", "0 at", "1 at", "beyond, test"), *cells])
+    yield from lined([("lowest r first", "r, validation", "weight", "0 at", "1 at", "clipped, test"), *cells])
 
 
 def _on_pairs(rows: Sequence[OnPairs]) -> Iterator[str]:
     """What ensembles and their rows reach on the pairs of test."""
     for contrast in dict.fromkeys(one.contrast for one in rows):
         cells = [(one.row, f"{one.pairs}", *_estimate(one.accuracy)) for one in rows if one.contrast == contrast]
-        yield from lined([(f"pairs of test, {contrast}", "pairs", "accuracy", "95 % interval"), *cells], right=(1, 2))
+        yield from lined([(f"test pairs, {contrast}", "pairs", "accuracy", "95 % interval"), *cells], right=(1, 2))
 
 
 def _estimate(one: Estimate) -> tuple[str, str]:

@@ -46,12 +46,14 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "preview",
         help="estimate a build, and show its first requests",
-        description="Estimates requests, tokens, cost and hours of a whole build, tries checks of your own, and shows the exact requests "
-        "of the first items if you ask for them. Sends nothing. With a ledger that has answers already, the estimate uses their averages.",
+        description="Estimates requests, tokens, cost and hours of a whole build, tries your own checks, and with -n shows the exact "
+        "requests of the first items. Sends nothing. If the ledger has answers, the estimate uses their averages.",
     )
     add_recipe(verb)
     verb.add_argument("-n", "--requests", type=whole, default=0, metavar="N", help="show the requests of the first N items (default: none)")
-    verb.add_argument("--ledger", type=Path, metavar="PATH", help="a ledger to learn from, and to say what of it would be asked again")
+    verb.add_argument(
+        "--ledger", type=Path, metavar="PATH", help="a ledger: use its averages, and report which of its requests would be sent again"
+    )
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
     verb.set_defaults(run=run)
 
@@ -69,9 +71,9 @@ def run(options: argparse.Namespace) -> int:
         print(plain(str(made.again)))
     print_requests(made.requests)
     if made.stand_ins:
-        print(f"--- not in the ledger yet, so a seed dialogue (or mere words) stands in for it: {', '.join(made.stand_ins)}")
+        print(f"--- not in the ledger yet, so a seed dialogue (or placeholder text) stands in for it: {', '.join(made.stand_ins)}")
     if not made.requests:
-        print("the requests themselves: add --requests 1")
+        print("to see the requests, add --requests 1")
     return 0
 
 
@@ -99,5 +101,5 @@ def estimate_table(estimates: tuple[Estimate, ...]) -> str:
     total = f"${sum(known):,.2f}" if len(known) == len(estimates) else "no prices"
     tokens = f"{sum(one.usage.input_tokens for one in estimates):,}", f"{sum(one.usage.output_tokens for one in estimates):,}"
     hours = sum(one.hours for one in estimates)
-    rows.append(("in all", "", f"{sum(one.requests for one in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
+    rows.append(("total", "", f"{sum(one.requests for one in estimates):,}", *tokens, total, f"{hours:.1f}", ""))
     return "\n".join(lined(rows, right=range(2, 7)))

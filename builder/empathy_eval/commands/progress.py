@@ -130,7 +130,7 @@ class OfRun:
         course = self._course
         done, total = course.batch
         if total:
-            return f"{done:,} of {total:,} requests of the batches under way are done"
+            return f"{done:,} of {total:,} requests in batches are done"
         summary, counts, expected = course.summary, course.counts(), course.expected()
         if summary is None:
             return READY
@@ -145,7 +145,7 @@ class OfRun:
         told += [f"{rate:.3g} a second" if rate >= 1 else f"{rate * 60:.3g} a minute"] if rate else []
         told += self._cost()
         told += [f"{counts[name]:,} {name}" for name in ("rejected", "missing") if counts[name]]
-        told += [f"{counts['refused']:,} answers not taken"] if counts["refused"] else []
+        told += [f"{counts['refused']:,} answers not accepted"] if counts["refused"] else []
         many, reason = course.again(at)
         told += [f"{many:,} sent again ({reason})"] if many else []
         told += [f"{span((expected - answered) / rate)} left"] if rate and expected > answered else []

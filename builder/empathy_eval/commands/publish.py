@@ -43,14 +43,14 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "publish",
         help="put a release on the Hugging Face Hub",
-        description="One commit and a tag in a dataset repository. Refuses what verify refuses, and a version that is there already. The "
-        "token is that of `hf auth login` or HF_TOKEN.",
+        description="Adds a release to a dataset repository as one commit and a tag. Refuses a release in which verify finds faults, and a "
+        "version that the repository already has. Uses the token of `hf auth login` or HF_TOKEN.",
     )
     verb.add_argument("release", type=Path, metavar="DIR", help="the release folder")
-    verb.add_argument("--repo", metavar="ORG/NAME", help="the dataset repository; it is made if it is not there; a dry run goes without")
+    verb.add_argument("--repo", metavar="ORG/NAME", help="the dataset repository; it is created if missing; optional for a dry run")
     add_signer(verb)
     add_trust(verb)
-    verb.add_argument("--dry-run", action="store_true", help="list what would go, and send nothing; without --repo no network is used")
+    verb.add_argument("--dry-run", action="store_true", help="list the files to send, and send nothing; without --repo no network is used")
     verb.set_defaults(run=run)
 
 
@@ -63,5 +63,5 @@ def run(options: argparse.Namespace) -> int:
     for path, size in published.files:
         print(f"{size:>12,}  {path}")
     done = f"published as {options.repo} v{published.version}, commit {published.commit}"
-    print(done if published.sent else f"nothing was sent; v{published.version} would go to {options.repo or 'a repository of yours'}")
+    print(done if published.sent else f"nothing was sent; v{published.version} would be published to {options.repo or 'your repository'}")
     return 0

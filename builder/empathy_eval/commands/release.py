@@ -62,39 +62,39 @@ def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "release",
-        help="publish a build as a folder for datasets.load_dataset",
-        description="Writes the splits, the report, the card and the manifest of a finished build into a folder that is a Hub dataset "
-        "repository as it stands. The folder is written whole or not at all, and never over a release of another version.",
+        help="write a build as a folder for datasets.load_dataset",
+        description="Writes the splits, the report, the card and the manifest of a finished build to a folder that can be uploaded "
+        "to the Hub as it is. The folder is written completely or not at all, and replaces another version only with --replace.",
     )
     verb.add_argument("build", type=Path, metavar="DIR", help="the build folder")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="the release folder")
     verb.add_argument("--version", required=True, metavar="X.Y.Z", help="the version of the release")
     verb.add_argument(
         "--previous", metavar="RELEASE",
-        help=f"the release before this one, {A_RELEASE}: manifest and changelog name it with its seal, and those before it",
+        help=f"the previous release, {A_RELEASE}; the manifest and the changelog then list it with its seal, and its predecessors",
     )  # fmt: skip
     verb.add_argument("--replace", action="store_true", help="overwrite a release of another version in --out")
-    verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; no clock is read")
-    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: what raters removed is left out and named")
+    verb.add_argument("--date", metavar="YYYY-MM-DD", help="the release date to state; the clock is never read (default: no date)")
+    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import; removed dialogues are left out and listed")
     verb.add_argument(
         "--without",
         action="append",
         default=[],
         metavar="NAME",
-        help="leave this metric of the configuration, or embedding, out of the report, as where its packages are not installed; repeatable",
+        help="leave this metric of the configuration, or embedding, out of the report, as if its packages were not installed; repeatable",
     )
     verb.add_argument(
         "--annotations", action="append", default=[], type=Path, metavar="DIR",
-        help="a folder of annotate: what the judge said of these very texts becomes configs of the release; repeatable",
+        help="an annotation folder: its annotations of exactly these texts become configs of the release; repeatable",
     )  # fmt: skip
     verb.add_argument(
         "--trust-judge", action="append", default=[], metavar="NAME",
-        help="run this judge that annotations name as module:name, to know its requests: it is code, so know what it is; repeatable",
+        help="run this judge, which the annotations name as module:name, to get its requests. It runs code, so check it first; repeatable",
     )  # fmt: skip
-    verb.add_argument("--partial", action="store_true", help="release although items are missing")
+    verb.add_argument("--partial", action="store_true", help="release even if items are missing")
     verb.add_argument(
         "--sign", type=Path, metavar="KEY",
-        help="sign the manifest with this secret key of minisign, made without a password (minisign -G -W), outside of DIR and --out",
+        help="sign the manifest with this minisign secret key. Make it without a password (minisign -G -W), outside DIR and --out",
     )  # fmt: skip
     verb.add_argument("--json", action="store_true", help="print the manifest as JSON")
     verb.set_defaults(run=run)

@@ -43,8 +43,8 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "report",
         help="measure a release again",
-        description="Scores the variants of a release with the scorers its manifest names, and writes one self-contained page, the tables "
-        "as JSON and the figures.",
+        description="Scores the variants of a release with the scorers that its manifest names, and writes one self-contained page, the "
+        "tables as JSON and the figures.",
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
     verb.add_argument("--out", type=Path, required=True, metavar="DIR", help="where the report is written")

@@ -24,9 +24,10 @@ examples:
   empathy-eval review export build/demo/release --out build/two --replies replies.csv --raters 2 --per-item 2 --texts-per-turn 1
   empathy-eval review export build/demo/release --out build/study --replies replies.csv --design between --raters 30
 
-A pack is ready to be sent once you have filled in what CHECKLIST.md in it names. It has 60 pairs of 60 dialogues; of 30 of their turns all
-four cells are rated, the two controls too; 12 raters have 45 items each. Beside the folders lie papers/information.md (who asks, what is
-done with the ratings, stopping, help, consent) and papers/payment.md (the pay, and the minutes it is reckoned by). See docs/auditors.md.
+A pack is ready to send after you have filled in everything that its CHECKLIST.md lists. It has 60 pairs of 60 dialogues. For 30 of their
+turns all four cells are rated, including the two controls. Each of 12 raters has 45 items. The pack also has papers/information.md (who
+asks, how the ratings are used, stopping, help, consent) and papers/payment.md (the pay, and the minutes that it is based on). See
+docs/auditors.md.
 """
 
 
@@ -74,7 +75,7 @@ def review_import(
 
 def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
-    verb = verbs.add_parser("review", help="send a release out to raters, and take back what they judged")
+    verb = verbs.add_parser("review", help="prepare a release for raters, and import their judgements")
     inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
     _add_export(inner)
     _add_import(inner)
@@ -83,10 +84,11 @@ def add(verbs: Any) -> None:
 def _add_export(verbs: Any) -> None:
     verb = verbs.add_parser(
         "export",
-        help="a folder for each rater, and the key",
-        description="Draws a seeded sample of dialogues and pairs, by scenario and flagged items first, and writes a folder for each rater "
-        "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which stays with you. A rater sees one item of a dialogue at most "
-        "(the context of a later turn shows the reference of an earlier one), behind a code. The same command writes the same bytes.",
+        help="write a folder for each rater, and the key",
+        description="Draws a seeded sample of dialogues and pairs, by scenario, with flagged items first. Writes a folder for each rater "
+        "(a page for the browser, CSV, XLSX, Label Studio) and key.json, which you keep. A rater sees at most one item of a dialogue, "
+        "because the context of a later turn shows the reference of an earlier one. Codes stand for the names of the items. The same "
+        "command writes the same bytes.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -97,19 +99,18 @@ def _add_export(verbs: Any) -> None:
         "--replies",
         type=Path,
         metavar="FILE",
-        help="rate what systems replied to contexts of the release, in place of its variants: CSV, TSV or JSONL with pair_id, system and "
-        "text; contexts that not all systems replied to are left out; --cells adds turns whose cells are rated too",
+        help="rate replies of systems to contexts of the release, instead of its variants: CSV, TSV or JSONL with pair_id, system and "
+        "text. Contexts without a reply of every system are left out; --cells adds turns whose cells are rated too",
     )
     verb.add_argument(
         "--design",
         choices=("within", "between"),
-        help="within (default): a rater gets texts of all variants, or of all systems. between: of one alone; in a block one rater of each "
-        "sees the same contexts, one a dialogue, so raters are a multiple of the variants (with --cells: four) or systems; see study",
+        help="within (default): each rater gets texts of all variants, or of all systems. between: each rater gets texts of only one. A "
+        "block has one rater for each variant or system; they see the same contexts, one per dialogue. So the number of raters is a "
+        "multiple of the variants (with --cells: four) or systems; see study",
     )
-    pack = (
-        "a pack for a real rating by people, ready to be sent: 60 pairs of 60 dialogues, all four cells of 30 of their turns, 12 raters, "
-    )
-    pack += "with papers on consent, payment and stopping, and a checklist for you; the counts above can still be given"
+    pack = "write a complete pack for ratings by people: 60 pairs of 60 dialogues, all four cells of 30 of their turns, 12 raters, "
+    pack += "papers on consent, payment and stopping, and a checklist for you. The counts above can still be set"
     verb.add_argument("--pack", action="store_true", default=None, help=pack)
     verb.add_argument("--json", action="store_true", help="print what was written as JSON")
     verb.set_defaults(run=_export)
@@ -120,27 +121,26 @@ def _add_counts(verb: argparse.ArgumentParser) -> None:
     counts = {
         "pairs": (
             "500, with --pack 60",
-            "pairs of which both variants are rated, by default fewer where a release has too few dialogues; with --replies the contexts "
-            "drawn, of which the replies are rated and not the variants; in a between design the contexts too, of which blocks take no "
-            "more than they hold",
+            "pairs whose two variants are rated; the default is lower if the release has too few dialogues. With --replies: contexts whose "
+            "replies are rated instead. In a between design: contexts too, and blocks use only as many as they can hold",
         ),
         "dialogues": (
             "100, with --pack 0",
-            "dialogues to keep or remove, with their strategy tags; a release of up to 100 is reviewed whole by default; none by default "
-            "with --replies, and none at all in a between design",
+            "dialogues that raters keep or remove, with their strategy tags. A release of up to 100 is reviewed completely by default. The "
+            "default with --replies is 0, and a between design has none",
         ),
-        "cells": ("0, with --pack 30", "turns of which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
-        "rejected": (0, "texts that the checks rejected, each beside the variant that was taken, to audit the checks"),
-        "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to see who looks; the key alone says which"),
+        "cells": ("0, with --pack 30", "turns for which all four cells of the 2 x 2 are rated (needs 4 x PER-ITEM raters)"),
+        "rejected": (0, "texts that the checks rejected, each beside the variant that was accepted, to audit the checks"),
+        "planted": (0, "turns of the dialogues that get a wrong strategy tag on purpose, to test attention; only the key names them"),
         "crossed": (0, "crossed items: raters choose the reply that fits one of the two contexts (needs 2 x PER-ITEM raters)"),
-        "raters": ("10, with --pack 12", "raters, named rater-01 and so on"),
-        "per-item": (3, "raters for every dialogue and every single text, unless the design is between"),
+        "raters": ("10, with --pack 12", "number of raters; they are named rater-01 and so on"),
+        "per-item": (3, "raters per dialogue and per text, unless the design is between"),
         "texts-per-turn": (
             "0, all",
-            "texts of a turn that are rated, drawn by lot: with 1, two raters can rate the same replies (--raters 2 --per-item 2)",
+            "texts of a turn that are rated, drawn at random: with 1, two raters can rate the same replies (--raters 2 --per-item 2)",
         ),
         "per-rater": (10, "texts for each rater of a between design"),
-        "seed": (0, "another seed draws another sample"),
+        "seed": (0, "the seed of the sample"),
     }
     for name, (default, what) in counts.items():
         verb.add_argument(f"--{name}", type=whole, metavar="N", help=f"{what} (default: {default})")
@@ -149,16 +149,18 @@ def _add_counts(verb: argparse.ArgumentParser) -> None:
 def _add_import(verbs: Any) -> None:
     verb = verbs.add_parser(
         "import",
-        help="take back what raters judged",
-        description="Checks the files that raters sent back and merges them into a record that says who judged what. All problems are told "
-        "at once, and nothing is taken unless every file is good. Importing a file again changes nothing. Beside the record stand its "
-        "ratings and decisions as tables for agree, and the strategy tags that were found wrong.",
+        help="import the judgements of raters",
+        description="Checks the files that raters sent back and merges them into a record of who judged what. Reports all problems at "
+        "once, and imports nothing unless every file is valid. Importing a file again changes nothing. Also writes tables beside the "
+        "record: ratings and decisions for agree, and the strategy tags that raters found wrong.",
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release that was sent out, {A_RELEASE}")
-    verb.add_argument("files", type=Path, nargs="+", metavar="FILE", help="what came back: .json (the page, Label Studio), .csv, .xlsx")
+    verb.add_argument(
+        "files", type=Path, nargs="+", metavar="FILE", help="a file from a rater: .json (the page, Label Studio), .csv, .xlsx"
+    )
     verb.add_argument("--key", type=Path, required=True, metavar="FILE", help="the key.json of the export")
-    verb.add_argument("--reviews", type=Path, required=True, metavar="FILE", help="the record; it is made if it is not there")
-    verb.add_argument("--replace", action="store_true", help="let these judgements replace those in the record of the same rater and item")
+    verb.add_argument("--reviews", type=Path, required=True, metavar="FILE", help="the record; it is created if missing")
+    verb.add_argument("--replace", action="store_true", help="replace judgements in the record that are by the same rater on the same item")
     verb.add_argument("--json", action="store_true", help="print what was done as JSON")
     verb.set_defaults(run=_import)
 
@@ -209,7 +211,7 @@ def _to_do(papers: Papers, out: Path) -> str:
 
     open_in = ", ".join(f"{count} in {out / file}" for file, count in Counter(file for file, _ in papers.open).items())
     told = f"about {papers.minutes} minutes each, with guidance and practice"
-    return f"{told}\nnot ready to be sent yet, {len(papers.open)} places are to be filled in: {open_in}\nbegin with {out / CHECKLIST}"
+    return f"{told}\nnot ready to send: {len(papers.open)} places must be filled in: {open_in}\nstart with {out / CHECKLIST}"
 
 
 def _import(options: argparse.Namespace) -> int:

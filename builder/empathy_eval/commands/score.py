@@ -48,40 +48,40 @@ examples:
   empathy-eval score build/demo/release --metric rouge-l --ratings reviews.ratings.csv
   empathy-eval score replies.jsonl --metric vader --metric length --ratings ratings.csv --ensemble huffman:vader,length
 
-judge.csv has the columns pair_id, variant, score, and its row the name "judge". Pairs that it leaves out are counted, and with --strict
-they are wrong. With crossed_id, context, reply, score it is of crossed items, which stand in a table of their own where a release has
-some: docs/crossed_scores.md. docs/metrics.md shows a metric of your own in 15 lines, docs/judges.md how a model comes to judge. score
-asks none.
-replies.jsonl has a line {"context": …, "reply": …} a text, and may have item, system, reference and split beside: docs/own_texts.md.
+judge.csv has the columns pair_id, variant, score, and its row is called "judge". Pairs that it leaves out are counted, and with --strict
+they count as wrong. A file with crossed_id, context, reply, score is for crossed items, which have a table of their own:
+docs/crossed_scores.md. docs/metrics.md shows a metric of your own in 15 lines. docs/judges.md explains judges; score itself asks no model.
+replies.jsonl has one line {"context": …, "reply": …} per text; item, system, reference and split are optional: docs/own_texts.md.
 """
-RATINGS = "put all beside what people rated: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
+RATINGS = "compare all scores with ratings by people: .csv, .tsv or .jsonl with item, rater, rating, or the ratings table of review import"
 # What belongs to a release alone.
 STAND = ("split", "strict", "judges", "annotations", "attacks", "fairness", "limit")
 # What belongs to ratings alone, and what ratings do not go with.
 BESIDE_PEOPLE, NOT_BESIDE_PEOPLE = ("ratings", "ensembles"), ("strict", "attacks", "fairness", "limit")
 SOURCE = f"the release, {A_RELEASE}; or texts of your own, a .jsonl file"
-METRIC = "a metric by name, or module:name, either with settings behind it, as in bertscore:layer=5; repeatable"
+METRIC = "a metric by name or module:name, with optional settings, such as bertscore:layer=5; repeatable"
 FILE = (
-    "scores from elsewhere as .csv, .tsv or .jsonl: pair_id, variant, score, or a column a variant; of crossed items crossed_id, context, "
-    "reply, score; repeatable, a row a file"
+    "a file of scores, .csv, .tsv or .jsonl, with pair_id, variant, score, or with one column per variant; for crossed items with "
+    "crossed_id, context, reply, score; repeatable, one row per file"
 )
-JUDGE = "a model that annotated the release by a rubric: each criterion is a row, or the one that is named; repeatable"
+JUDGE = "a judge that annotated the release by a rubric; each criterion is a row, or only the named one; repeatable"
 ENSEMBLE = (
-    "with --ratings: a row made of others, huffman:NAME,NAME,… (each averaged with what came before it, in the order of their correlation "
-    "with people on the validation split) or mean:NAME,NAME,…; all is measured on the test split then; repeatable"
+    "with --ratings: a row that combines others. huffman:NAME,NAME,… averages each row with the result so far, in the order of their "
+    "correlation with people on the validation split. mean:NAME,NAME,… is the plain mean. Everything is then measured on the test split; "
+    "repeatable"
 )
 ATTACKS = (
-    "attack a sample of the replies, and say how often a metric's score rises: all attacks, or these, by name or module:name "
+    "attack a sample of the replies, and report how often a metric's score rises; all attacks, or only these, by name or module:name "
     "(shuffled, other-dialogue, repeated, flattery, doubled, echo, instruction, names, typing-errors)"
 )
 FAIRNESS = (
-    "say whether scorers tell kind from cold in each group of scenarios as well as in all others, and whether metrics do where names of a "
-    "list are others"
+    "report whether scorers separate the stances equally well in each group of scenarios and in all others, and whether metrics do so "
+    "after names from a list are replaced by other names"
 )
-SPLIT = "measure this split alone (default: test where a metric was trained on the release, which is said, else all)"
-LIMIT = "for a first look measure N pairs alone, drawn by their ids; without the shortcut audit and crossed items"
-RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in another language than English"
-ANNOTATIONS = "take judges from this folder of annotate, and not from the release; without --judge all of them; repeatable"
+SPLIT = "measure only this split (default: test if a metric was trained on the release, which a note states; else all)"
+LIMIT = "for a first look, measure only N pairs, drawn by their ids, without the shortcut audit and crossed items"
+RULES = "the folder with attacks.yaml and names.yaml, for --attacks and --fairness in a language other than English"
+ANNOTATIONS = "take judges from this annotation folder instead of the release; without --judge, take all of them; repeatable"
 
 
 @takes_paths
@@ -147,7 +147,7 @@ def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | 
     from empathy_eval.evaluation.fairness import Fairness
 
     if folder and attacks is None and not fairness:
-        what = f'"{folder}" is for attacks and fairness, and neither is asked for'
+        what = f'"{folder}" applies to attacks and fairness, but neither is requested'
         raise input_error("score: rules", what, "add --attacks or --fairness, or leave the rules out")
     rules = Path(folder) if folder else None
     return {
@@ -195,13 +195,13 @@ def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
     known = (*SPLITS, ALL)
     unfit = [name for name in STAND if asked[name] and (own or (asked["ratings"] and name in NOT_BESIDE_PEOPLE))]
     if unfit:
-        what = f"{' and '.join(unfit)} cannot be had {'of texts of your own' if own else 'beside people'}"
+        what = f"{' and '.join(unfit)} cannot be used with {'texts of your own' if own else 'ratings'}"
         raise input_error("score", what, f"leave {'them' if len(unfit) > 1 else 'it'} out")
     if asked["ensembles"] and not asked["ratings"]:
         raise input_error("score: ensembles", "there are no ratings to fit an ensemble to", "give --ratings TABLE, or leave ensembles out")
     if asked["ensembles"] and asked["split"]:
-        fix = "leave the split out: ensembles are fitted on validation, and all is measured on test"
-        raise input_error("score: split", f'"{asked["split"]}" cannot be had beside ensembles', fix)
+        fix = "leave the split out: ensembles are fitted on validation, and everything is measured on test"
+        raise input_error("score: split", f'"{asked["split"]}" cannot be used with ensembles', fix)
     if asked["split"] not in (None, *known):
         fix = f"name one of {', '.join(known)}{nearest(asked['split'], known)}"
         raise input_error("score: split", f'there is no "{asked["split"]}"', fix)
@@ -211,11 +211,11 @@ def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "score",
-        help="see whether a metric, a judge or a reward model is fooled",
-        description="Scores the variants of a release and says whom the metric prefers: differences with intervals and p-values, how often "
-        "the empathetic variant of a pair is ranked higher, the area under the curve; the effects of stance and closeness apart; at equal "
-        "length; by scenario, phase, strategy and manner of apathy at equal closeness (in JSON and CSV); and where a release has crossed "
-        "items, how often the reply that fits the context is preferred.",
+        help="test whether a metric, a judge or a reward model is fooled",
+        description="Scores the variants of a release and reports which ones a metric prefers: differences with intervals and p-values, "
+        "how often the empathetic variant of a pair ranks higher, and the area under the curve. Separates the effects of stance and "
+        "closeness. Also measures at equal length and, in JSON and CSV, by scenario, phase, strategy and manner at equal closeness. If a "
+        "release has crossed items, reports how often the reply that fits the context is preferred.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -229,17 +229,17 @@ def add(verbs: Any) -> None:
     verb.add_argument("--rules", type=Path, metavar="DIR", help=RULES)
     verb.add_argument("--ratings", type=Path, metavar="TABLE", help=RATINGS)
     verb.add_argument("--ensemble", action="append", default=[], metavar="KIND:NAMES", help=ENSEMBLE)
-    verb.add_argument("--lower-is-better", action="store_true", help="in every file of --scores a lower score is the better one")
-    verb.add_argument("--strict", action="store_true", help="in accuracy a pair that a file or a judge leaves out counts as wrong")
+    verb.add_argument("--lower-is-better", action="store_true", help="a lower score is better in every file of --scores")
+    verb.add_argument("--strict", action="store_true", help="count a pair that a file or a judge leaves out as wrong in the accuracy")
     verb.add_argument("--split", choices=("train", "validation", "test", "all"), help=SPLIT)
     verb.add_argument("--limit", type=whole, metavar="N", help=LIMIT)
-    verb.add_argument("--items", type=Path, metavar="FILE", help="write every score and verdict there too, as .parquet or .csv")
-    verb.add_argument("--no-shortcuts", action="store_true", help="leave the shortcut audit out, which takes minutes for a full release")
+    verb.add_argument("--items", type=Path, metavar="FILE", help="also write every score and verdict to this file, .parquet or .csv")
+    verb.add_argument("--no-shortcuts", action="store_true", help="leave out the shortcut audit, which takes minutes for a full release")
     add_cache(verb)
     add_engine(verb)
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print everything as JSON")
-    form.add_argument("--csv", action="store_true", help="print everything as CSV, a line a contrast, comparison or shortcut")
+    form.add_argument("--csv", action="store_true", help="print everything as CSV, one line per contrast, comparison or shortcut")
     verb.set_defaults(run=run)
 
 

@@ -79,9 +79,9 @@ def _crossed(crossed: Crossed | None) -> Iterator[str]:
     ]
     yield from lined([("crossed items", "items", *titles), *cells], right=(1, 2, 4, 6))
     for why, names in groupby(sorted((row.why or "", row.metric) for row in rows if not row.fitting), key=lambda one: one[0]):
-        yield f"not here: {', '.join(name for _, name in names)} ({why})"
+        yield f"not measured: {', '.join(name for _, name in names)} ({why})"
     sources = ", ".join(f"{count} {name}" for name, count in crossed.sources.items())
-    yield f"fitting and own: 0.5 is chance; both: 0 without the context, 0.25 for guesses; {crossed.items} items ({sources})"
+    yield f"fitting and own: 0.5 is chance; both: 0 without the context, 0.25 by guessing; {crossed.items} items ({sources})"
 
 
 def _comparisons(measured: Measured) -> Iterator[str]:

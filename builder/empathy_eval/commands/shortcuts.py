@@ -24,7 +24,7 @@ examples:
   empathy-eval shortcuts build/demo/release --by scenario --json
   empathy-eval shortcuts build/demo/release --out words.json
 
-docs/shortcuts.md says what each shortcut is, and what the shortcut line does not show.
+docs/shortcuts.md explains each shortcut, and what the shortcut line does not show.
 """
 
 
@@ -60,10 +60,11 @@ def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "shortcuts",
-        help="see how far words alone, length or sentiment tell the stances apart",
-        description="Audits a release for shortcuts: how often the kind text of a pair is told from the cold one by its words, its "
-        "characters, its length and marks, its sentiment, or by what it repeats of the seeker, learned out of fold; which words give it "
-        "away; and which pairs are easiest and hardest. A metric that is right less often than these has shown nothing yet.",
+        help="measure how well words alone, length or sentiment separate the stances",
+        description="Audits a release for shortcuts: words, characters, length and punctuation, sentiment, and words repeated from the "
+        "seeker. Measures how often each separates the empathetic text of a pair from the apathetic one. What learns is scored out of "
+        "fold. Lists the telltale words, and the easiest and hardest pairs. A metric with a lower accuracy than these has not shown that "
+        "it measures empathy.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -72,20 +73,20 @@ def add(verbs: Any) -> None:
         "--by",
         choices=("dialogue", "scenario"),
         default="dialogue",
-        help="what folds are made of (default: dialogue); scenario is stricter",
+        help="the unit of the folds (default: dialogue); scenario is stricter",
     )
     verb.add_argument(
         "--without",
         action="append",
         default=[],
         metavar="NAME",
-        help="leave this shortcut out: embedding, where its packages are missing",
+        help="leave this shortcut out; only embedding can be left out, for example if its packages are missing",
     )
     verb.add_argument(
         "--out",
         type=Path,
         metavar="LIST.json",
-        help="write the frozen word list too: what words alone learned, by which a build with candidates chooses (word_list: LIST.json)",
+        help="also write the frozen word list: weights of words alone, by which a build chooses among candidates (word_list: LIST.json)",
     )
     verb.add_argument("--json", action="store_true", help="print everything as JSON, each figure with its settings")
     verb.set_defaults(run=run)
@@ -104,7 +105,9 @@ def shortcut_table(audit: Audit) -> str:
     blocks = ["\n".join(_contrast(one, audit.by)) for one in audit.contrasts]
     if audit.first:
         blocks.append("\n".join(_first(audit)))
-    return "\n\n".join([*blocks, "VADER, echo and length learn nothing: for them more is kind. --json has all settings."])
+    return "\n\n".join(
+        [*blocks, "VADER, echo and length learn nothing: they choose the text with the higher value. --json has all settings."]
+    )
 
 
 def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
@@ -116,14 +119,16 @@ def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:
         yield f"  shortcut line: {one.line.accuracy.value:.3f} ({one.line.name})"
     for stance, words in ((one.kind, one.telltale_kind), (one.cold, one.telltale_cold)):
         if words:
-            yield f"  telltale of {stance} ({one.kind}/{one.cold}): " + ", ".join(f"{word.word} {word.kind}/{word.cold}" for word in words)
+            yield f"  telltale words of {stance} ({one.kind}/{one.cold}): " + ", ".join(
+                f"{word.word} {word.kind}/{word.cold}" for word in words
+            )
     for name, pairs in (("easiest", one.easiest), ("hardest", one.hardest)):
         if pairs:
             yield f"  {name}: " + ", ".join(f"{pair.pair_id} {pair.margin:+.2f}" for pair in pairs)
 
 
 def _first(audit: Audit) -> Iterator[str]:
-    yield "words alone where the first candidate that passed stands in the place of the chosen one"
+    yield "words alone, with the first candidate that passed in place of the chosen one"
     yield from lined(
         [
             (

@@ -24,10 +24,10 @@ WIDTH = 120
 MOST, LONGEST = 100, 4000
 EXAMPLES = """\
 examples:
-  empathy-eval show build/demo 017-seed                   a dialogue: how it was asked for, what was refused on the way
+  empathy-eval show build/demo 017-seed                   a dialogue: its requests, and the answers that were refused
   empathy-eval show build/demo 017-seed-t05 | less        a helper turn with its variants; 017-seed-t05/empathetic is one of them
   empathy-eval show build/demo/release 017-seed-t05 --ledger build/demo/ledger.sqlite
-  empathy-eval show build/demo s1-0123abcd                the request whose key begins so
+  empathy-eval show build/demo s1-0123abcd                the request whose key begins like this
   empathy-eval show build/demo --rejected edit_ratio_high
 """
 
@@ -90,27 +90,33 @@ def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "show",
-        help="show why a text is so: request, answers, checks, and what was refused",
+        help="show how a text was made: requests, answers, checks, and what was refused",
         description="Shows a text of a release, a build or annotations: the request as it was sent, every answer with its finish reason, "
-        "the checks with their figures, repairs, scores, judgements. Asks nobody, and runs no code that the folder names.",
+        "the checks with their figures, repairs, scores and judgements. Sends nothing, and runs no code that the folder names.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("where", metavar="WHERE", help="a build folder, a release (a folder, or org/name@v1.0.0), or a folder of annotate")
+    verb.add_argument("where", metavar="WHERE", help="a build folder, a release (a folder, or org/name@v1.0.0), or an annotation folder")
     verb.add_argument(
         "id", nargs="?", metavar="ID", help="a dialogue, a pair, a turn, a variant, a crossed item, or the beginning of a request's key"
     )
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger with the answers (default: the build's own)")
     verb.add_argument(
-        "--rejected", nargs="?", const="", metavar="REASON", help="list what was refused, for this reason or for any, and what was left out"
+        "--rejected",
+        nargs="?",
+        const="",
+        metavar="REASON",
+        help="list what was refused, for this reason or for any reason, and what was left out",
     )
     verb.add_argument(
-        "--limit", type=whole, metavar="N", help=f"with --rejected: at most so many (default: {MOST}, and a count of the rest)"
+        "--limit", type=whole, metavar="N", help=f"with --rejected: list at most N (default: {MOST}, and a count of the rest)"
     )
-    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: show what raters said too")
-    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own (default: those that WHERE carries)")
-    verb.add_argument("--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own (default: those of a build)")
-    verb.add_argument("--rules", type=Path, metavar="DIR", help="a folder of rules of your own (default: those that WHERE carries)")
+    verb.add_argument("--reviews", type=Path, metavar="FILE", help="a record of review import: also show the judgements of raters")
+    verb.add_argument("--scenarios", type=Path, metavar="DIR", help="a folder of scenarios of your own (default: those in WHERE)")
+    verb.add_argument(
+        "--templates", type=Path, metavar="DIR", help="a folder of prompt templates of your own (default: those of the build)"
+    )
+    verb.add_argument("--rules", type=Path, metavar="DIR", help="a folder of rules of your own (default: those in WHERE)")
     verb.add_argument("--json", action="store_true", help="print everything as JSON")
     verb.set_defaults(run=run)
 
@@ -118,7 +124,7 @@ def add(verbs: Any) -> None:
 def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     if (options.id is None) == (options.rejected is None):
-        raise input_error("show", "takes either an ID or --rejected", "name what to show, or leave one of them out")
+        raise input_error("show", "takes either an ID or --rejected", "give exactly one of them")
     folders = {name: getattr(options, name) for name in ("ledger", "scenarios", "templates", "rules")}
     if options.rejected is None:
         shown = show(options.where, options.id, **folders, reviews=options.reviews)
@@ -134,9 +140,9 @@ def run(options: argparse.Namespace) -> int:
     for one in itertools.islice(found, options.limit or MOST):
         count += 1
         print(plain("\n".join(_refused(one))))
-    print(f"{count:,} shown" if count else "nothing was refused, and nothing is left out")
+    print(f"{count:,} shown" if count else "nothing was refused or left out")
     if left := 0 if options.limit else sum(1 for _ in found):
-        print(f"{left:,} more are left out; --limit {count + left} prints all, --json too, and --rejected REASON those of one reason")
+        print(f"{left:,} more are not shown; --limit {count + left} or --json prints all, --rejected REASON only those of one reason")
     return 0
 
 
@@ -149,9 +155,9 @@ def _lines(shown: Shown) -> Iterator[str]:
     """All of it, in the order of a reader's questions."""
     yield f"{shown.name} in {shown.source}: {shown.status}"
     yield from (f"  {one}" for one in shown.why)
-    yield from _section("before it", [line for one in shown.before for line in _spoken(one)])
+    yield from _section("context", [line for one in shown.before for line in _spoken(one)])
     yield from _section("the text" if len(shown.texts) == 1 else "the texts", [line for one in shown.texts for line in _text(one)])
-    yield from _section("texts that were not taken", [line for one in shown.refused for line in _text(one)])
+    yield from _section("texts that were not accepted", [line for one in shown.refused for line in _text(one)])
     yield from _section("requests", [line for one in shown.asked for line in _asked(one)])
     for name, rows in shown.said.items():
         yield from _section(name, [line for row in rows for line in _row(row)])
@@ -201,7 +207,7 @@ def _asked(one: Asked) -> Iterator[str]:
     for name, detail in one.reasons:
         yield from _wrapped(f"{name}: {detail}" if detail else name, "  ")
     if one.body is not None and str(one.body.get("model")).startswith("seed-bank@"):
-        yield "  answered out of the scenario's file: no model read the request, which --json shows whole"
+        yield "  answered from the scenario file: no model read the request; --json shows it in full"
     elif one.body is not None:
         yield "  sent"
         yield from _body(one.body)

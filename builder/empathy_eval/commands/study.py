@@ -30,20 +30,20 @@ examples:
   empathy-eval study ratings.csv --baseline human --page study.html
   empathy-eval study --plan --groups 5 --categories 3 --effect 0.3 --per-rater 10 --icc 0.1
 
-RATINGS is a CSV, TSV or JSONL table with the columns item, group, rater, rating, a row a rating. Optional columns: stratum and valence
-(of an item), block (of a rater: raters of one block saw the same items), criterion. A rater is of one group alone, and rates an item once;
-ratings are numbers or, with --labels, names of categories, of which there may be 11. Labels that are numbers are met by value (1 is 1.0).
-Where ratings are numbers and labels are not, 1 is the first label if all are from 1 on, whether or not anybody gave it; else labels, one
-for each, take them in their order. A note says which number was taken for which label.
-Gains are of shares, in percent of the baseline's, with intervals by rater. docs/studies.md says what each figure means.
+RATINGS is a CSV, TSV or JSONL table with the columns item, group, rater, rating, one rating per row. Optional columns: stratum and
+valence (of an item), block (of a rater: raters of one block saw the same items), criterion. A rater belongs to one group, and rates an
+item once. Ratings are numbers or, with --labels, names of at most 11 categories. Labels that are numbers match by value (1 is 1.0).
+If ratings are numbers and labels are not: if all numbers are at least 1, 1 is the first label, even if nobody gave it. Otherwise there is
+one label for each number, in ascending order. A note lists which number became which label.
+A gain is the change of a share, in percent of the baseline's share, with an interval by rater. docs/studies.md explains each figure.
 """
 RATERS = (
-    "a table of the raters, a row a rater: rater, and any of group, seconds, checks and checks_failed (of attention), sex, age ...; the "
-    "groups are compared in it, and nobody is told from fewer than five"
+    "a table of the raters, one per row: rater, and any of group, seconds, checks and checks_failed (of attention), sex, age ...; the "
+    "groups are compared by these columns, and figures of fewer than five raters are not shown"
 )
-BY = "test the ratings of each stratum or valence apart, too; repeatable (default: by both columns, as far as they are there)"
+BY = "also test the ratings of each stratum or valence separately; repeatable (default: both columns, if present)"
 ADD = (
-    "a table of a group that came later; repeatable. Its raters are not those of the study, and where there are blocks it has the same ones"
+    "a table of a group that was added later; repeatable. It has other raters than the study and, if the study has blocks, the same blocks"
 )
 
 
@@ -99,28 +99,31 @@ def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "study",
-        help="say what raters of different groups, each seeing one, make of the groups",
-        description="A study between subjects: chi-squared tests of all groups, of each category and of each pair, gains over a baseline "
-        "with intervals by rater, the same by stratum with corrections, p-values by exchanging raters, and what the study could have seen.",
+        help="compare groups in a study in which each rater sees only one group",
+        description="Analyses a between-subjects study: chi-squared tests of all groups, of each category and of each pair of groups, and "
+        "gains over a baseline with intervals by rater. Repeats them by stratum, with corrections. Adds p-values from permutations of "
+        "raters, and the effects that the study could have detected.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verb.add_argument("ratings", type=Path, nargs="*", metavar="RATINGS", help="the ratings, a row a rating; several are taken together")
-    verb.add_argument("--baseline", metavar="GROUP", help="the group that the others are held against")
-    verb.add_argument("--labels", metavar="NAMES", default="", help="names of the categories, lowest first, with commas: Bad,Okay,Good")
-    verb.add_argument("--criterion", metavar="NAME", help="the criterion that counts, where the ratings are on several")
+    verb.add_argument("ratings", type=Path, nargs="*", metavar="RATINGS", help="the ratings, one per row; several tables are combined")
+    verb.add_argument("--baseline", metavar="GROUP", help="the group that the others are compared with")
+    verb.add_argument(
+        "--labels", metavar="NAMES", default="", help="names of the categories, lowest first, separated by commas: Bad,Okay,Good"
+    )
+    verb.add_argument("--criterion", metavar="NAME", help="the criterion to analyse, if the ratings have several")
     verb.add_argument("--by", action="append", choices=("stratum", "valence"), help=BY)
     verb.add_argument("--add", type=Path, action="append", default=[], metavar="FILE", help=ADD)
     verb.add_argument("--raters", type=Path, metavar="FILE", help=RATERS)
-    verb.add_argument("--permutations", type=whole, metavar="N", help="exchanges of raters (default 2000; 0: none)")
-    verb.add_argument("--seed", type=whole, metavar="N", help="of the exchanges (default 0)")
-    verb.add_argument("--effect", type=float, default=0.3, metavar="W", help="the effect that should be seen, Cohen's w (default 0.3)")
-    verb.add_argument("--alpha", type=float, default=0.05, metavar="P", help="the level of the test (default 0.05)")
-    verb.add_argument("--power", type=float, default=0.95, metavar="P", help="how surely it should be seen (default 0.95)")
-    verb.add_argument("--page", type=Path, metavar="OUT.html", help="write a page of all that, and its figures as OUT.json beside it")
+    verb.add_argument("--permutations", type=whole, metavar="N", help="permutations of raters (default: 2000; 0: none)")
+    verb.add_argument("--seed", type=whole, metavar="N", help="the seed of the permutations (default: 0)")
+    verb.add_argument("--effect", type=float, default=0.3, metavar="W", help="the effect to detect, Cohen's w (default: 0.3)")
+    verb.add_argument("--alpha", type=float, default=0.05, metavar="P", help="the significance level (default: 0.05)")
+    verb.add_argument("--power", type=float, default=0.95, metavar="P", help="the probability of detecting the effect (default: 0.95)")
+    verb.add_argument("--page", type=Path, metavar="OUT.html", help="write a page of the results, and its figures beside it as OUT.json")
     form = verb.add_mutually_exclusive_group()
     form.add_argument("--json", action="store_true", help="print everything as JSON")
-    form.add_argument("--csv", action="store_true", help="print all figures as CSV, a line a figure")
+    form.add_argument("--csv", action="store_true", help="print all figures as CSV, one per line")
     add_plan(verb)
     verb.set_defaults(run=run)
 
@@ -132,7 +135,7 @@ def run(options: argparse.Namespace) -> int:
     not_of_ratings(options)
     if not options.ratings or options.baseline is None:
         what = "no ratings are named" if not options.ratings else "no baseline is named"
-        raise input_error("study", what, "empathy-eval study RATINGS.csv --baseline GROUP")
+        raise input_error("study", what, "run: empathy-eval study RATINGS.csv --baseline GROUP")
     chance = {name: value for name in ("permutations", "seed") if (value := getattr(options, name)) is not None}
     found = study(
         options.ratings, options.baseline, labels=options.labels, criterion=options.criterion, by=options.by, add=options.add,

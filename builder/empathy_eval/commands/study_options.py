@@ -73,7 +73,7 @@ class Taken:
         return Files(tables, self.paths("add", add), people, out)
 
     def _odd(self, name: str, value: object, wanted: str) -> None:
-        self.problems.append(Problem(name, f'"{str(value)[:80]}" is {_kind(value)}', f"give it {wanted}"))
+        self.problems.append(Problem(name, f'"{str(value)[:80]}" is {_kind(value)}', f"give {wanted}"))
 
     def refuse(self) -> None:
         """Raises an :class:`InputError` with all that is wrong, if something is."""
@@ -82,4 +82,4 @@ class Taken:
 
 
 def _kind(value: object) -> str:
-    return "empty, or none that a file can have" if isinstance(value, str | Path) else f"of the type {type(value).__name__}"
+    return "empty, or not a possible path" if isinstance(value, str | Path) else f"of the type {type(value).__name__}"

@@ -40,12 +40,17 @@ def study_plan(
 
 def add_plan(verb: argparse.ArgumentParser) -> None:
     """Adds the options of a plan to the verb."""
-    group = verb.add_argument_group("a study that is yet to be made", "with --effect, --alpha, --power and --json as above")
-    group.add_argument("--plan", action="store_true", help="say how many raters and items such a study takes, without ratings")
-    group.add_argument("--groups", type=whole, metavar="N", help="how many groups, the baseline among them")
-    group.add_argument("--categories", type=whole, metavar="N", help="how many categories a rating can be of")
-    group.add_argument("--per-rater", type=whole, metavar="N", help="ratings that a rater gives (default 10)")
-    group.add_argument("--icc", type=float, metavar="R", help="how alike a rater's ratings are, 0 to 1 (default 0.1); `study` tells yours")
+    group = verb.add_argument_group("planning a study", "these options go with --effect, --alpha, --power and --json")
+    group.add_argument("--plan", action="store_true", help="compute how many raters and items a study needs; takes no RATINGS")
+    group.add_argument("--groups", type=whole, metavar="N", help="the number of groups, including the baseline")
+    group.add_argument("--categories", type=whole, metavar="N", help="the number of categories of a rating")
+    group.add_argument("--per-rater", type=whole, metavar="N", help="ratings per rater (default: 10)")
+    group.add_argument(
+        "--icc",
+        type=float,
+        metavar="R",
+        help="the intraclass correlation of a rater's ratings, 0 to 1 (default: 0.1); `study` reports yours",
+    )
     group.add_argument("--share", type=float, metavar="P", help="the baseline's share of a category, for the interval of a gain")
 
 
@@ -56,7 +61,7 @@ def not_of_ratings(options: argparse.Namespace) -> None:
         InputError: if there are such.
     """
     if stray := [name for name in OF_PLANS if getattr(options, name) is not None]:
-        raise InputError(Problem(_option(name), "is of plans", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
+        raise InputError(Problem(_option(name), "needs --plan", f"leave it out, or plan a study: {EXAMPLE}") for name in stray)
 
 
 def run_plan(options: argparse.Namespace) -> int:
@@ -66,9 +71,9 @@ def run_plan(options: argparse.Namespace) -> int:
         InputError: for options of ratings, and what is missing or odd.
     """
     problems = [
-        Problem(_option(one), "is of ratings, which a plan has none of", f"leave it out: {EXAMPLE}") for one in _of_ratings(options)
+        Problem(_option(one), "applies to ratings, and a plan has none", f"leave it out: {EXAMPLE}") for one in _of_ratings(options)
     ]
-    problems += [Problem(_option(one), "is missing", f"name it: {EXAMPLE}") for one in NEEDED if getattr(options, one) is None]
+    problems += [Problem(_option(one), "is missing", f"add it: {EXAMPLE}") for one in NEEDED if getattr(options, one) is None]
     if problems:
         raise InputError(problems)
     given = {name: value for name in OF_PLANS if (value := getattr(options, name)) is not None}
@@ -92,15 +97,15 @@ def plan_table(plan: Plan) -> str:
 
 
 def _lines(plan: Plan) -> Iterator[str]:
-    yield f"{plan.groups} groups by {plan.categories} categories; an effect of w = {plan.effect:g} is to be seen with a probability"
-    yield f"of {plan.power:g} at the level {plan.alpha:g} (chi-squared with {plan.df} degrees of freedom)"
+    yield f"{plan.groups} groups by {plan.categories} categories: to detect an effect of w = {plan.effect:g} with a probability of"
+    yield f"{plan.power:g} at the level {plan.alpha:g} (chi-squared with {plan.df} degrees of freedom), the study needs"
     yield ""
-    alike = f"1 + ({plan.per_rater} - 1) x {plan.icc:g}, as raters give {plan.per_rater:,} with an intraclass correlation of {plan.icc:g}"
+    alike = f"1 + ({plan.per_rater} - 1) x {plan.icc:g}: {plan.per_rater:,} ratings per rater, intraclass correlation {plan.icc:g}"
     rows = [
-        ("ratings, if all were independent", f"{plan.independent:,}", ""),
+        ("ratings, if independent", f"{plan.independent:,}", ""),
         ("design effect", f"{plan.design_effect:.3g}", alike),
-        ("ratings, as they are", f"{plan.clustered:,}", "the product, rounded up"),
-        ("raters a group", f"{plan.raters_a_group:,}", f"{plan.raters:,} in all, who give {plan.ratings:,} ratings"),
+        ("ratings, with the design effect", f"{plan.clustered:,}", "the product, rounded up"),
+        ("raters per group", f"{plan.raters_a_group:,}", f"{plan.raters:,} in total, who give {plan.ratings:,} ratings"),
         ("items", f"{plan.items:,}", "each rated once in every group"),
     ]
     yield from lined(rows, right=(1,))

@@ -30,7 +30,7 @@ def _balance(balance: Balance, draws: int) -> Iterator[list[str]]:
     whys = [f"  {one.column}: {why}" for one in balance.columns if (why := one.why or (one.test and one.test.why))]
     tests = lined([("raters of the groups by", *HEAD, "p drawn", "Holm"), *rows], 2) if rows else []
     drawn = (
-        ["  p drawn: of tables with the same sums, for chi-squared"]
+        ["  p drawn: chi-squared, from random tables with the same sums"]
         if any(one.test and one.test.permutation for one in balance.columns)
         else []
     )
@@ -51,13 +51,17 @@ def _column(one: Balanced, groups: Sequence[tuple[str, int]]) -> list[str]:
 
 
 def _attention(attention: Attention, draws: int) -> list[str]:
-    lines = [f"checks of attention: {attention.why}"] if attention.why else []
+    lines = [f"attention checks: {attention.why}"] if attention.why else []
     if attention.cells:
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(attention.groups, attention.cells, strict=True)]
-        lines += lined([("raters by checks of attention failed", *attention.values), *rows], 1)
+        lines += lined([("raters by failed attention checks", *attention.values), *rows], 1)
     if attention.without is not None:
         lines += lined(
-            [("groups by all categories", *HEAD, "p by rater"), ("without who failed most", *_test(attention.without, None, draws)[:-1])], 2
+            [
+                ("groups by all categories", *HEAD, "p by rater"),
+                ("without raters who failed more than half", *_test(attention.without, None, draws)[:-1]),
+            ],
+            2,
         )
     return [*lines, *(f"note: {note}" for note in attention.notes)]
 

@@ -17,11 +17,11 @@ CORRECTED = ("p", "Holm", "BH", "p by rater", "Holm", "BH")
 # Of more parts in a column only the omnibus test is shown; JSON and CSV have the rest.
 PARTS_SHOWN = 4
 EXPLAINED = """\
-p: chi-squared's, which takes all ratings for independent
-p by rater: of exchanging whole raters{within}, {permutations:,} times; the one to go by where ratings of a rater resemble each other
-<=: no smaller p could come of so many exchanges
-Holm, BH: the p before them corrected (BH: Benjamini-Hochberg) over all pairs, or all gains in a category; of strata over all their values
-*: an expected count is below 5, so the p by rater is gone by, and is what the first Holm and BH correct"""
+p: of the chi-squared test, which assumes that all ratings are independent
+p by rater: from {permutations:,} permutations of whole raters{within}; use it if the ratings of a rater resemble each other
+<=: so many permutations cannot give a smaller p
+Holm, BH (Benjamini-Hochberg): the p to their left, corrected over all pairs, all gains in a category, or all values of a stratum column
+*: an expected count is below 5, so use the p by rater; the first Holm and BH correct it"""
 
 
 def study_table(studied: Studied) -> str:
@@ -33,7 +33,7 @@ def study_table(studied: Studied) -> str:
         if len(parts) <= PARTS_SHOWN:
             blocks += [_gains(studied, one) for one in parts]
         else:
-            blocks.append([f"pairs and gains of each {column} are in --json and --csv"])
+            blocks.append([f"--json and --csv have the pairs and gains of each {column}"])
     blocks += [_spreads(studied), list(_power(studied)), *raters_blocks(studied), list(_notes(studied))]
     return "\n\n".join("\n".join(one) for one in blocks if one)
 
@@ -110,7 +110,7 @@ def _told(named: Iterable[tuple[str, str | None]]) -> list[str]:
 
 
 def _spreads(studied: Studied) -> list[str]:
-    head = ("ratings of one rater", "intraclass correlation", "design effect", "ratings a rater")
+    head = ("ratings of one rater", "intraclass correlation", "design effect", "ratings per rater")
     rows = []
     for one in studied.spreads:
         values = ((one.icc, 3), (one.design_effect, 2), (one.ratings_a_rater, 1))
@@ -127,9 +127,9 @@ def _power(studied: Studied) -> Iterator[str]:
         yield f"{worth}: power {power.reached:.3f}, smallest effect w = {power.smallest_w:.3f}"
     if studied.null_point is not None and studied.null_point_if_independent is not None:
         point = f"{studied.null_point:.0f}" if studied.null_point >= 10 else f"{studied.null_point:.1f}"
-        told = f"when raters are exchanged, {100 * power.alpha:.3g}% of omnibus statistics lie above about {point}"
-        drawn = f"of {studied.settings['permutations']:,} exchanges"
-        yield f"{told} ({drawn}); if ratings were independent and groups alike, above {studied.null_point_if_independent:.1f}"
+        told = f"when raters are permuted, {100 * power.alpha:.3g}% of omnibus statistics lie above about {point}"
+        drawn = f"{studied.settings['permutations']:,} permutations"
+        yield f"{told} ({drawn}); if ratings were independent and groups equal, above {studied.null_point_if_independent:.1f}"
 
 
 def _notes(studied: Studied) -> Iterator[str]:
@@ -138,5 +138,5 @@ def _notes(studied: Studied) -> Iterator[str]:
         within = " within their block" if studied.settings["within"] == "block" else ""
         yield EXPLAINED.format(within=within, permutations=studied.settings["permutations"])
     else:
-        yield "p is chi-squared's, which takes all ratings for independent; no raters were exchanged"
+        yield "p: of the chi-squared test, which assumes that all ratings are independent; no permutation test was run"
     yield studied.signature

@@ -30,7 +30,7 @@ def inversion_table(report: Report) -> str:
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     if line:
         lines.append(
-            f"shortcut line {of}: {_share(line.accuracy)}, by {line.shortcut}; a metric is above or below it with its whole interval"
+            f"shortcut line {of}: {_share(line.accuracy)}, by {line.shortcut}; above and below mean the whole interval of a metric"
         )
     told = [f"{one.name}: {one.said}".replace("\N{NO-BREAK SPACE}", " ") for one in claims(measured)]
     return "\n".join([*lines, "", *told])

@@ -28,11 +28,11 @@ examples:
   empathy-eval train build/demo/release-judged --out build/students --kind students --teacher NAME
   empathy-eval score build/demo/release --metric empathyscore:model=build/model --split test
 
-Measure a model on a split that it was not trained on. docs/empathyscore.md says what it is, and what it does not show.
+Measure a model on a split that it was not trained on. docs/empathyscore.md explains the model, and what it does not show.
 """
 KINDS = (
-    "what learns: plain, a weighted sum of counted features (default); encoder, the same with embeddings by a frozen encoder; students, "
-    "encoders that are fine-tuned"
+    "the kind of model: plain (default), a weighted sum of counted features; encoder, the same with embeddings of a frozen encoder; "
+    "students, fine-tuned encoders"
 )
 CONTRASTS = (
     '"WINNER>LOSER", which text should score higher: reference>apathetic (default), near_empathetic>apathetic, '
@@ -89,9 +89,9 @@ def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
         "train",
-        help="make a model of EmpathyScore from a release",
-        description="Learns from pairs of a release what sets empathetic replies apart, writes a model that score and reports can use, and "
-        "says how often it is right on the splits that it has not seen, beside words alone, length and positive words.",
+        help="train a model of EmpathyScore on a release",
+        description="Trains a model to recognise empathetic replies on pairs of a release, and writes it for use by score and reports. "
+        "Reports its accuracy on the splits that it has not seen, beside words alone, length and positive words.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -103,21 +103,27 @@ def add(verbs: Any) -> None:
         "--split",
         action="append",
         choices=("train", "validation", "test"),
-        help="learn from this split (default: train); repeatable; only what is left out can say what the model is worth",
+        help="train on this split (default: train); repeatable; the model is evaluated on the splits that are left out",
     )
     _add_of_kinds(verb.add_argument_group("encoders and students"))
-    verb.add_argument("--json", action="store_true", help="print what it is made of and what it is worth as JSON")
+    verb.add_argument("--json", action="store_true", help="print the configuration and the metrics of the model as JSON")
     verb.set_defaults(run=run)
 
 
 def _add_of_kinds(group: Any) -> None:
     """What only some kinds take."""
-    group.add_argument("--encoder", metavar="FOLDER", help="a folder or a name of the Hub, safetensors alone (default: a small one)")
-    group.add_argument("--teacher", metavar="NAME", help='the judge of the rubric "teacher" that students learn from, flow and content')
-    group.add_argument("--also", action="extend", nargs="+", type=Path, default=[], metavar="CSV", help="labelled data for content, in CSV")
-    group.add_argument("--objective", choices=("both", "regression", "ranking"), help="what students are taught (default: both)")
-    group.add_argument("--shared", action="store_true", help="one encoder for flow and content, not two")
-    group.add_argument("--max-tokens", type=whole, metavar="N", help="tokens of a conversation's end with its reply (default: 512)")
+    group.add_argument("--encoder", metavar="FOLDER", help="a folder or a model on the Hub, only safetensors (default: a small one)")
+    group.add_argument(
+        "--teacher", metavar="NAME", help='the judge whose annotations by the rubric "teacher" students learn, flow and content'
+    )
+    group.add_argument(
+        "--also", action="extend", nargs="+", type=Path, default=[], metavar="CSV", help="CSV files of labelled data for content"
+    )
+    group.add_argument("--objective", choices=("both", "regression", "ranking"), help="the training objective of students (default: both)")
+    group.add_argument("--shared", action="store_true", help="use one encoder for flow and content instead of two")
+    group.add_argument(
+        "--max-tokens", type=whole, metavar="N", help="read the last N tokens of a conversation with its reply (default: 512)"
+    )
 
 
 def run(options: argparse.Namespace) -> int:
@@ -150,7 +156,7 @@ def _lines(model: Model) -> Iterator[str]:
                 yield ""
                 yield from _rows(f"{split}, {'at equal closeness' if contrast == 'stance' else contrast}", tables[contrast])
     if not model.metrics["splits"]:
-        yield "no split was held out, so nothing is known of texts that it has not seen"
+        yield "no split was held out, so the accuracy on unseen texts is not known"
 
 
 def _rows(head: str, rows: Mapping[str, Any]) -> Iterator[str]:

@@ -25,8 +25,8 @@ FIGURES = "figures.json"
 TURNS = 25
 MOST_TURNS = 1_000_000
 HELP = (
-    "ask about attacked texts too, and say how often a value rises: all attacks, or these, by name or module:name (names-throughout, and "
-    "those of score --attacks); what is said of them stays in DIR/attacks"
+    "also ask about attacked texts, and report how often a value rises; all attacks, or only these, by name or module:name "
+    "(names-throughout, and those of score --attacks); these annotations stay in DIR/attacks"
 )
 
 
@@ -35,7 +35,7 @@ def add_attacks(verb: argparse.ArgumentParser) -> None:
     verb.add_argument("--attacks", nargs="*", metavar="NAME", help=HELP)
     verb.add_argument(
         "--attacked-turns", type=whole, default=TURNS, metavar="N",
-        help=f"with --attacks: of so many turns, the first ones of the sample; more only add (default: {TURNS})",
+        help=f"with --attacks: attack the first N turns of the sample; a larger N only adds turns (default: {TURNS})",
     )  # fmt: skip
     verb.add_argument(
         "--rules", type=Path, metavar="DIR", help="with --attacks: the folder with attacks.yaml and names.yaml of the language"
@@ -62,13 +62,13 @@ class Under:
         """
         if attacks is None:
             if rules:
-                raise input_error("--rules", f'"{rules}" is for attacks, and no attacks are asked for', "add --attacks, or leave it out")
+                raise input_error("--rules", f'"{rules}" applies to attacks, but none are requested', "add --attacks, or leave it out")
             return None
         from empathy_eval.raters.judges.attacking import Wanted, attacking
         from empathy_eval.releases.fetch import release_folder
 
         if not 1 <= turns <= MOST_TURNS:
-            raise input_error("--attacked-turns", f"{turns:.3g} is no number of turns", f"name a number from 1 to {MOST_TURNS:,}")
+            raise input_error("--attacked-turns", f"{turns:.3g} is out of range", f"use a number from 1 to {MOST_TURNS:,}")
         folder = release_folder(release)
         under, told = attacking(job, folder, Wanted(tuple(attacks), turns, Path(rules) if rules else None))
         return cls(under, folder, out, told)

@@ -50,28 +50,25 @@ def add(verbs: Any) -> None:
     verb = verbs.add_parser(
         "verify",
         help="check that a release is what it claims",
-        description="Derives a release again: signature, files, rows, splits, duplicates, provenance, every text by the checks, toxicity, "
-        "the report's numbers, and page, card, figures and explorer. All faults at once, each with its place; exit status 2 if there is "
-        "one. Runs built-in and installed metrics alone: "
-        "another that the manifest names is told, not recomputed.",
+        description="Recomputes a release: signature, files, rows, splits, duplicates, provenance, the checks of every text, toxicity, the "
+        "report's numbers, and page, card, figures and explorer. Reports all faults at once, each with its place; exit status 2 if there "
+        "is one. Runs only built-in and installed metrics; other metrics of the manifest are listed, not recomputed.",
     )
     verb.add_argument("release", metavar="RELEASE", help=f"the release, {A_RELEASE}")
-    verb.add_argument(
-        "--fast", action="store_true", help="leave out what takes long: toxicity, numbers of the report, figures, the explorer"
-    )
+    verb.add_argument("--fast", action="store_true", help="leave out slow checks: toxicity, numbers of the report, figures, the explorer")
     verb.add_argument(
         "--strict", action="store_true",
-        help="exit with status 1 if something was not checked: a metric, toxicity, a signature without --signer, pages of another version "
-        "of this program; other packages or definitions do not count",
+        help="exit with status 1 if something was not checked: a metric, toxicity, a signature without --signer, pages by another version "
+        "of this program; other versions of packages or definitions do not count",
     )  # fmt: skip
     verb.add_argument(
         "--ledger", action="append", default=[], type=Path, metavar="FILE",
-        help="a ledger of the build or of annotate: hold every text, or every row of what judges said, against the answers; repeatable, "
-        "and all of annotate are needed",
+        help="a ledger of the build or of annotate: compare every text, or every row of annotations, with the answers; repeatable; "
+        "annotations need all ledgers of annotate",
     )  # fmt: skip
     add_signer(verb)
     add_trust(verb)
-    verb.add_argument("--json", action="store_true", help="print faults and what is told, as JSON; `kind` tells which")
+    verb.add_argument("--json", action="store_true", help="print faults and notes as JSON; `kind` says which is which")
     verb.set_defaults(run=run)
 
 
@@ -91,6 +88,6 @@ def run(options: argparse.Namespace) -> int:
         # The name of a file may hold what is no sign; as an escape it is JSON again.
         print(json_text(told).encode(errors="backslashreplace").decode())
     else:
-        claim = f"{options.release}: is what it claims" + (", but for what was not recomputed" if left else "")
+        claim = f"{options.release}: is what it claims" + (", except for what was not recomputed" if left else "")
         print("\n".join([*map(str, problems), *([] if faulty else [claim])]))
     return 2 if faulty else 1 if left and options.strict else 0

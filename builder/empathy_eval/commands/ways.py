@@ -50,12 +50,12 @@ class Ways:
         check_engine(self.engine, self.ray_address)
         asked = [name for name in ("offline", "requests_to", "batch") if getattr(self, name)]
         if len(asked) > 1:
-            raise input_error(verb, f"{' and '.join(asked)} are asked for at once", "choose one way")
+            raise input_error(verb, f"{' and '.join(asked)} cannot be combined", "choose one of them")
         part = self.part
         if part is not None and not (isinstance(part, tuple) and [*map(type, part)] == [int, int] and 1 <= part[0] <= part[1]):
-            raise input_error(f"{verb}: part", f"{part!r} is no part", "give (K, N) with K from 1 to N, such as (3, 16)")
+            raise input_error(f"{verb}: part", f"{part!r} is not a part", "give (K, N) with K from 1 to N, such as (3, 16)")
         if not (self.wait or self.batch):
-            raise input_error("--no-wait", "belongs to --batch", "add --batch, or leave it out")
+            raise input_error("--no-wait", "needs --batch", "add --batch, or leave it out")
 
 
 def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
@@ -128,29 +128,35 @@ def add_ways(verb: argparse.ArgumentParser) -> argparse._MutuallyExclusiveGroup:
     """Adds the ways of a verb that asks models; returns the group of those that stand in each other's place."""
     verb.add_argument("--ledger", type=Path, metavar="PATH", help="the ledger to use (default: DIR/ledger.sqlite)")
     way = verb.add_mutually_exclusive_group()
-    way.add_argument("--offline", action="store_true", help="answer from the ledger alone; an unanswered request is an error that names it")
+    way.add_argument(
+        "--offline", action="store_true", help="use only answers from the ledger; an unanswered request is an error that names it"
+    )
     way.add_argument(
         "--requests-to",
         type=Path,
         metavar="FILE",
-        help="send nothing: write the unanswered requests in the batch form of providers (JSON lines) and stop; `ledger import` takes the "
-        "answers, and the same command again goes on, until nothing is unanswered",
+        help="send nothing: write the unanswered requests in the batch format of providers (JSON lines) and stop. Import the answers with "
+        "`ledger import`, then run the same command again, until every request is answered",
     )
     way.add_argument(
         "--batch",
         action="store_true",
-        help="send requests through the batches of the endpoint, which cost less and take up to a day, in a few rounds",
+        help="send requests in batches of the endpoint, in a few rounds; batches cost less and take up to a day",
     )
-    verb.add_argument("--no-wait", action="store_true", help="with --batch: return while batches are under way; run it again to go on")
-    verb.add_argument("--budget-usd", type=float, metavar="USD", help="spend no more than this, counting what the ledger has spent")
-    verb.add_argument("--budget-tokens", type=whole, metavar="N", help="use no more tokens than this, counting what the ledger has used")
+    verb.add_argument("--no-wait", action="store_true", help="with --batch: return while batches are under way; run it again to continue")
+    verb.add_argument(
+        "--budget-usd", type=float, metavar="USD", help="spend no more than this, including the cost of answers in the ledger"
+    )
+    verb.add_argument(
+        "--budget-tokens", type=whole, metavar="N", help="use no more tokens than this, including those of answers in the ledger"
+    )
     verb.add_argument(
         "--slice",
         type=part,
         metavar="K/N",
-        help="only fill the ledger, with the K-th of N disjoint parts of the plan; `ledger merge` and one build make it whole",
+        help="only fill the ledger, with the K-th of N disjoint parts of the plan; then use `ledger merge`, and run once without --slice",
     )
-    verb.add_argument("--keep-going", action="store_true", help="do not stop when the first 20 items all came to nothing")
+    verb.add_argument("--keep-going", action="store_true", help="do not stop if the first 20 items all fail")
     add_engine(verb)
     verb.add_argument("--json", action="store_true", help="print the closing summary as JSON")
     return way
@@ -164,7 +170,7 @@ def part(text: str) -> tuple[int, int]:
     """
     found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", text)
     if not found or not 1 <= int(found[1]) <= int(found[2]):
-        raise argparse.ArgumentTypeError(f'"{text}" is no part; write K/N with K from 1 to N, such as 3/16')
+        raise argparse.ArgumentTypeError(f'"{text}" is not a part; write K/N with K from 1 to N, such as 3/16')
     return int(found[1]), int(found[2])
 
 
@@ -215,7 +221,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
         if more:
             print(plain(f"\n{more}"))
         if options.slice and not handed.requests:
-            print("only the ledger was filled: bring the parts together with `ledger merge`, then do the whole without --slice")
+            print("only the ledger was filled: combine the parts with `ledger merge`, then run the command without --slice")
     return 1 if handed.lacking and not handed.requests else 0
 
 
@@ -223,10 +229,10 @@ def _next_step(options: argparse.Namespace, requests: Mapping[str, int]) -> str:
     """What was given out, and what to do now."""
     given = [f"  {name}: {count:,} requests" for name, count in requests.items()]
     if options.batch:
-        return "\n".join(["batches are under way:", *given, "run the same command to take them in and go on, until nothing is unanswered"])
+        return "\n".join(["batches are under way:", *given, "run the same command again to import them, until every request is answered"])
     ledger = options.ledger or options.out / "ledger.sqlite"
     return "\n".join(
-        [f"{sum(requests.values()):,} requests are written, nothing was sent:", *given]
-        + ["have them answered, take the answers in and run this command again (naming another file), until nothing is unanswered:"]
+        [f"{sum(requests.values()):,} requests are written; nothing was sent:", *given]
+        + ["get the answers, import them and run this command again with another file, until every request is answered:"]
         + [f"  empathy-eval ledger import {ledger} ANSWERS.jsonl"]
     )

@@ -210,7 +210,7 @@ def read_manifest(release_dir: Path) -> dict[str, Any]:
     """
     path = release_dir / MANIFEST
     if not path.is_file():
-        raise input_error(release_dir, f"is no release (no {MANIFEST} in it)", "name the folder of a release")
+        raise input_error(release_dir, f"is not a release (no {MANIFEST} in it)", "name the folder of a release")
     return read_json(path, "manifest", WHOLE)
 
 

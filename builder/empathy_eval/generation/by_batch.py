@@ -182,4 +182,4 @@ def build_by_batch(
 def _no_progress(reasons: Counter[str]) -> JobError:
     told = [f"{reason} ({count})" for reason, count in sorted(reasons.items())]
     what = "\n  ".join(["a round of batches brought no answer:", *told[:SHOWN]])
-    return job_error("build --batch", what, "fix the cause, then run the same command to go on; every answer is in the ledger")
+    return job_error("build --batch", what, "fix the cause, then run the same command to continue; every answer is in the ledger")

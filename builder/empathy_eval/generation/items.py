@@ -86,7 +86,7 @@ async def outcomes(
             yield await running.popleft()
     finally:
         if running or early.tasks:
-            asker.stopped = asker.stopped or job_error("build", "stopped by an error", "run the same command to go on")
+            asker.stopped = asker.stopped or job_error("build", "stopped by an error", "run the same command to continue")
         await asyncio.gather(*running, *early.tasks.values(), return_exceptions=True)
 
 

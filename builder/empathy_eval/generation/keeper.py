@@ -114,4 +114,4 @@ class Keeper:
 
 def stopped() -> JobError:
     """The error that a slice ends with when it was told to stop; the command ends with the reason for it."""
-    return job_error("build", "stopped with the other slices", "run the same command to go on; every answer so far is in the ledger")
+    return job_error("build", "stopped with the other slices", "run the same command to continue; every answer so far is in the ledger")

@@ -202,9 +202,9 @@ def test_all_that_is_missing_is_said_at_once_with_what_to_do() -> None:
     said = refusal(lambda: EmotionRules(likelihood="/no/such", embedding="someone/model", weight=2, threshold=True))
     for part in (
         "emotion-rules: emotions: names no folder\n  Fix: save a classifier of emotions",
-        'emotion-rules: likelihood: "/no/such" is no folder of this machine',
+        'emotion-rules: likelihood: "/no/such" is not a folder of this machine',
         "and name it: emotion-rules:likelihood=FOLDER; nothing is downloaded",
-        'emotion-rules: embedding: "someone/model" is no folder of this machine',
+        'emotion-rules: embedding: "someone/model" is not a folder of this machine',
         "emotion-rules: weight: 2 is out of range\n  Fix: use a number from 0 to 1",
         "emotion-rules: threshold: True is out of range",
     ):

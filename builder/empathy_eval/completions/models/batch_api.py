@@ -100,7 +100,7 @@ class Batches:
             self._odd.pop(name, None)
         elif now() - self._odd.setdefault(name, now()) > self._config.patience_seconds:
             what = f'{name} has the status "{status}", which is none of {", ".join(ENDED + GOING_ON)}'
-            raise self._stop(what, "check at the provider what it waits for, then run the same command to go on")
+            raise self._stop(what, "check at the provider what it waits for, then run the same command to continue")
         counts = batch.get("request_counts")
         done, failed, total = (count(counts, one) for one in ("completed", "failed", "total"))
         files = tuple(one for one in (batch.get("output_file_id"), batch.get("error_file_id")) if one)
@@ -199,7 +199,7 @@ class Batches:
             except openai.APIStatusError as error:
                 found = meaning(error, self._config)
                 if not isinstance(found, Refused):
-                    fix = "fix what it names, then run the same command to go on"
+                    fix = "fix what it names, then run the same command to continue"
                     raise found if isinstance(found, EmpathyEvalError) else self._stop(f"a call was {found}", fix) from error
                 reason, asked = str(found), found.wait
                 self.reception.silent(reason)
@@ -215,7 +215,7 @@ class Batches:
             # What the endpoint asks for is given, but nothing that would outlast patience.
             wait = max(asked, FIRST_WAIT) if asked is not None and asked <= left else min(LONGEST_WAIT, FIRST_WAIT * 2 ** min(attempt, 10))
             if wait > left or attempt + 1 == tries:
-                raise self._stop(reason, "run the same command to go on: what was submitted is found again")
+                raise self._stop(reason, "run the same command to continue: what was submitted is found again")
             attempt += 1
             pause(self.reception.patience(wait))
 

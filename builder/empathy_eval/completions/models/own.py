@@ -24,7 +24,7 @@ GROUP = "empathy_eval.models"
 TEXTS, METHODS = ("name", "endpoint"), ("body", "complete", "close")
 # Requests that a model of one's own has at once, unless its ``in_flight`` says otherwise; fewer where each takes a thread.
 IN_FLIGHT, THREADS = 64, 8
-FIX = "fix it, then run the same command to go on; every answer is in the ledger"
+FIX = "fix it, then run the same command to continue; every answer is in the ledger"
 
 
 class TextModel:

@@ -65,7 +65,7 @@ def meaning(error: openai.APIStatusError, config: ModelConfig) -> Refused | NoAn
 
 def giving_up(config: ModelConfig, what: str, how: str) -> EmpathyEvalError:
     """The error that ends a run whose endpoint takes nothing."""
-    return job_error(f"models: {config.model}", what, f"{how}, then run the same command to go on; every answer is in the ledger")
+    return job_error(f"models: {config.model}", what, f"{how}, then run the same command to continue; every answer is in the ledger")
 
 
 def words_of(response: Any, config: ModelConfig) -> str:

@@ -16,7 +16,7 @@ from empathy_eval.generation.outcomes import Scene, Turn
 
 GROUP = "empathy_eval.checks"
 TEXTS, METHODS = ("name", "signature"), ("dialogue", "variant")
-FIX = "fix it, then run the same command to go on; every answer is in the ledger"
+FIX = "fix it, then run the same command to continue; every answer is in the ledger"
 REASON = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 

@@ -56,7 +56,7 @@ def weights_in(setting: str, folder: object, what: str) -> Weights:
     if folder == "" or folder is None:
         raise input_error(where, "names no folder", fix)
     if not path.is_dir():
-        raise input_error(where, f'"{folder}" is no folder of this machine', fix)
+        raise input_error(where, f'"{folder}" is not a folder of this machine', fix)
     if missing := [name for name in ("config.json", FILE) if not (path / name).is_file()]:
         raise input_error(where, f'"{folder}" holds no {" and no ".join(missing)}', fix)
     if not codeless(path):
