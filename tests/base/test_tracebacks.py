@@ -22,7 +22,10 @@ def score(text):
 
 def raised(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch, text: str = "{") -> Exception:
     monkeypatch.syspath_prepend(folder)
-    for one in [one for one in sys.modules if one.partition(".")[0] == name.partition(".")[0]]:
+    top = name.partition(".")[0]
+    for one in {top, name, *(one for one in sys.modules if one.partition(".")[0] == top)}:
+        # Deleted, and deleted again after the test: another one may load a module of this name.
+        monkeypatch.setitem(sys.modules, one, sys)
         del sys.modules[one]
     with pytest.raises(Exception) as caught:  # noqa: PT011  # whatever it raises
         importlib.import_module(name).score(text)

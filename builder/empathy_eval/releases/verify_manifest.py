@@ -100,8 +100,8 @@ def _planned(folder: Path, manifest: dict[str, Any], config: Configuration, rele
     wanted, total = dict.fromkeys(there, 1), len(there)
     if config.plan == "drawn":
         if config.dialogues > MOST_DIALOGUES or config.surplus > 1:
-            most = f"at most {MOST_DIALOGUES:,} and 1 can be checked"
-            yield "configuration", f"plans {config.dialogues:,} dialogues and a surplus of {config.surplus:g}; {most}"
+            bounds = f"at most {MOST_DIALOGUES:,} and 1 can be checked"
+            yield "configuration", f"plans {config.dialogues:,} dialogues and a surplus of {config.surplus:g}; {bounds}"
             return
         if catalogue is None:
             return
