@@ -446,7 +446,7 @@ MANIFESTS: dict[str, tuple[dict[str, Any], str, bool]] = {
         "lists as left out what no judge was asked about, or what the release holds: 001-seed-t05",
         True,
     ),
-    "templates": ({"templates": {}}, "was made with other templates than are here", True),
+    "templates": ({"templates": {}}, "was made with other templates than those here", True),
     "counts": ({"counts": {"annotations": 1}}, "says {'annotations': 1} rows, but the data holds", False),
 }
 
