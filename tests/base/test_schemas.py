@@ -77,7 +77,7 @@ def fitting(part: dict[str, Any], whole: dict[str, Any]) -> st.SearchStrategy[An
 @pytest.mark.e2e
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=100 if "LONG" in os.environ else 12)
+@settings(max_examples=100 if "LONG" in os.environ else 4)
 @given(st.data())
 def test_the_quick_answer_is_that_of_the_validator_that_names_what_is_wrong(name: str, data: st.DataObject) -> None:
     value = data.draw(near(schema(name), schema(name)))

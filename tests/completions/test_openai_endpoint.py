@@ -109,7 +109,7 @@ def long(tmp_path_factory: pytest.TempPathFactory, catalogue: Catalogue, prompts
 
 
 # The full hundred takes minutes.
-KILLS = int(os.environ.get("KILLS", "8"))
+KILLS = int(os.environ.get("KILLS", "4"))
 FAULTS = [*NO_ANSWER, *BAD_ANSWER]
 
 

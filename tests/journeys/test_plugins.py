@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -65,19 +66,35 @@ def install(folder: Path, package: str) -> Path:
     return folder
 
 
+# Several commands in one process: most of what each takes alone goes into loading libraries.
+RUN = """
+import json, sys
+from empathy_eval.cli import main
+for words in json.loads(sys.argv[1]):
+    print("$", main(words), flush=True)
+    print("$", file=sys.stderr, flush=True)
+"""
+
+
 class Shell:
     """The command line where some packages are installed."""
 
     def __init__(self, folder: Path, *sites: Path) -> None:
         self.folder, self.sites = folder, sites
 
-    def __call__(self, *arguments: str, status: int = 0) -> str:
+    def all(self, *commands: tuple[str, ...], statuses: Sequence[int]) -> list[str]:
+        """What each of some commands says, run one after the other."""
         path = os.pathsep.join([*map(str, self.sites), os.environ.get("PYTHONPATH", "")])
-        command = [sys.executable, "-m", "empathy_eval", *arguments]
+        command = [sys.executable, "-c", RUN, json.dumps(commands)]
         done = subprocess.run(command, cwd=self.folder, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False)
-        said = done.stdout + done.stderr
-        assert done.returncode == status and "Traceback" not in said, said
-        return said
+        parts = [one.partition("\n") for one in ("\n" + done.stdout).split("\n$ ")]
+        ended = [status for status, _, _ in parts[1:]]
+        assert ended == list(map(str, statuses)) and "Traceback" not in done.stdout + done.stderr, done.stdout + done.stderr
+        said = [parts[0][2], *(rest for _, _, rest in parts[1:-1])]
+        return [out + err for out, err in zip(said, done.stderr.split("$\n"), strict=False)]
+
+    def __call__(self, *arguments: str, status: int = 0) -> str:
+        return self.all(arguments, statuses=[status])[0]
 
 
 def my_yaml(folder: Path, ending: str = "!") -> None:
@@ -102,23 +119,24 @@ BUILD = ("build", "my.yaml", "--scenarios", "scenarios", "--out")
 
 def test_what_a_package_offers_goes_by_its_names_from_the_build_to_its_release_and_back(folder: Path) -> None:
     shell = Shell(folder, install(folder / "site", "warm-words"))
-    assert "3 planned: 3 accepted" in shell(*BUILD, "b")
+    release, score, verify = ("release", "b", "--out", "r", "--version", "1.0.0"), ("score", "r", "--metric", "warmth"), ("verify", "r")
+    built, released, scored, verified = shell.all((*BUILD, "b"), release, score, verify, statuses=[0] * 4)
+    assert "3 planned: 3 accepted" in built
     header = json.loads((folder / "b" / "build.json").read_text())
     assert header["checks"] == {"no-shouting": "most:1"} and "warm-1" in header["summary"]["usage"]
 
-    assert "warmth" in shell("release", "b", "--out", "r", "--version", "1.0.0")
+    assert "warmth" in released
     manifest = json.loads((folder / "r" / "manifest.json").read_text())
     assert manifest["checks"] == header["checks"]
     assert manifest["configuration"]["models"]["far"] == {"kind": "warm", "parameters": {"ending": "!"}}
 
-    assert "warmth, pairs, " in shell("score", "r", "--metric", "warmth")
-    assert "r: is what it claims" in shell("verify", "r")
+    assert "warmth, pairs, " in scored
+    assert "r: is what it claims" in verified
     # Who does not have the package can verify all but its metric, and scores with what is there.
-    stranger = Shell(folder)
-    assert "warmth" in stranger("verify", "r")
-    assert 'metric "warmth": is not known' in stranger("score", "r", "--metric", "warmth", status=2)
-    said = stranger(*BUILD, "c", status=2)
-    assert 'check "no-shouting": is not known\n  Fix: use one of module:name' in said
+    verified, scored, built = Shell(folder).all(verify, score, (*BUILD, "c"), statuses=[0, 2, 2])
+    assert "warmth" in verified
+    assert 'metric "warmth": is not known' in scored
+    assert 'check "no-shouting": is not known\n  Fix: use one of module:name' in built
 
 
 def test_reasons_of_a_packages_check_are_counted(folder: Path) -> None:

@@ -115,25 +115,32 @@ def release_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def test_the_calls_give_what_the_command_line_gives_in_a_script_and_in_a_notebook(
-    environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    folders = {name: prepared(tmp_path / name) for name in ("verbs", "script", "notebook")}
+def script_of(folder: Path, environment: dict[str, str]) -> str:
+    """What the cells print as a script."""
+    (prepared(folder) / "script.py").write_text("\n".join(cells()))
+    done = subprocess.run([sys.executable, "script.py"], cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_calls_give_what_the_command_line_gives(environment: dict[str, str], tmp_path: Path) -> None:
     ran(
         "empathy-eval build demo --scenarios scenarios --out build/demo\n"
         "empathy-eval release build/demo --out build/demo/release --version 0.1.0 --without bertscore --without embedding\n",
-        folders["verbs"],
+        prepared(tmp_path / "verbs"),
     )
-    (folders["script"] / "script.py").write_text("\n".join(cells()))
-    done = subprocess.run(
-        [sys.executable, "script.py"], cwd=folders["script"], env=environment, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    book = notebook(cells())
-    client_of(book, folders["notebook"], environment, monkeypatch).execute()
+    said = script_of(tmp_path / "script", environment)
+    assert "files would go" in said and "8 planned: 8 accepted" in said
+    assert release_of(tmp_path / "script") == release_of(tmp_path / "verbs")
+
+
+# In make check the cells run as a script, and a notebook runs a build of its own that is interrupted.
+@pytest.mark.long
+def test_they_give_the_same_in_a_notebook(environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    book, folder = notebook(cells()), prepared(tmp_path / "notebook")
+    client_of(book, folder, environment, monkeypatch).execute()
     said = "".join(one["text"] for cell in book.cells for one in cell.outputs if one.get("name") == "stdout")
-    assert said == done.stdout and "files would go" in said and "8 planned: 8 accepted" in said
-    assert release_of(folders["script"]) == release_of(folders["notebook"]) == release_of(folders["verbs"])
+    assert said == script_of(tmp_path / "script", environment) and release_of(folder) == release_of(tmp_path / "script")
 
 
 async def test_an_interrupted_kernel_stops_a_build_as_ctrl_c_does(
@@ -189,6 +196,7 @@ def test_the_document_shows_every_name() -> None:
 
 def test_every_verb_that_reads_a_release_takes_a_version_on_the_hub(environment: dict[str, str], light: Path, tmp_path: Path) -> None:
     script = f"""
+from pathlib import Path
 import empathy_eval as ee
 folder, name = {str(light)!r}, "my-lab/empathy-eval@v0.1.0"
 ee.publish(folder, "my-lab/empathy-eval")
@@ -196,7 +204,8 @@ assert ee.verify(name) == []
 assert ee.load(name, "pairs").num_rows == ee.load(folder, "pairs").num_rows
 assert ee.score(name, ["length"]).to_json() == ee.score(folder, ["length"]).to_json()
 assert ee.shortcuts(name).to_json() == ee.shortcuts(folder).to_json()
-assert ee.report(name, "there").to_json() == ee.report(folder, "here").to_json()
+ee.report(name, "there")
+assert Path("there/tables.json").read_bytes() == Path(folder, "report/tables.json").read_bytes()
 assert not ee.diff(name, folder).changed
 exported = ee.review_export(name, "review", pairs=1, dialogues=1, raters=9)
 assert exported.key == ee.review_export(folder, "again", pairs=1, dialogues=1, raters=9).key

@@ -34,7 +34,7 @@ from tests.doubles.judge import JudgeServer, biased, likely, reason_of, strategy
 from tests.doubles.judge import read_once as read_once
 from tests.doubles.server import NO_ANSWER, Behaviour, running
 
-KILLS = 50 if "KILLS" in os.environ else 10
+KILLS = 50 if "KILLS" in os.environ else 5
 # Tokens that are set aside for a request: its bytes, and the most that an answer may have.
 WORST = 10_000
 FILES = ("outcomes.jsonl", "build.json", "configuration.json")
