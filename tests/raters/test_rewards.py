@@ -318,7 +318,7 @@ def test_a_release_holds_rewards_and_verify_holds_them_against_the_ledger(bench:
     assert [one.row for one in annotations_of(judged).criteria()] == [f"{MODEL}/reward:reward"]
     assert checked(judged, out) == []
     forge(judged, lambda row: row | {"value": row["value"] + 1})
-    assert [", the answer " in one for one in checked(judged, out)] == [True]
+    assert [", but the answer says " in one for one in checked(judged, out)] == [True]
     forge(judged, lambda row: row | {"value": math.nan}, lambda row: row | {"criterion": "warmth"})
     assert {"its reward of nan is not between -1e+12 and 1e+12", '"warmth" is no criterion of the rubric'} <= {
         one.partition(": ")[2] for one in checked(judged, out)
