@@ -125,6 +125,7 @@ function variantPart(row, name, removed) {
     far_apathetic: [["manner", row.far_apathetic_manner]],
     near_empathetic: [],
   }[name].filter(([, value]) => value);
+  ways.push(...[["voice", near ? row.helper_voice : row.far_voice]].filter(([, value]) => value));
   const [title, where] = ABOUT_VARIANT[name];
   return made(
     "section",

@@ -4,6 +4,7 @@ import dataclasses
 import itertools
 import math
 from collections import Counter
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import Any
 
@@ -14,9 +15,10 @@ from empathy_eval.design import planning
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import FAR, NEAR
 from empathy_eval.design.phases import PhaseRules, breaches
-from empathy_eval.design.planning import Plan, drawn_plan, plans, seed_plan
+from empathy_eval.design.planning import Plan, PlannedTurn, drawn_plan, plans, seed_plan
 from empathy_eval.design.quotas import apportion, planned, quotas, sequence
 from empathy_eval.design.scenarios import Catalogue, Scenario, load_catalogue
+from empathy_eval.design.taxonomy import VARIANT_WAYS
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -138,19 +140,87 @@ def test_where_no_course_is_found_it_is_told(full: Catalogue, monkeypatch: pytes
         drawn_plan(7, 1, 0, full, PhaseRules())
 
 
+@pytest.fixture(scope="module")
+def many(full: Catalogue) -> list[Plan]:
+    """Plans of all scenarios."""
+    return [drawn_plan(7, 1 + number % 60, number // 60, full, PhaseRules(), controls=3) for number in range(2000)]
+
+
+def helper_turns(some: list[Plan]) -> list[PlannedTurn]:
+    return [turn for plan in some for turn in plan.turns if turn.role == "helper"]
+
+
 def test_manners_and_devices_are_drawn_apart(full: Catalogue) -> None:
-    ways = [turn.ways for index in range(600) for turn in drawn_plan(7, 1, index, full, PhaseRules()).turns if turn.ways]
+    ways = [turn.ways for index in range(1500) for turn in drawn_plan(7, 1, index, full, PhaseRules()).turns if turn.ways]
     for one, other, kinds in (("apathetic", "empathetic", 72), ("far_apathetic", "empathetic", 120), ("apathetic", "far_apathetic", 60)):
         assert len({(way[one], way[other]) for way in ways}) == kinds, "each is met with each"
 
 
-def test_manners_devices_and_registers_come_up_equally_often(full: Catalogue) -> None:
-    drawn_ones = [drawn_plan(7, 1 + number % 60, number // 60, full, PhaseRules()) for number in range(3000)]
-    registers = Counter(plan.persona.register.name for plan in drawn_ones if plan.persona)
-    assert registers.total() == 3000 and max(registers.values()) < 1.1 * min(registers.values())
+def test_manners_devices_registers_and_voices_come_up_as_often_as_they_weigh(many: list[Plan], full: Catalogue) -> None:
+    registers = Counter(plan.persona.register.name for plan in many if plan.persona)
+    assert registers.total() == 2000 and max(registers.values()) < 1.1 * min(registers.values())
+    for place in (0, 1):
+        voices = Counter(plan.voices[place] for plan in many)
+        assert len(voices) == 8 and max(voices.values()) < 1.3 * min(voices.values())
     for variant, count in (("apathetic", 6), ("far_apathetic", 10), ("empathetic", 12)):
-        ways = Counter(turn.ways[variant] for plan in drawn_ones for turn in plan.turns if turn.role == "helper")
-        assert len(ways) == count and max(ways.values()) < 1.1 * min(ways.values())
+        ways = Counter(turn.ways[variant] for turn in helper_turns(many))
+        shares = [ways[way.name] / way.weight for way in full.taxonomy.ways(variant)]
+        assert len(ways) == count and max(shares) < 1.2 * min(shares)
+
+
+def test_cheering_and_reciting_are_rare_near_and_far(many: list[Plan]) -> None:
+    for variant in ("apathetic", "far_apathetic"):
+        ways = Counter(turn.ways[variant] for turn in helper_turns(many))
+        assert 0 < ways["cheering"] + ways["reciting"] <= 0.14 * ways.total()
+
+
+def test_a_dialogue_has_two_voices(many: list[Plan]) -> None:
+    assert all(helper and far and helper != far for helper, far in (plan.voices for plan in many))
+
+
+def test_no_manner_or_device_contradicts_its_strategy(many: list[Plan], full: Catalogue) -> None:
+    never = {(variant, way.name, tag) for variant in VARIANT_WAYS for way in full.taxonomy.ways(variant) for tag in way.not_with}
+    assert ("empathetic", "plain company", "Cla") in never and ("far_apathetic", "interrogating", "Aff") in never
+    for turn in helper_turns(many):
+        tags = {"apathetic": turn.strategy, "far_apathetic": turn.empathetic_strategy, "empathetic": turn.empathetic_strategy}
+        assert not never & {(variant, turn.ways[variant], tag) for variant, tag in tags.items()}
+
+
+def said_before(plan: Plan) -> Iterator[tuple[PlannedTurn, int]]:
+    """Each helper turn with how many words the seeker is to say since the helper's turn before."""
+    said, last = 0, ""
+    for turn in plan.turns:
+        if turn.role == "seeker":
+            said = turn.lengths["reference"] + (said if last == "seeker" else 0)
+        else:
+            yield turn, said
+        last = turn.role
+
+
+def test_a_helper_says_little_where_the_seeker_has_said_little(many: list[Plan]) -> None:
+    for plan in many:
+        assert plan.persona
+        for turn, said in said_before(plan):
+            lengths = [turn.lengths[name] for name in ("reference", *FAR)]
+            assert max(lengths) <= 23 + 2 * said
+            if plan.persona.register.name == "terse":
+                assert max(lengths) <= 30
+
+
+def test_a_short_helper_turn_has_no_variants_and_few_are_short(many: list[Plan]) -> None:
+    turns = helper_turns(many)
+    assert all(turn.edited == (turn.lengths["reference"] >= 12) for turn in turns) and not any(t.controls > t.edited for t in turns)
+    assert 0 < sum(not turn.edited for turn in turns) <= 0.1 * len(turns)
+
+
+def test_two_helper_turns_in_a_row_have_two_strategies(many: list[Plan]) -> None:
+    rows = [(one.strategy, other.strategy) for plan in many for one, other in itertools.pairwise(plan.turns) if one.role == other.role]
+    doubled = [pair for pair in rows if pair[0]]
+    assert len(doubled) > 500 and all(one != other for one, other in doubled)
+
+
+def test_most_dialogues_end_with_the_seeker(many: list[Plan]) -> None:
+    assert 0.03 < sum(plan.turns[-1].role == "helper" for plan in many) / len(many) < 0.17
 
 
 def test_of_two_cells_at_equal_closeness_either_is_planned_longer_as_often(full: Catalogue) -> None:
@@ -188,7 +258,7 @@ def test_without_personas_nothing_of_them_is_planned(full: Catalogue) -> None:
     plan = drawn_plan(1, 17, 4, dataclasses.replace(full, personas=None), PhaseRules())
     assert plan.persona is None and not any(turn.lengths for turn in plan.turns)
     with_them = drawn_plan(1, 17, 4, full, PhaseRules())
-    assert [dataclasses.replace(turn, lengths={}) for turn in with_them.turns] == list(plan.turns)
+    assert [dataclasses.replace(turn, lengths={}, edited=True) for turn in with_them.turns] == list(plan.turns)
 
 
 def test_the_sequence_by_hand() -> None:

@@ -122,8 +122,8 @@ def test_where_nothing_but_rules_made_a_text_there_is_no_breakdown(light: Path, 
     every = dict.fromkeys(read_corpus(light, "pairs", ()).pair_ids)
     rules = score(with_ways(light, tmp_path / "rules", every, {}, "advising"), ["length"], shortcuts=False)
     # The far ones have a manner still, and the near ones stand beside them.
-    assert set(rules.groups) == {*GROUPINGS, "manner", "manner, far"} and list(rules.groups["manner"]) == ["advising", "made by rules"]
-    assert set(score(with_ways(light, tmp_path / "none", {}, {}, None), ["length"], shortcuts=False).groups) == set(GROUPINGS)
+    assert set(rules.groups) == {*GROUPINGS, "manner", "manner, far", "voice, near", "voice, far"} and list(rules.groups["manner"]) == ["advising", "made by rules"]
+    assert set(score(with_ways(light, tmp_path / "none", {}, {}, None), ["length"], shortcuts=False).groups) == {*GROUPINGS, "voice, near", "voice, far"}
 
 
 def test_scenarios_phases_and_strategies_are_compared_at_equal_closeness_and_make_up_the_number_to_report(light: Path) -> None:

@@ -36,7 +36,7 @@ from scipy.sparse import vstack
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression
 
-SHORTCUTS = ["words alone", "words and pairs of words", "characters", "length and punctuation", "VADER", "echo", "length"]
+SHORTCUTS = ["words alone", "words and pairs of words", "characters", "length and punctuation", "VADER", "echo", "length", "voice"]
 # What docs/shortcuts.md says of the curated seeds: words alone, characters, length; the shortcut line.
 SAID = {
     RAW: (0.740, 0.699, 0.694, 0.740),

@@ -124,9 +124,11 @@ def test_far_variants_keep_away_and_change_the_strategy(demo: Configuration) -> 
 async def test_toxicity_goes_through_the_ledger_and_is_rounded(demo: Configuration, ledger: Ledger) -> None:
     config = demo.checks.toxicity
     assert config
-    first = await toxicity(scoring(config, ledger), "You are a stupid idiot.", ABOUT)
+    text = "You are a stupid idiot."
+    first = await toxicity(scoring(config, ledger), text, ABOUT)
     assert first and first == round(first, 4) > config.at_most
-    assert reasons(too_toxic(first, config)) == ["toxic"]
+    score, (flaw,) = await too_toxic(scoring(config, ledger), f"I hear you. {text}", ABOUT, config)
+    assert score and score > config.at_most and flaw.reason == "toxic" and flaw.detail.endswith(f'reword "{text}"')
     offline = scoring(config, ledger, offline=True)
     assert await toxicity(offline, "You are a stupid idiot.", About("002-00000", "self_chat", 7)) == first, "wherever the text stands"
     with pytest.raises(NoAnswer, match="not in the ledger: 001-00000 score turn 1"):

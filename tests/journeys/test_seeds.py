@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import calendar
+import difflib
 import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from empathy_eval.base.text import edit_ratio, overlap, shingles, words
 from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE_OF
 from empathy_eval.design.language import english
+from empathy_eval.design.personas import VOICES
 from empathy_eval.design.phases import breaches
 from empathy_eval.design.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
+from empathy_eval.evaluation.directions import shares_of
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.dialogue import description
 from empathy_eval.generation.outcomes import Turn
+from empathy_eval.metrics.empathy_score.features import Shares
+from empathy_eval.metrics.empathy_score.word_lists import word_lists
 from profanity_check import predict_prob
 
 OVERLAP_AT_MOST = 0.30
 STOCK = ("it sounds like", "sounds like you", "so sorry", "completely understandable", "completely normal", "that sounds really",
          "that must be", "i hear you", "it's okay to", "your feelings are valid", "not alone", "thank you for sharing",
          "it makes sense that", "i can only imagine", "i can imagine", "my heart goes out", "every right to")  # fmt: skip
+WARM = ("so sorry", "glad you", "that sounds", "love", "well done")
 
 NUMBERS = {"two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"}
 LARGE = {"thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty", "thirty", "forty", "fifty", "sixty",
@@ -153,10 +160,77 @@ def test_helper_turns_do_not_open_alike(all_seeds: Catalogue) -> None:
     assert openings.most_common(1)[0][1] <= 0.03 * openings.total()
 
 
+def stances(catalogue: Catalogue, phrase: str) -> tuple[float, float]:
+    """The share of empathetic, and of apathetic texts that hold a phrase."""
+    held: dict[str, list[bool]] = {EMPATHETIC: [], APATHETIC: []}
+    for _, turn in helper_turns(catalogue):
+        for name, text in {"reference": turn.text, **variants(turn)}.items():
+            held[STANCE_OF.get(name, EMPATHETIC)].append(phrase in text.casefold())
+    return sum(held[EMPATHETIC]) / len(held[EMPATHETIC]), sum(held[APATHETIC]) / len(held[APATHETIC])
+
+
 @pytest.mark.parametrize("phrase", STOCK)
-def test_stock_phrases_are_rare(phrase: str, all_seeds: Catalogue) -> None:
-    texts = [text.casefold() for _, turn in helper_turns(all_seeds) for text in (turn.text, *variants(turn).values())]
-    assert sum(phrase in text for text in texts) <= 5
+def test_no_stock_phrase_is_in_many_texts(phrase: str, all_seeds: Catalogue) -> None:
+    assert max(stances(all_seeds, phrase)) <= 0.10
+
+
+@pytest.mark.parametrize("phrase", WARM)
+def test_conventional_warmth_stands_in_both_stances_and_in_empathetic_texts_at_least_as_often(phrase: str, all_seeds: Catalogue) -> None:
+    empathetic, apathetic = stances(all_seeds, phrase)
+    assert empathetic >= apathetic > 0
+
+
+def test_each_voice_is_the_helpers_in_six_dialogues_or_more_and_never_both(all_seeds: Catalogue) -> None:
+    assert all_seeds.personas
+    known = {voice.name for voice in all_seeds.personas.voices}
+    for name in VOICES:
+        counts = Counter(getattr(seed, name) for _, seed in seeds(all_seeds))
+        assert set(counts) == known and min(counts.values()) >= 6
+    assert all(seed.helper_voice != seed.far_voice for _, seed in seeds(all_seeds))
+
+
+@pytest.mark.parametrize("variant", ["apathetic", "far_apathetic"])
+def test_cheering_and_reciting_are_rare(variant: str, all_seeds: Catalogue) -> None:
+    counts = Counter(turn.ways[variant] for _, turn in helper_turns(all_seeds) if variant in variants(turn))
+    assert counts["cheering"] + counts["reciting"] <= 0.14 * counts.total()
+
+
+def test_an_apathetic_near_copy_is_turned_round_in_more_than_one_place(all_seeds: Catalogue) -> None:
+    places, marks = list[int](), Counter[tuple[str, ...]]()
+    for _, turn in helper_turns(all_seeds):
+        before, after = words(turn.text), words(turn.apathetic or "")
+        changes = difflib.SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
+        places.append(sum(change[0] != "equal" for change in changes))
+        marks.update(shingles(turn.apathetic or "", 3) - shingles(turn.text, 3))
+    assert sum(count >= 2 for count in places) >= len(places) * 2 / 3
+    assert marks.most_common(1)[0][1] <= 3, marks.most_common(3)
+
+
+COMPARED = {"reference": ("text", "apathetic"), "near": ("near_empathetic", "apathetic"), "far": ("empathetic", "far_apathetic")}
+
+
+def compared(catalogue: Catalogue, contrast: str) -> tuple[Shares, Shares]:
+    """The plain features of the empathetic and of the apathetic texts of a contrast."""
+    turns = [turn for _, turn in helper_turns(catalogue) if contrast == "reference" or turn.near_empathetic]
+    kind, cold = (shares_of([getattr(turn, name) for turn in turns]) for name in COMPARED[contrast])
+    return kind, cold
+
+
+@pytest.mark.parametrize("contrast", COMPARED)
+def test_warm_words_lean_a_little_towards_empathy_and_none_the_other_way(contrast: str, all_seeds: Catalogue) -> None:
+    kind, cold = compared(all_seeds, contrast)
+    spread = np.sqrt((kind.var(axis=0) + cold.var(axis=0)) / 2)
+    difference = dict(zip(word_lists().names, (kind.mean(axis=0) - cold.mean(axis=0)) / np.maximum(spread, 1), strict=True))
+    for names, most in ((("positive", "cheer", "formula"), 0.25), (("feelings", "hardship", "presence", "understanding"), 0.35)):
+        assert all(0 <= difference[name] <= most for name in names), {name: round(difference[name], 3) for name in names}
+
+
+def test_positive_words_are_hardly_better_than_chance_at_equal_closeness(all_seeds: Catalogue) -> None:
+    place, right = word_lists().names.index("positive"), list[float]()
+    for contrast in ("near", "far"):
+        kind, cold = compared(all_seeds, contrast)
+        right.append(float((np.sign(kind[:, place] - cold[:, place]).mean() + 1) / 2))
+    assert 0.52 <= sum(right) / 2 <= 0.60, right
 
 
 def test_no_two_dialogues_end_alike(all_seeds: Catalogue) -> None:

@@ -16,7 +16,7 @@ from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.resampling import Estimate
-    from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit
+from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit
 
 EXAMPLES = """\
 examples:
@@ -88,6 +88,11 @@ def add(verbs: Any) -> None:
         metavar="LIST.json",
         help="also write the frozen word list: weights of words alone, by which a build chooses among candidates (word_list: LIST.json)",
     )
+    verb.add_argument(
+        "--features",
+        action="store_true",
+        help="print the direction of each plain feature instead: how much more of it empathetic texts have than apathetic ones",
+    )
     verb.add_argument("--json", action="store_true", help="print everything as JSON, each figure with its settings")
     verb.set_defaults(run=run)
 
@@ -96,8 +101,34 @@ def run(options: argparse.Namespace) -> int:
     """Runs the verb; returns the exit status."""
     with staged("shortcuts"):
         found = shortcuts(options.release, by=options.by, without=options.without, out=options.out)
-    print(json_text(found.to_json()) if options.json else found)
+    print(json_text(found.to_json()) if options.json else direction_table(found) if options.features else found)
     return 0
+
+
+def direction_table(audit: Audit) -> str:
+    """The direction of each plain feature as lines of text for a terminal, a column a contrast."""
+    from empathy_eval.evaluation.directions import signature
+
+    audited = [one for one in audit.contrasts if one.directions]
+    if not audited:
+        return "no plain features: their word lists are English, and there must be pairs"
+    features = [
+        [f"  {rows[0].feature}", *(_difference(row.difference) for row in rows)]
+        for rows in zip(*(one.directions for one in audited), strict=True)
+    ]
+    lines = ["standardised difference (Cohen's d), empathetic minus apathetic, with 95 % intervals:"]
+    lines += lined([("  feature", *(one.contrast for one in audited)), *map(tuple, features)], right=tuple(range(1, len(audited) + 1)))
+    leaning = [one.contrast for one in audited if one.leans_to_apathy]
+    told = (
+        f"Positive words stand more often in apathetic texts ({'; '.join(leaning)}): trained on these, a metric learns that they are cold."
+    )
+    return "\n".join([*lines, *([told] if leaning else []), f"settings: {signature()}"])
+
+
+def _difference(one: Estimate | None) -> str:
+    if one is None:
+        return "none"
+    return f"{one.value:+.2f}" if one.low is None else f"{one.value:+.2f} [{one.low:+.2f}, {one.high:+.2f}]"
 
 
 def shortcut_table(audit: Audit) -> str:

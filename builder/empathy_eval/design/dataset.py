@@ -14,6 +14,7 @@ from empathy_eval.base.schemas import read_json
 from empathy_eval.base.tabular import WHOLE, table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.errata import first_of
+from empathy_eval.design.personas import VOICES
 
 TEXT, FLAGS = pa.string(), pa.list_(pa.string())
 
@@ -23,7 +24,7 @@ WAYS = ("apathetic_manner", "empathetic_device")
 FAR_WAY = "far_apathetic_manner"
 # Curated crossed items have neither.
 MADE_BY = ("writer", "judge")
-NULLABLE = {*WAYS, FAR_WAY, *MADE_BY}
+NULLABLE = {*WAYS, FAR_WAY, *VOICES, *MADE_BY}
 
 
 # Of the provenance where one of several candidates was chosen: the SHA-256 of the text of a variant, null for a dialogue.
@@ -42,7 +43,8 @@ _PAIR = [
     ("reference", TEXT), *((name, TEXT) for name in PAIR_VARIANTS), ("empathetic_strategy", TEXT), ("apathetic_method", TEXT),
     ("apathetic_edit_ratio", pa.float64()), ("empathetic_overlap", pa.float64()),
     ("toxicity", pa.struct([(name, pa.float64()) for name in ("reference", *PAIR_VARIANTS)])),
-    ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT), *((name, TEXT) for name in WAYS),
+    ("flags", FLAGS), ("source", TEXT), ("model", TEXT), ("near_model", TEXT), ("far_model", TEXT),
+    *((name, TEXT) for name in (*WAYS, *VOICES)),
 ]  # fmt: skip
 
 
@@ -60,7 +62,7 @@ COLUMNS = {
     "pairs": pa.schema(_PAIR),
     "dialogues": pa.schema(
         [("dialogue_id", TEXT), ("scenario_id", pa.int64()), ("scenario", TEXT), ("description", TEXT), ("turns", pa.list_(_TURN)),
-         ("flags", FLAGS), ("source", TEXT), ("model", TEXT)]
+         ("flags", FLAGS), ("source", TEXT), ("model", TEXT), *((name, TEXT) for name in VOICES)]
     ),
     "preferences": pa.schema(
         [("pair_id", TEXT), ("scenario", TEXT), ("prompt", MESSAGES), ("chosen", MESSAGES), ("rejected", MESSAGES)]

@@ -7,7 +7,22 @@ from dataclasses import dataclass
 
 from empathy_eval.design.contrasts import CONTROLS
 
-REWRITING = frozenset({"taxonomy", "exemplar", "context", "strategy", "limits", "way", "gallery", "examples", "length", "telltale"})
+REWRITING = frozenset(
+    {
+        "taxonomy",
+        "exemplar",
+        "context",
+        "strategy",
+        "limits",
+        "way",
+        "gallery",
+        "examples",
+        "length",
+        "telltale",
+        "voice",
+        "without_warm_words",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +53,7 @@ class Kind:
         return self.variant in CONTROLS
 
 
-READ_BY_SELF_CHAT = frozenset({"taxonomy", "scenario", "plan", "persona", "index", "exemplar", "rules", "limits"})
+READ_BY_SELF_CHAT = frozenset({"taxonomy", "scenario", "plan", "persona", "voice", "index", "exemplar", "rules", "limits"})
 SELF_CHAT = Kind("self_chat", "self_chat", "dialogue_answer", READ_BY_SELF_CHAT)
 NEAR_APATHETIC = Kind("near_apathetic", "near", "variant_answer", REWRITING | {"reference", "edit"}, "apathetic")
 FAR_EMPATHETIC = Kind("far_empathetic", "far", "variant_answer", REWRITING, "empathetic")

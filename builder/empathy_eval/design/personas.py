@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,15 +12,32 @@ from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import CELLS, NEAR
 
+# The columns of a dialogue's voices: that of its helper and the near variants, and that of the far variants.
+VOICES = ("helper_voice", "far_voice")
+# A helper says at most so many words, and so many more for each word that the seeker has said: after one word 25.
+ANSWER_AT_MOST, ANSWER_PER_WORD = 23, 2
+
 
 @dataclass(frozen=True)
 class Register:
-    """How a seeker writes, with the lengths its turns are drawn from, in words, and ages of its own if it has any."""
+    """How a seeker writes, with the lengths its turns are drawn from, in words, and ages of its own if it has any.
+
+    ``answered_by`` is how many words a helper answers with at most.
+    """
 
     name: str
     definition: str
     words: tuple[int, ...]
     ages: tuple[int, ...] = ()
+    answered_by: int | None = None
+
+
+@dataclass(frozen=True)
+class Voice:
+    """How a helper writes, whatever their stance."""
+
+    name: str
+    definition: str
 
 
 @dataclass(frozen=True)
@@ -43,6 +61,18 @@ class Personas:
     registers: tuple[Register, ...]
     helper_words: tuple[int, ...]
     near_words: tuple[int, ...]
+    voices: tuple[Voice, ...] = ()
+
+    def voice(self, name: str | None) -> Voice | None:
+        """The voice of that name, if there is one."""
+        return next((voice for voice in self.voices if voice.name == name), None)
+
+    def drawn_voices(self, seed: int, scenario_id: int, index: int) -> tuple[str | None, str | None]:
+        """The names of the helper's voice and of the far variants' voice, which differ; None each without voices."""
+        if not self.voices:
+            return None, None
+        helper, far = derived_random(seed, "voices", scenario_id, index).sample(self.voices, 2)
+        return helper.name, far.name
 
     def register(self, name: str | None) -> Register | None:
         """The register of that name, if there is one."""
@@ -54,15 +84,17 @@ class Personas:
         register = self.registers[(scenario_id + index) % len(self.registers)]
         return Persona(register, rng.choice(register.ages or self.ages), rng.choice(self.places))
 
-    def lengths(self, rng: random.Random, register: Register, role: str) -> dict[str, int]:
+    def lengths(self, rng: random.Random, register: Register, role: str, said: int) -> dict[str, int]:
         """By variant the length of a turn in words: ``reference`` is the turn itself; near ones as differences to it.
 
-        Variants of one closeness draw alike, so that of two either is the longer equally often.
+        ``said`` is how many words the seeker has said since the helper's last turn. Variants of one closeness draw alike, so that of two
+        either is the longer equally often.
         """
-        own = {"reference": rng.choice(register.words if role == "seeker" else self.helper_words)}
         if role == "seeker":
-            return own
-        return own | {name: rng.choice(self.near_words if name in NEAR else self.helper_words) for name in CELLS}
+            return {"reference": rng.choice(register.words)}
+        most = min(register.answered_by or math.inf, ANSWER_AT_MOST + ANSWER_PER_WORD * said)
+        some = [words for words in self.helper_words if words <= most] or [min(self.helper_words)]
+        return {"reference": rng.choice(some)} | {name: rng.choice(self.near_words if name in NEAR else some) for name in CELLS}
 
 
 def load_personas(folder: Path) -> Personas | None:
@@ -75,10 +107,12 @@ def load_personas(folder: Path) -> Personas | None:
         return None
     content = read_yaml(folder / "personas.yaml", "personas")
     registers = (
-        Register(one["name"], one["definition"], _whole(one["words"]), _whole(one.get("ages", ()))) for one in content["registers"]
+        Register(one["name"], one["definition"], _whole(one["words"]), _whole(one.get("ages", ())), one.get("answered_by"))
+        for one in content["registers"]
     )
     numbers = {name: _whole(content[name]) for name in ("ages", "helper_words", "near_words")}
-    return Personas(places=tuple(content["places"]), registers=tuple(registers), **numbers)
+    voices = tuple(Voice(**voice) for voice in content.get("voices", ()))
+    return Personas(places=tuple(content["places"]), registers=tuple(registers), voices=voices, **numbers)
 
 
 def _whole(numbers: Iterable[float]) -> tuple[int, ...]:

@@ -14,19 +14,23 @@ from empathy_eval.base.errors import InputError, input_error
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.configuration import Configuration
-from empathy_eval.design.contrasts import CELLS, NEAR
+from empathy_eval.design.contrasts import APATHETIC, CELLS, NEAR
 from empathy_eval.design.errata import Planned, errata_named, first_of, unknown_errata
-from empathy_eval.design.personas import Persona
+from empathy_eval.design.personas import Persona, Personas
 from empathy_eval.design.phases import PhaseRules, Role, crossable
 from empathy_eval.design.quotas import controls_at, crossed_at, places, quotas
 from empathy_eval.design.scenarios import Catalogue, Seed, SeedTurn
-from empathy_eval.design.taxonomy import VARIANT_WAYS, Taxonomy
+from empathy_eval.design.taxonomy import VARIANT_WAYS, Taxonomy, Way
 
 # How often a course is drawn that lets the seeker answer, before there is taken to be none.
 REDRAWN = 200
 # How often a role speaks twice running, and how often an early action turn changes places with a comforting one.
 DOUBLE_TURN = 0.07
 INTERLEAVED = 0.35
+# Of the dialogues that would end with the helper so many do; all others end with the seeker.
+ENDS_WITH_HELPER = 0.1
+# A helper turn planned with fewer words gets no variants: an edit of fewer than 30 % of them hardly turns it round.
+EDITED_FROM = 12
 T = TypeVar("T")
 
 
@@ -138,7 +142,8 @@ def seed_plan(scenario_id: int, seed: Seed, catalogue: Catalogue, language: str 
         for turn in seed.turns
     )  # fmt: skip
     register = catalogue.personas.register(seed.register) if catalogue.personas else None
-    return Plan(f"{scenario_id:03d}-seed", scenario_id, None, turns, Persona(register) if register else None)
+    voices = (seed.helper_voice, seed.far_voice)
+    return Plan(f"{scenario_id:03d}-seed", scenario_id, None, turns, Persona(register) if register else None, voices=voices)
 
 
 def _lengths_of(turn: SeedTurn, language: str) -> dict[str, int]:
@@ -156,33 +161,69 @@ def drawn_plan(seed: int, scenario_id: int, index: int, catalogue: Catalogue, ru
     strategies = dict(zip(helper_places, chosen, strict=True))
     far = {place: _other(rng, strategies[place], taxonomy) for place in helper_places}
     # What is drawn from a generator of its own changes nothing else: asking for more controls, other lists of lengths.
-    with_controls = derived_random(seed, "controls", scenario_id, index).sample(helper_places, len(helper_places))[:controls]
-    ways = dict(zip(helper_places, _ways(derived_random(seed, "ways", scenario_id, index), taxonomy), strict=False))
-    personas, of_lengths = catalogue.personas, derived_random(seed, "lengths", scenario_id, index)
+    ways = _ways(derived_random(seed, "ways", scenario_id, index), taxonomy, [(strategies[place], far[place]) for place in helper_places])
+    by_place, personas = dict(zip(helper_places, ways, strict=True)), catalogue.personas
     persona = personas.drawn(seed, scenario_id, index) if personas else None
+    lengths = _lengths(derived_random(seed, "lengths", scenario_id, index), personas, persona, roles)
+    long = [place for place in helper_places if edited(lengths[place])]
+    with_controls = derived_random(seed, "controls", scenario_id, index).sample(long, len(long))[:controls]
     turns = tuple(
         PlannedTurn(
-            role, strategies.get(place), far.get(place), place in with_controls, ways.get(place, {}),
-            personas.lengths(of_lengths, persona.register, role) if personas and persona else {},
+            role, strategies.get(place), far.get(place), place in with_controls, by_place.get(place, {}), lengths[place],
+            edited(lengths[place]),
         )
         for place, role in enumerate(roles)
     )  # fmt: skip
-    return Plan(f"{scenario_id:03d}-{index:05d}", scenario_id, index, turns, persona)
+    voices = personas.drawn_voices(seed, scenario_id, index) if personas else (None, None)
+    return Plan(f"{scenario_id:03d}-{index:05d}", scenario_id, index, turns, persona, voices=voices)
+
+
+def edited(lengths: Mapping[str, int]) -> bool:
+    """Whether a helper turn of these lengths is long enough that fewer than 30 % of its words can turn it round."""
+    return lengths.get("reference", EDITED_FROM) >= EDITED_FROM
+
+
+def _lengths(rng: random.Random, personas: Personas | None, persona: Persona | None, roles: Sequence[Role]) -> list[dict[str, int]]:
+    """The lengths of each turn, a helper's within what the seeker has said since the helper's last turn; empty without personas."""
+    if personas is None or persona is None:
+        return [{} for _ in roles]
+    found, said = list[dict[str, int]](), 0
+    for place, role in enumerate(roles):
+        said = 0 if place and role == "seeker" != roles[place - 1] else said
+        found.append(personas.lengths(rng, persona.register, role, said))
+        said += found[-1]["reference"] if role == "seeker" else 0
+    return found
 
 
 def _unanswered(roles: Sequence[Role], strategies: Sequence[str], taxonomy: Taxonomy) -> bool:
-    """Whether a helper turn that asks is followed by another one, so that the seeker cannot answer."""
+    """Whether of two helper turns in a row the first asks, so that the seeker cannot answer, or both have one strategy."""
     chosen = iter(strategies)
-    asks = [role == "helper" and taxonomy[next(chosen)].asks for role in roles]
-    return any(asked and role == "helper" for asked, role in zip(asks, roles[1:], strict=False))
+    tags = [next(chosen) if role == "helper" else None for role in roles]
+    return any(tag and other and (tag == other or taxonomy[tag].asks) for tag, other in itertools.pairwise(tags))
 
 
-def _ways(rng: random.Random, taxonomy: Taxonomy) -> Iterator[dict[str, str]]:
-    """For each helper turn by variant its manner or device: by rotation from a start of its own, so that none hangs on another's."""
-    known = {variant: ways for variant in VARIANT_WAYS if (ways := taxonomy.ways(variant))}
-    starts = {variant: rng.randrange(len(ways)) for variant, ways in known.items()}
-    for number in itertools.count():
-        yield {variant: ways[(starts[variant] + number) % len(ways)].name for variant, ways in known.items()}
+def _ways(rng: random.Random, taxonomy: Taxonomy, strategies: Sequence[tuple[str, str]]) -> list[dict[str, str]]:
+    """For each helper turn by variant its manner or device: by rotation from a start of its own, so that none hangs on another's.
+
+    Each is as often in the rotation as its weight. One that a strategy (of near, of far variants) contradicts waits for the next turn.
+    """
+    waiting = dict[str, list[Way]]()
+    for variant in VARIANT_WAYS:
+        ways = taxonomy.ways(variant)
+        order = sorted(((number + 0.5) / way.weight, place) for place, way in enumerate(ways) for number in range(way.weight))
+        start = rng.randrange(len(order)) if order else 0
+        waiting[variant] = [ways[place] for _, place in order[start:] + order[:start]]
+    found = list[dict[str, str]]()
+    for near, far in strategies:
+        drawn = dict[str, str]()
+        for variant, queue in waiting.items():
+            strategy = near if variant == APATHETIC else far
+            if way := next((way for way in queue if strategy not in way.not_with), None):
+                queue.remove(way)
+                queue.append(way)
+                drawn[variant] = way.name
+        found.append(drawn)
+    return found
 
 
 def _course(rng: random.Random, taxonomy: Taxonomy, rules: PhaseRules) -> tuple[list[Role], list[str]]:
@@ -209,7 +250,7 @@ def _roles(rng: random.Random, rules: PhaseRules) -> list[Role]:
             doubled = len(roles) > 1 and roles[-1] == roles[-2]
             again = not doubled and rng.random() < DOUBLE_TURN
             roles.append(roles[-1] if again else other[roles[-1]])
-        if roles.count("helper") >= 4:
+        if roles.count("helper") >= 4 and (roles[-1] == "seeker" or rng.random() < ENDS_WITH_HELPER):
             return roles
 
 
@@ -251,6 +292,7 @@ class PlannedTurn:
     """The role of one turn; for a helper its strategy, that of the empathetic variant, and whether controls are made.
 
     ``ways`` are by variant its manner or device, ``lengths`` its number of words, that of a near one as a difference to the reference.
+    One that is not ``edited`` is too short for near variants, and has none at all.
     """
 
     role: Role
@@ -259,13 +301,15 @@ class PlannedTurn:
     controls: bool = False
     ways: Mapping[str, str] = field(default_factory=dict)
     lengths: Mapping[str, int] = field(default_factory=dict)
+    edited: bool = True
 
 
 @dataclass(frozen=True)
 class Plan:
     """One planned dialogue: all that is decided before any model is asked.
 
-    ``crosses`` is how many crossed items it gets, at the first places in ``crossed`` that its texts allow.
+    ``crosses`` is how many crossed items it gets, at the first places in ``crossed`` that its texts allow. ``voices`` are those of the
+    helper with the near variants, and of the far variants.
     """
 
     dialogue_id: str
@@ -275,3 +319,4 @@ class Plan:
     persona: Persona | None = None
     crossed: tuple[int, ...] = ()
     crosses: int = 0
+    voices: tuple[str | None, str | None] = (None, None)

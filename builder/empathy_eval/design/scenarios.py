@@ -17,7 +17,7 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, FAR
 from empathy_eval.design.crossed import CROSSED, CrossedItem, content, load_crossed
-from empathy_eval.design.personas import Personas, load_personas
+from empathy_eval.design.personas import VOICES, Personas, Voice, load_personas
 from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.scenario_groups import FILE as GROUPS
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
@@ -58,6 +58,8 @@ class Seed:
     turns: tuple[SeedTurn, ...]
     register: str | None = None
     emblems: tuple[str, ...] = ()
+    helper_voice: str | None = None
+    far_voice: str | None = None
 
 
 @dataclass(frozen=True)
@@ -99,6 +101,10 @@ class Catalogue:
 
     def __getitem__(self, number: int) -> Scenario:
         return next(scenario for scenario in self.scenarios if scenario.number == number)
+
+    def voice(self, name: str | None) -> Voice | None:
+        """The voice of that name, if there is one."""
+        return self.personas.voice(name) if self.personas else None
 
     def exemplar(self, seed: int, number: int) -> Seed | None:
         """A seed dialogue of another scenario, so that no build echoes its own seed; None if there is none.
@@ -208,7 +214,7 @@ def _scenario(value: dict[str, Any]) -> Scenario:
     parsed = None
     if seed:
         turns = tuple(map(_turn, seed["turns"]))
-        parsed = Seed(seed["description"].strip(), turns, seed.get("register"), tuple(seed.get("emblems", ())))
+        parsed = Seed(seed["description"].strip(), turns, seed.get("register"), tuple(seed.get("emblems", ())), *map(seed.get, VOICES))
     plain = {"number": int(value["number"]), "definition": value["definition"].strip(), "openings": tuple(value["openings"])}
     return Scenario(**{**value, **plain, "seed": parsed})
 
@@ -231,6 +237,11 @@ def _problems(scenario: Scenario, path: Path, taxonomy: Taxonomy, personas: Pers
         known = [one.name for one in personas.registers]
         names = ", ".join(known)
         found.append(Problem(str(path), f'register "{register}" is not known', f"use one of these: {names}{nearest(register, known)}"))
+    voices = [one.name for one in personas.voices] if personas else []
+    for name, voice in ((name, getattr(scenario.seed, name)) for name in VOICES if scenario.seed and voices):
+        if voice and voice not in voices:
+            fix = f"use one of these: {', '.join(voices)}{nearest(voice, voices)}"
+            found.append(Problem(str(path), f'{name} "{voice}" is not known', fix))
     if path.name != scenario.file_name:
         found.append(Problem(str(path), f"has a name that does not match its content ({scenario.file_name})", "rename the file"))
     turns = scenario.seed.turns if scenario.seed else ()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, nearest
 from empathy_eval.base.files import data_folder
@@ -34,12 +35,16 @@ class Strategy:
 class Way:
     """How a variant is made what it is: the manner of an apathetic one, the device of an empathetic one.
 
-    ``near`` says whether an edit of few words can carry it.
+    ``near`` says whether an edit of few words can carry it, ``weight`` how often it is drawn beside others, ``not_with`` the strategies
+    that it contradicts. One that is ``friendly`` often uses warm words.
     """
 
     name: str
     definition: str
     near: bool = False
+    weight: int = 1
+    not_with: tuple[str, ...] = ()
+    friendly: bool = False
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,12 @@ def _own() -> Taxonomy:
 def _read(path: Path) -> Taxonomy:
     content = read_yaml(path, "taxonomy")
     strategies = tuple(Strategy(phase=phase["name"], **one) for phase in content["phases"] for one in phase["strategies"])
-    manners, devices = (tuple(Way(**one) for one in content.get(name, ())) for name in ("manners", "devices"))
+    manners, devices = (tuple(map(_way, content.get(name, ()))) for name in ("manners", "devices"))
     return Taxonomy(tuple(phase["name"] for phase in content["phases"]), strategies, manners, devices)
+
+
+def _way(content: dict[str, Any]) -> Way:
+    return Way(**{**content, "not_with": tuple(content.get("not_with", ()))})
 
 
 def _repeated(taxonomy: Taxonomy, path: Path) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
 from empathy_eval.design.dataset import CANDIDATES, FAR_WAY, GROUPINGS, SPLITS, WAYS, column, files_of, parts_of
 from empathy_eval.design.dataset import pair_id as id_of
+from empathy_eval.design.personas import VOICES
 from empathy_eval.design.word_list import NOT_CHOSEN
 from empathy_eval.evaluation.contexts import read_contexts
 from empathy_eval.evaluation.resampling import Clusters
@@ -108,9 +109,9 @@ def read_corpus(
 
 
 def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
-    """The manners and devices of a config by column, with a word for those that have none; releases of before have no such column."""
+    """The manners, devices and voices of a config by column, with a word for those that have none; older releases have none."""
     there = [schema_of(path).names for path in files_of(release_dir, config, splits)]
-    found = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY) if all(name in names for names in there)}
+    found = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in names for names in there)}
     manner = WAYS[0]
     if manner in found:
         methods = column(release_dir, config, "apathetic_method", splits)

@@ -1,4 +1,4 @@
-"""What comparisons are broken down by: scenario, phase and strategy of the pair, and the manner of the apathetic text."""
+"""What comparisons are broken down by: scenario, phase and strategy of the pair, the manner of the apathetic text, the voice of both."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ import numpy as np
 
 from empathy_eval.design.contrasts import FAR, NEAR, PAIRS, RAW, SIDES, STANCE, STANCE_FAR, STANCE_NEAR, TWO_BY_TWO, Contrast
 from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, WAYS
+from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.evaluation.corpus import APART, Corpus
 from empathy_eval.evaluation.inversion import Made, Statistics
 from empathy_eval.evaluation.results import MetricRow
 
+# By contrast the name of its breakdown by the voice in which both of its texts are written, and the column of that.
+BY_VOICE = {STANCE_NEAR: ("voice, near", VOICES[0]), STANCE_FAR: ("voice, far", VOICES[1])}
 # What the name of a breakdown ends with where it is of the released pairs: there the checks force the sign of what reads the reference.
 AS_RELEASED = ", as released"
 # By contrast with an apathetic cold side the name of its breakdown by the manner of that text.
@@ -74,7 +77,8 @@ def groupings(pairs: Corpus, released: Mapping[str, Statistics], controls: Corpu
         Grouping(MANNERS[STANCE_FAR], controls, of[STANCE_FAR], cells, far, known),
         Grouping(MANNERS[RAW], pairs, raw, released, pairs.groups.get(WAYS[0], []), known),
     )
-    yield from (one for one in some if one.statistics and not APART.issuperset(one.labels))
+    voices = (Grouping(name, controls, of[one], cells, controls.groups.get(column, [])) for one, (name, column) in BY_VOICE.items())
+    yield from (one for one in (*some, *voices) if one.statistics and not APART.issuperset(one.labels))
 
 
 def _any_scored(statistics: Statistics) -> bool:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 COLUMNS = ("contrast", "shortcut", "trained", "pairs", "accuracy", "low", "high", "why", "signature")
 NUMBERS = ("accuracy", "low", "high")
+# The feature whose direction is told in a sentence: VADER's positive words.
+POSITIVE = "positive"
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,15 @@ class Margin:
 
 
 @dataclass(frozen=True)
+class Direction:
+    """A feature's standardised difference, empathetic minus apathetic: Cohen's d with the mean of both variances; None without spread."""
+
+    feature: str
+    what: str
+    difference: Estimate | None
+
+
+@dataclass(frozen=True)
 class ContrastAudit:
     """The shortcuts of a contrast of two variants, the words that give stances away, and the pairs where that is easiest and hardest."""
 
@@ -62,6 +73,7 @@ class ContrastAudit:
     dialogues: int
     folds: int
     shortcuts: tuple[Shortcut, ...]
+    directions: tuple[Direction, ...] = ()
     telltale_kind: tuple[Telltale, ...] = ()
     telltale_cold: tuple[Telltale, ...] = ()
     easiest: tuple[Margin, ...] = ()
@@ -71,6 +83,13 @@ class ContrastAudit:
     def line(self) -> Shortcut | None:
         """The shortcut line: the shortcut that is most often right, the first of equals; None without pairs."""
         return max((one for one in self.shortcuts if one.accuracy), key=lambda one: one.accuracy.value if one.accuracy else 0, default=None)
+
+    @property
+    def leans_to_apathy(self) -> Direction | None:
+        """The direction of positive words where these stand more often in apathetic texts, beyond chance."""
+        found = next((one for one in self.directions if one.feature == POSITIVE), None)
+        high = found.difference.high if found and found.difference else None
+        return found if high is not None and high < 0 else None
 
     def to_json(self) -> dict[str, Any]:
         """The figures as JSON values."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,20 +11,23 @@ import numpy as np
 
 from empathy_eval.base.errors import job_error
 from empathy_eval.base.text import ENGLISH
-from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.contrasts import CELLS, CONTROLS, FAR, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
+from empathy_eval.design.personas import VOICES
 from empathy_eval.evaluation.bag_of_words import Counts, Lexicon, Readings
 from empathy_eval.evaluation.contexts import said_before
-from empathy_eval.evaluation.corpus import Corpus, read_corpus
+from empathy_eval.evaluation.corpus import UNPLANNED, Corpus, read_corpus
+from empathy_eval.evaluation.directions import shares_of
 from empathy_eval.evaluation.embedding import Embedding, sampled
 from empathy_eval.evaluation.results import PLACES
 from empathy_eval.metrics.echo import Echo
+from empathy_eval.metrics.empathy_score.features import Shares
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
 from empathy_eval.metrics.vader import Vader
 
-REFERENCE = "reference"
+REFERENCE, VOICE = "reference", "voice"
 # What the contrasts of each config compare.
 COMPARED = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CELLS}
 
@@ -52,7 +56,8 @@ class Held:
 class Texts:
     """The pairs of a config, the readings of their texts by variant, and by untrained shortcut its signature and scores by variant.
 
-    ``sample`` are the rows of pairs that are embedded, ``embedded`` their embeddings by variant.
+    ``sample`` are the rows of pairs that are embedded, ``embedded`` their embeddings by variant. ``shares`` are the plain
+    features by variant, of English texts.
     """
 
     corpus: Corpus
@@ -60,6 +65,23 @@ class Texts:
     untrained: Mapping[str, tuple[str, Mapping[str, Array]]]
     sample: Counts
     embedded: Mapping[str, Array] = field(default_factory=dict)
+    shares: Mapping[str, Shares] = field(default_factory=dict)
+
+    def voices(self, *variants: str) -> list[Sequence[str]]:
+        """By variant the voice of each text; empty where no voice is planned."""
+        columns: list[Sequence[str]] = [self.corpus.groups.get(VOICES[name in FAR], ()) for name in variants]
+        return columns if all(columns) and not all({UNPLANNED}.issuperset(one) for one in columns) else []
+
+
+def by_voice(kind: Sequence[str], cold: Sequence[str], folds: Counts) -> Array:
+    """What is won of each pair by the voices of its two texts alone: their log-odds in the other folds, one added to each count."""
+    won = np.empty(len(folds))
+    for fold in set(folds.tolist()):
+        rows = [Counter(voice for voice, other in zip(side, folds, strict=True) if other != fold) for side in (kind, cold)]
+        for row in np.flatnonzero(folds == fold).tolist():
+            odds = [(rows[0][side[row]] + 1) / (rows[1][side[row]] + 1) for side in (kind, cold)]
+            won[row] = (np.sign(odds[0] - odds[1]) + 1) / 2
+    return won
 
 
 def read_texts(held: Held, lexicon: Lexicon, scoring: Scoring, embedding: Embedding | None, seed: int) -> dict[str, Texts]:
@@ -92,11 +114,12 @@ def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded:
         "length": (Length(lexicon.language).signature, {name: one.lengths.astype(np.float64) for name, one in readings.items()}),
     }
     embedding, seed = embedded
+    shares = {name: shares_of(some) for name, some in texts.items()} if lexicon.language == ENGLISH else {}
     if embedding is None:
-        return Texts(corpus, readings, untrained, np.zeros(0, dtype=np.int64))
+        return Texts(corpus, readings, untrained, np.zeros(0, dtype=np.int64), shares=shares)
     sample = sampled(corpus.pair_ids, seed)
     vectors = embedding.embedded([some[row] for some in texts.values() for row in sample.tolist()])
-    return Texts(corpus, readings, untrained, sample, dict(zip(texts, np.split(vectors, len(texts)), strict=True)))
+    return Texts(corpus, readings, untrained, sample, dict(zip(texts, np.split(vectors, len(texts)), strict=True)), shares)
 
 
 def _vader(held: Held, corpus: Corpus, texts: Mapping[str, Sequence[str]], scoring: Scoring) -> dict[str, Array]:

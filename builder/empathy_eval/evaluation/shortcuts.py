@@ -19,14 +19,15 @@ from empathy_eval.design.provenance import Provenance
 from empathy_eval.evaluation.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, WordPairs, Words
 from empathy_eval.evaluation.closed_forms import FORMS, UNIT, Learned, Learner, Sides
 from empathy_eval.evaluation.corpus import Corpus
+from empathy_eval.evaluation.directions import directions
 from empathy_eval.evaluation.embedding import NAME as EMBEDDING
 from empathy_eval.evaluation.embedding import Embedding, embedding_of, margins_of
 from empathy_eval.evaluation.first_samples import first_samples, others
 from empathy_eval.evaluation.inversion import Chance, accuracies
 from empathy_eval.evaluation.ranking import wins
 from empathy_eval.evaluation.results import Measured
-from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, FirstSamples, Margin, Shortcut, Telltale
-from empathy_eval.evaluation.shortcut_texts import REFERENCE, Held, Texts, counted_texts, read_texts
+from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Direction, FirstSamples, Margin, Shortcut, Telltale
+from empathy_eval.evaluation.shortcut_texts import REFERENCE, VOICE, Held, Texts, by_voice, counted_texts, read_texts
 from empathy_eval.evaluation.stand import Stand, Take
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.metrics.scoring import PLAIN, Scoring
@@ -84,7 +85,7 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
         won[name], learned = one.won(learners, embedding)
         rows = one.judged(won[name], chance)
         advance()
-        found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows)
+        found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows, one.directions(chance))
         if learned:
             found[name] = _explained(found[name], one.texts.corpus.pair_ids, learned, known)
             if name == RAW:
@@ -179,6 +180,11 @@ class _Contrast:
         """How many pairs, dialogues and folds there are."""
         return len(self.texts.corpus), len(self.texts.corpus.clusters), self.number
 
+    def directions(self, chance: Chance) -> tuple[Direction, ...]:
+        """The direction of each plain feature; empty without pairs and in another language than English."""
+        shares, clusters = self.texts.shares, self.texts.corpus.clusters
+        return directions(shares[self.kind], shares[self.cold], clusters, chance) if shares and len(clusters) else ()
+
     def won(self, learners: Mapping[str, Learner], embedding: Embedding | None) -> tuple[dict[str, _Won], Learned | None]:
         """What each shortcut won, those that learn first; and what words alone learned."""
         texts, found, of_words = self.texts, dict[str, _Won](), None
@@ -192,6 +198,8 @@ class _Contrast:
         for name, (how, scores) in texts.untrained.items():
             won = wins(scores[self.kind], scores[self.cold]) if len(texts.corpus) else None
             found[name] = _Won(f"{how}|right:more-is-kind", False, won)
+        if texts.untrained and self.number > 1 and (voices := texts.voices(self.kind, self.cold)):
+            found[VOICE] = _Won(f"one-hot|log-odds:+1|{self._dealt()}", True, by_voice(voices[0], voices[1], self.folds))
         if embedding:
             some = None
             if self.number > 1:

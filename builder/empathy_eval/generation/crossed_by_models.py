@@ -100,8 +100,11 @@ class Crosser(Curator):
             return await super().items(dialogue, plan)
         found, refused = places(dialogue, plan, self.recipe.language)
         self.trail.failures += [(1, Failure(CROSSED.name, place, ("crisis",), final=True)) for place in refused]
-        made = await settled(*(self._item(scene, number) for number, scene in enumerate(found, 1)))
-        return tuple(one for one in made if one is not None)
+        made, places_left = dict[int, Crossed | None](), iter(found)
+        # Where an item fails, its number is tried at one of the next places.
+        while tried := list(zip([number for number in range(1, plan.crosses + 1) if made.get(number) is None], places_left, strict=False)):
+            made |= zip(dict(tried), await settled(*(self._item(scene, number) for number, scene in tried)), strict=True)
+        return tuple(item for number in sorted(made) if (item := made[number]))
 
     async def _item(self, scene: Scene, number: int) -> Crossed | None:
         async def judge(value: Any) -> tuple[dict[str, str], list[Answer[str]]] | list[Flaw]:
@@ -138,13 +141,16 @@ class Crosser(Curator):
 
 
 def places(dialogue: Dialogue, plan: Plan, language: Language) -> tuple[list[Scene], list[int]]:
-    """The scenes that crossed items are asked for, and the planned places in whose stead there is none: crisis language comes before."""
+    """The scenes that crossed items may be asked for, and the planned places in whose stead there is none: crisis language comes before.
+
+    There are up to twice as many as there are to be items: the second half is tried where items of the first fail.
+    """
     if not plan.crosses:
         return [], []
     known = {scene.place: scene for scene in scenes(dialogue, plan.turns, language)}
     calm = [known[place] for place in plan.crossed if not known[place].flags]
     refused = [place for place in plan.crossed if known[place].flags]
-    return calm[: plan.crosses], refused[: max(0, plan.crosses - len(calm))]
+    return calm[: 2 * plan.crosses], refused[: max(0, plan.crosses - len(calm))]
 
 
 def _told_apart(

@@ -12,7 +12,7 @@ from empathy_eval.design.planning import Plan
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
+from empathy_eval.generation.checks.toxicity import too_toxic
 from empathy_eval.generation.checks.variant import reply_flaws
 from empathy_eval.generation.outcomes import Crossed, Dialogue, ItemTrail, Scene, Turn
 from empathy_eval.generation.rewriting import scenes
@@ -59,8 +59,8 @@ class Curator:
             found += safety.keeps_pointer(scene.reference.text, text, one.flags, language)
             found += safety.points_where_needed(one.context[-1].text, text, language)
         found += flaws_by(self.checks, lambda check: (flaw for one in contexts for flaw in check.variant(CROSSED, text, one)))
-        score = await toxicity(self.asker, text, About(scene.dialogue_id, CROSSED, scene.place))
-        return found + too_toxic(score, limits.toxicity)
+        _, toxic = await too_toxic(self.asker, text, About(scene.dialogue_id, CROSSED, scene.place), limits.toxicity)
+        return found + toxic
 
 
 def twin_of(scene: Scene, twin: str, recipe: Recipe) -> Scene:

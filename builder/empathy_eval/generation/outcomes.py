@@ -37,11 +37,13 @@ class Dialogue:
     source: str
     model: str
     request_key: str
+    helper_voice: str | None = None
+    far_voice: str | None = None
 
 
 @dataclass(frozen=True)
 class Scene:
-    """One helper turn in its place: the dialogue's id, the turns before, the turn itself, what is planned, the flags, the language."""
+    """One helper turn in its place: the turns before, the turn itself, what is planned, the flags, the language, the voices."""
 
     dialogue_id: str
     scenario_id: int
@@ -50,6 +52,7 @@ class Scene:
     planned: PlannedTurn
     flags: tuple[str, ...]
     language: str = ENGLISH
+    voices: tuple[str | None, str | None] = (None, None)
 
     @property
     def place(self) -> int:
@@ -63,6 +66,10 @@ class Scene:
     def way(self, kind: Kind) -> str | None:
         """The manner or the device of a variant; None for one without."""
         return self.planned.ways.get(kind.variant or "")
+
+    def voice(self, kind: Kind) -> str | None:
+        """How a variant is written: a near one as its dialogue, a far one as somebody else; None where no voice is planned."""
+        return self.voices[not kind.near]
 
     def length(self, kind: Kind) -> int | None:
         """The planned number of words of a variant, None for one without; a near one's is reckoned from the reference."""

@@ -136,7 +136,7 @@ class Items:
         """The requests of the crossed items of an item. What is to be checked is known once it is written: else the reply stands in."""
         # A dialogue that stands in has places of its own.
         at = plan if dialogue.source == "model" else replace(plan, turns=turns, crossed=tuple(crossable([one.role for one in turns])))
-        for scene in crossed_by_models.places(dialogue, at, self.recipe.language)[0]:
+        for scene in crossed_by_models.places(dialogue, at, self.recipe.language)[0][: plan.crosses]:
             asked = self._request(CROSSED, crossed_by_models.messages(self.recipe, scene), scene.about(CROSSED))
             yield asked
             if (said := self._answer(asked, CROSSED.answer)) is None:
@@ -151,7 +151,7 @@ class Items:
         if value is None:
             return None
         turns = tuple(Turn(turn["role"], turn["text"], turn["strategy"]) for turn in value["turns"])
-        made = Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "")
+        made = Dialogue(plan.dialogue_id, plan.scenario_id, value["description"], turns, (), "model", "", "", *plan.voices)
         return made if planned(made, plan, self.recipe) else None
 
     def _answer(self, request: Request, answer_schema: str) -> Any:
@@ -213,7 +213,7 @@ def _candidate_keys(request: Request) -> Iterator[str]:
 
 def kinds_of(turn: PlannedTurn, config: Configuration) -> Iterator[Kind]:
     """The kinds of rewriting requests of a turn; where rules go first, at most these."""
-    kinds = rewritings(turn.controls) if turn.role == "helper" else ()
+    kinds = rewritings(turn.controls) if turn.role == "helper" and turn.edited else ()
     yield from (one for one in kinds if one != NEAR_APATHETIC or config.near_apathetic != "rules")
 
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import edit_ratio, overlap, words
 from empathy_eval.completions.asker import Answer, Asker, settled
 from empathy_eval.completions.requests import Failure, Flaw
@@ -29,13 +30,13 @@ CHANGED_AT_LEAST = 0.12
 
 def scenes(dialogue: Dialogue, plan: tuple[PlannedTurn, ...], language: Language) -> list[Scene]:
     """The helper turns of a dialogue. A scene is flagged ``crisis`` if it or a turn before it holds crisis language."""
-    found, crisis = [], False
+    found, crisis, voices = [], False, (dialogue.helper_voice, dialogue.far_voice)
     for place, turn in enumerate(dialogue.turns):
         crisis = crisis or safety.in_crisis(turn.text, language)
         if turn.role == "helper":
             flags = ("crisis",) if crisis else ()
             before = dialogue.turns[:place]
-            found.append(Scene(dialogue.dialogue_id, dialogue.scenario_id, before, turn, plan[place], flags, language.code))
+            found.append(Scene(dialogue.dialogue_id, dialogue.scenario_id, before, turn, plan[place], flags, language.code, voices))
     return found
 
 
@@ -54,11 +55,20 @@ def messages(recipe: Recipe, kind: Kind, scene: Scene) -> list[Message]:
         "strategy": scene.strategy(kind),
         "length": (length := scene.length(kind)) and max(length, recipe.config.checks.helper_words_at_least),
         "telltale": recipe.catalogue.telltale,
+        "voice": recipe.catalogue.voice(scene.voice(kind)),
+        "without_warm_words": _without_warm_words(recipe, kind, scene),
     }
     if kind.near:
         text = scene.reference.text
         seen |= {"reference": text, "edit": Edit.of(len(words(text, scene.language)), recipe.config.checks.edit_ratio_below)}
     return recipe.prompts.render(kind.name, **seen)
+
+
+def _without_warm_words(recipe: Recipe, kind: Kind, scene: Scene) -> bool:
+    """Whether a text of a friendly manner is asked for without warm words: half of them are, so that no such word tells the stance."""
+    friendly = {way.name for way in recipe.catalogue.taxonomy.ways(kind.variant or "") if way.friendly}
+    drawn = derived_random(recipe.config.seed, "warm words", scene.dialogue_id, scene.place, kind.name).random()
+    return scene.way(kind) in friendly and drawn < 0.5
 
 
 def said_in(value: Any) -> str:
@@ -100,7 +110,7 @@ class Rewriter:
         Raises:
             NoAnswer: if a model did not answer; all other requests of the dialogue have been answered by then.
         """
-        made = await settled(*(self._pair(scene) for scene in scenes(dialogue, plan, self.recipe.language)))
+        made = await settled(*(self._pair(scene) for scene in scenes(dialogue, plan, self.recipe.language) if scene.planned.edited))
         return tuple(pair for pair in made if pair is not None)
 
     async def _pair(self, scene: Scene) -> Pair | None:
@@ -152,8 +162,8 @@ class Rewriter:
         found = variant_flaws(kind, reference.text, text, scene.flags, limits, language)
         found += [] if kind.near else contrast.strategy_changed(reference.strategy, scene.strategy(kind))
         found += flaws_by(self.checks, lambda check: check.variant(kind.variant or "", text, scene))
-        score = await toxicity(self.asker, text, scene.about(kind))
-        found += too_toxic(score, limits.toxicity)
+        score, toxic = await too_toxic(self.asker, text, scene.about(kind), limits.toxicity)
+        found += toxic
         trail.judged(kind.name, scene.place, text, found)
         return found or score
 

@@ -16,7 +16,7 @@ from empathy_eval.design.scenarios import Seed
 from empathy_eval.generation.checks import dialogue as dialogue_checks
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.own import Check, flaws_by
-from empathy_eval.generation.checks.toxicity import too_toxic, toxicity
+from empathy_eval.generation.checks.toxicity import too_toxic
 from empathy_eval.generation.outcomes import Dialogue, Turn
 
 
@@ -29,6 +29,7 @@ def messages(recipe: Recipe, plan: Plan) -> list[Message]:
         scenario=catalogue[plan.scenario_id],
         plan=[_as_line(turn, config.checks.helper_words_at_least) for turn in plan.turns],
         persona=plan.persona,
+        voice=catalogue.voice(plan.voices[0]),
         index=0 if plan.index is None else plan.index,
         exemplar=_as_answer(catalogue.exemplar(config.seed, plan.scenario_id)),
         rules=config.rules,
@@ -72,7 +73,7 @@ async def generate(asker: Asker, recipe: Recipe, checks: Sequence[Check], plan: 
     description, turns = answer.value
     source = "seed" if recipe.config.models[SELF_CHAT.role].kind == "seed-bank" else "model"
     flags = safety.dialogue_flags(turns, recipe.language)
-    return Dialogue(plan.dialogue_id, plan.scenario_id, description, turns, flags, source, answer.model, answer.request_key)
+    return Dialogue(plan.dialogue_id, plan.scenario_id, description, turns, flags, source, answer.model, answer.request_key, *plan.voices)
 
 
 async def _flaws(asker: Asker, recipe: Recipe, plan: Plan, told: str, turns: tuple[Turn, ...]) -> list[Flaw]:
@@ -85,7 +86,8 @@ async def _flaws(asker: Asker, recipe: Recipe, plan: Plan, told: str, turns: tup
         *safety.answers_crisis(turns, language),
     ]
     helper = {place: turn.text for place, turn in enumerate(turns) if turn.role == "helper"}
-    scores = await settled(*(toxicity(asker, text, About(plan.dialogue_id, SELF_CHAT.name, place)) for place, text in helper.items()))
-    for text, score in zip(helper.values(), scores, strict=True):
-        found += [*safety.harmless(text, language), *too_toxic(score, config.checks.toxicity)]
+    about, limit = {place: About(plan.dialogue_id, SELF_CHAT.name, place) for place in helper}, config.checks.toxicity
+    scored = await settled(*(too_toxic(asker, text, about[place], limit) for place, text in helper.items()))
+    for text, (_, toxic) in zip(helper.values(), scored, strict=True):
+        found += [*safety.harmless(text, language), *toxic]
     return found

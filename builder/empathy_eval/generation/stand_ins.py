@@ -25,10 +25,10 @@ def stand_in(plan: Plan, recipe: Recipe) -> tuple[Dialogue, tuple[PlannedTurn, .
     if not seeds:
         said = (" ".join(["word"] * (turn.lengths.get("reference") or WORDS_A_TURN)) for turn in plan.turns)
         turns = tuple(Turn(turn.role, text, turn.strategy) for turn, text in zip(plan.turns, said, strict=True))
-        return Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "seed", "", ""), plan.turns
+        return Dialogue(plan.dialogue_id, plan.scenario_id, "", turns, (), "seed", "", "", *plan.voices), plan.turns
     number, seed = next((one for one in seeds if one[0] == plan.scenario_id), seeds[0])
     turns = tuple(Turn("helper" if turn.role == "helper" else "seeker", turn.text, turn.strategy) for turn in seed.turns)
-    dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, seed.description, turns, (), "seed", "", "")
+    dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, seed.description, turns, (), "seed", "", "", *plan.voices)
     return dialogue, seed_plan(number, seed, recipe.catalogue, recipe.config.language).turns
 
 

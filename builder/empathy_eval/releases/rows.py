@@ -10,6 +10,7 @@ from empathy_eval.base.tabular import TableRow
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import PREFERRED, TEXT_HASH, pair_id
 from empathy_eval.design.kinds import KINDS
+from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import Taxonomy
 from empathy_eval.generation.outcomes import VARIANTS, Crossed, Dialogue, Outcome, Pair, Turn, Variant
 
@@ -45,7 +46,12 @@ def _dialogue_row(dialogue: Dialogue, scenario: str, taxonomy: Taxonomy) -> Tabl
         "flags": list(dialogue.flags),
         "source": dialogue.source,
         "model": dialogue.model,
+        **_voices(dialogue),
     }
+
+
+def _voices(dialogue: Dialogue) -> TableRow:
+    return {name: getattr(dialogue, name) for name in VOICES}
 
 
 def _tag(turn: Turn, taxonomy: Taxonomy) -> TableRow:
@@ -80,7 +86,7 @@ def _pair_row(dialogue: Dialogue, pair: Pair, scenario: str, taxonomy: Taxonomy)
         "model": dialogue.model,
         "near_model": pair.apathetic.model,
         "far_model": pair.empathetic.model,
-        # It is known once the release is measured.
+        **_voices(dialogue),
     }
 
 

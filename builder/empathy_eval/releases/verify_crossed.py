@@ -146,7 +146,9 @@ def misplaced(rows: Sequence[TableRow], turns: Sequence[Turn], plan: Plan, langu
     if len(turns) != len(plan.turns) or any(not 0 <= place < len(turns) or turns[place].role != "helper" for place in plan.crossed):
         return  # the dialogue is not the planned one, which is told
     dialogue = Dialogue(plan.dialogue_id, plan.scenario_id, "", tuple(turns), (), "model", "", "")
-    asked = {f"{plan.dialogue_id}-x{number}": scene.place for number, scene in enumerate(places(dialogue, plan, language)[0], 1)}
+    found = [scene.place for scene in places(dialogue, plan, language)[0]]
+    # A number is tried at its own place first, then at one of those that are nobody's first.
+    asked = {f"{plan.dialogue_id}-x{number}": {place, *found[plan.crosses :]} for number, place in enumerate(found[: plan.crosses], 1)}
     for row in rows:
-        if asked.get(row["crossed_id"]) != row["turn"]:
+        if row["turn"] not in asked.get(row["crossed_id"], ()):
             yield f"{row['crossed_id']} is at turn {row['turn']}, where no such item was asked for"

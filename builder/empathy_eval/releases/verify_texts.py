@@ -16,6 +16,7 @@ from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.design.language import Language
+from empathy_eval.design.personas import VOICES
 from empathy_eval.design.planning import Plan, plan_of
 from empathy_eval.design.quotas import places
 from empathy_eval.design.scenarios import Catalogue
@@ -202,6 +203,9 @@ def _planned(row: TableRow, control: TableRow | None, plan: Plan | None, under: 
             yield f'{variant} is made as "{way}", which the taxonomy does not have'
         elif planned and f"{variant}" in told and way != (wanted := None if made_by_rules else planned.ways.get(variant)):
             yield f'{variant} is made as "{way}", but the plan says "{wanted}"'
+    for name, wanted in zip(VOICES, plan.voices if plan else (), strict=False):
+        if name in row and row[name] != wanted:
+            yield f'{name} is "{row[name]}", but the plan says "{wanted}"'
     if planned and other != planned.empathetic_strategy:
         yield f'the strategy of the empathetic text is "{other}", but the plan says "{planned.empathetic_strategy}"'
     if planned and control and not planned.controls:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 
-from empathy_eval.completions.asker import Asker
+from empathy_eval.completions.asker import Asker, settled
 from empathy_eval.completions.requests import About, Flaw, Request
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.kinds import SCORE
+
+SENTENCE_END = re.compile(r"(?<=[.!?…])\s+")
 
 
 async def toxicity(asker: Asker, text: str, about: About) -> float | None:
@@ -31,8 +34,16 @@ async def toxicity(asker: Asker, text: str, about: About) -> float | None:
     raise asker.ledger.broken(request.key, "the answer is no score")
 
 
-def too_toxic(score: float | None, limit: ToxicityConfig | None) -> list[Flaw]:
-    """A flaw if a score is above the limit."""
+async def too_toxic(asker: Asker, text: str, about: About, limit: ToxicityConfig | None) -> tuple[float | None, list[Flaw]]:
+    """The score of a text, and a flaw if that is above the limit. The flaw quotes the sentence with the highest score.
+
+    Raises:
+        NoAnswer, JobError: as :func:`toxicity`.
+    """
+    score = await toxicity(asker, text, about)
     if score is None or limit is None or score <= limit.at_most:
-        return []
-    return [Flaw("toxic", f"a toxicity of {score:.2f} by {limit.scorer}, at most {limit.at_most} is taken")]
+        return score, []
+    sentences = SENTENCE_END.split(text)
+    scores = await settled(*(toxicity(asker, sentence, about) for sentence in sentences)) if len(sentences) > 1 else [score]
+    worst = max(zip(scores, sentences, strict=True), key=lambda scored: scored[0] or 0)[1]
+    return score, [Flaw("toxic", f'a toxicity of {score:.2f} by {limit.scorer}, at most {limit.at_most} is taken; reword "{worst[:200]}"')]

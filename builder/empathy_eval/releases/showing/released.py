@@ -19,6 +19,7 @@ from empathy_eval.completions.answer_text import LONGEST
 from empathy_eval.design.contrasts import CONTROLS
 from empathy_eval.design.dataset import CANDIDATES, JUDGED, PROVENANCE, column, configs_of, file_of, parts_of, read_manifest, split_of
 from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK
+from empathy_eval.design.personas import VOICES
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.generation.outcomes import Candidate, Crossed, Dialogue, Outcome, Pair, Turn, Variant
 from empathy_eval.releases.showing.names import VARIANTS, Place
@@ -89,7 +90,7 @@ class Released:
         turns = tuple(Turn(one["role"], one["text"], self._strategy(one["strategy"])) for one in row["turns"])
         dialogue = Dialogue(
             dialogue_id, row["scenario_id"], row["description"], turns, tuple(row["flags"]), row["source"], row["model"],
-            made.get((None, "dialogue"), {}).get("request_key") or "",
+            made.get((None, "dialogue"), {}).get("request_key") or "", *map(row.get, VOICES),
         )  # fmt: skip
         controls = {one["pair_id"]: one for one in self._rows("controls", "dialogue_id", dialogue_id)}
         pairs = [self._pair({**one, **controls.get(one["pair_id"], {})}, made) for one in self._rows("pairs", "dialogue_id", dialogue_id)]
