@@ -15,6 +15,7 @@ import pytest
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, WAYS
+from empathy_eval.design.personas import VOICES
 from empathy_eval.evaluation.corpus import read_corpus
 from empathy_eval.evaluation.groupings import AS_RELEASED, MANNERS, in_order
 from empathy_eval.evaluation.report import report
@@ -122,8 +123,15 @@ def test_where_nothing_but_rules_made_a_text_there_is_no_breakdown(light: Path, 
     every = dict.fromkeys(read_corpus(light, "pairs", ()).pair_ids)
     rules = score(with_ways(light, tmp_path / "rules", every, {}, "advising"), ["length"], shortcuts=False)
     # The far ones have a manner still, and the near ones stand beside them.
-    assert set(rules.groups) == {*GROUPINGS, "manner", "manner, far", "voice, near", "voice, far"} and list(rules.groups["manner"]) == ["advising", "made by rules"]
-    assert set(score(with_ways(light, tmp_path / "none", {}, {}, None), ["length"], shortcuts=False).groups) == {*GROUPINGS, "voice, near", "voice, far"}
+    assert set(rules.groups) == {*GROUPINGS, "manner", "manner, far", "voice, near", "voice, far"} and list(rules.groups["manner"]) == [
+        "advising",
+        "made by rules",
+    ]
+    assert set(score(with_ways(light, tmp_path / "none", {}, {}, None), ["length"], shortcuts=False).groups) == {
+        *GROUPINGS,
+        "voice, near",
+        "voice, far",
+    }
 
 
 def test_scenarios_phases_and_strategies_are_compared_at_equal_closeness_and_make_up_the_number_to_report(light: Path) -> None:
@@ -165,7 +173,7 @@ def test_without_controls_what_the_checks_force_is_marked(light: Path, tmp_path:
 
 
 def test_a_release_of_before_there_were_manners_loads_scores_and_is_reported(light: Path, tmp_path: Path) -> None:
-    names = (*WAYS, FAR_WAY)
+    names = (*WAYS, FAR_WAY, *VOICES)
     old = rewritten(light, tmp_path / "old", lambda table: table.drop_columns([one for one in names if one in table.column_names]))
     assert set(score(old, ["length"], shortcuts=False).groups) == set(GROUPINGS)
     made = report(old, tmp_path / "report")
