@@ -54,8 +54,8 @@ def no_answer(job: Job, server: RawServer, plain: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])
 def test_bytes_that_are_no_good_response_are_no_answer(case: dict[str, str], job: Job, plain: list[dict[str, Any]]) -> None:
     with raw_server() as server, raw_server() as elsewhere:
-        reply: Reply = lambda request: [bytes_of(case, request, server.url, elsewhere.url)]  # noqa: E731
-        status = first(job, server, reply, PATIENCE if case["fate"] == "taken" else TIMEOUT)
+        seconds = PATIENCE if case["fate"] == "taken" else TIMEOUT
+        status = first(job, server, lambda request: [bytes_of(case, request, server.url, elsewhere.url)], seconds)
         assert elsewhere.requests == [], "what is sent here, and the key, goes nowhere else"
         assert job.seconds < TIMEOUT + 3 and len(job.said) < 5000
         if case["fate"] == "none" or (case["fate"] == "any" and status):

@@ -219,7 +219,7 @@ def test_what_a_slice_was_paid_for_is_stored_after_the_error_of_another(
 
 
 # The full forty take minutes.
-STOPS = int(os.environ.get("STOPS", "1"))
+STOPS = int(os.environ.get("STOPS", "2"))
 
 
 @contextmanager

@@ -35,6 +35,7 @@ def build(tmp_path: Path) -> list[str]:
     return ["build", str(config), "--out", str(tmp_path / "b"), "--scenarios", str(world)]
 
 
+@pytest.mark.sampled
 def test_a_build_says_so_and_goes_on_once_there_is_room(build: list[str], tmp_path: Path) -> None:
     for room in (2_000, 100_000)[FIRST:]:
         full = run(build, room)
@@ -45,6 +46,7 @@ def test_a_build_says_so_and_goes_on_once_there_is_room(build: list[str], tmp_pa
     assert not list((tmp_path / "b").glob(".*"))
 
 
+@pytest.mark.sampled
 def test_a_release_says_so_leaves_the_old_one_and_works_once_there_is_room(light: Path, tmp_path: Path) -> None:
     out = tmp_path / "release"
     release = ["release", str(light.parent / "build"), "--out", str(out), "--version"]

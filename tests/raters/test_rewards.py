@@ -320,7 +320,7 @@ def test_a_release_holds_rewards_and_verify_holds_them_against_the_ledger(bench:
     forge(judged, lambda row: row | {"value": row["value"] + 1})
     assert [", but the answer says " in one for one in checked(judged, out)] == [True]
     forge(judged, lambda row: row | {"value": math.nan}, lambda row: row | {"criterion": "warmth"})
-    assert {"its reward of nan is not between -1e+12 and 1e+12", '"warmth" is no criterion of the rubric'} <= {
+    assert {"its reward of nan is not between -1e+12 and 1e+12", '"warmth" is not a criterion of the rubric'} <= {
         one.partition(": ")[2] for one in checked(judged, out)
     }
 
