@@ -16,7 +16,7 @@ from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
     from empathy_eval.evaluation.resampling import Estimate
-from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit
+    from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit
 
 EXAMPLES = """\
 examples:
