@@ -229,7 +229,7 @@ def test_after_an_error_in_a_check_nothing_more_is_asked(bench: Bench, monkeypat
         raise job_error("checks", "are broken", "mend them")
 
     monkeypatch.setattr(rewriting, "toxicity", broken)
-    monkeypatch.setattr(self_chat, "toxicity", broken)
+    monkeypatch.setattr(checks, "toxicity", broken)
     with running(Behaviour(latency=0.05)) as server:
         with pytest.raises(JobError, match="are broken"):
             bench.build("b", bench.config(server, {"in_flight": 2, "timeout_seconds": 20}))

@@ -26,7 +26,7 @@ from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import CANDIDATES
 from empathy_eval.evaluation import score as stand
 from empathy_eval.evaluation.corpus import before_contrast, read_corpus
-from empathy_eval.evaluation.groupings import AS_RELEASED, MANNERS
+from empathy_eval.evaluation.groupings import AS_RELEASED, BY_VOICE, MANNERS
 from empathy_eval.evaluation.long_form import rows as rows_of
 from empathy_eval.evaluation.results import MetricRow
 from empathy_eval.metrics.scoring import Scoring
@@ -138,7 +138,7 @@ def test_a_metric_by_module_and_name_is_measured_like_any_other(light: Path, str
     won = [(len(b) > len(a)) + (len(b) == len(a)) / 2 for a, b in zip(*(corpus.variants[name] for name in PAIR_VARIANTS), strict=True)]
     assert one.accuracy and one.accuracy.value == pytest.approx(sum(won) / len(won), abs=1e-6) and not one.forced
     assert row_of(measured.inversion, "ROUGE-L").differences["empathetic - apathetic"].forced
-    assert set(measured.groups) == {"scenario", "phase", "strategy", *MANNERS.values()}
+    assert set(measured.groups) == {"scenario", "phase", "strategy", *MANNERS.values(), *(name for name, _ in BY_VOICE.values())}
     assert sum(rows[0].pairs for rows in measured.groups["phase"].values()) == len(corpus)
 
 

@@ -19,7 +19,7 @@ from empathy_eval.metrics.protocol import Ranged, Segments
 
 INSIDE = "You loved her for many years, and I think that the house is quiet now, even in the morning. Would you tell me more?"
 SCRIPT, LANGUAGE = "most letters are not Latin", "hardly any common English words: another language, or no sentences"
-SHORT, LONG = "shorter than all training texts (11 words)", "longer than all training texts (70 words)"
+SHORT, LONG = "shorter than all training texts (14 words)", "longer than all training texts (67 words)"
 FEATURES = "features outside of the range of the training texts"
 
 
@@ -47,10 +47,9 @@ def test_language_and_length_are_told_by_kind(text: str, said: list[str]) -> Non
 
 
 def test_features_beyond_all_training_texts_are_told_with_how_many_are_cut() -> None:
-    loud = INSIDE.replace(".", "!")
     minimising = "At least it is only a job, it is just a job, and at least you still have all that you had before."
     cut = f"{FEATURES}, 1 of them cut by the model"
-    assert reasons(INSIDE, loud, minimising) == [[], [cut], [cut]]
+    assert reasons(INSIDE, minimising) == [[], [cut]]
 
 
 def test_what_is_within_the_clip_is_outside_and_not_cut_and_without_ranges_nothing_is() -> None:

@@ -34,6 +34,7 @@ PAIR_COLUMNS = {
     "flags": ["string"], "source": "string", "model": "string", "near_model": "string", "far_model": "string",
     "apathetic_manner": "string",
     "empathetic_device": "string",
+    "helper_voice": "string", "far_voice": "string",
 }  # fmt: skip
 MESSAGES = [{"role": "string", "content": "string"}]
 CONTRACT: dict[str, dict[str, Any]] = {
@@ -42,6 +43,7 @@ CONTRACT: dict[str, dict[str, Any]] = {
         "dialogue_id": "string", "scenario_id": "int64", "scenario": "string", "description": "string",
         "turns": [{"role": "string", "text": "string", "strategy": "string", "phase": "string"}],
         "flags": ["string"], "source": "string", "model": "string",
+        "helper_voice": "string", "far_voice": "string",
     },
     "preferences": {"pair_id": "string", "scenario": "string", "prompt": MESSAGES, "chosen": MESSAGES, "rejected": MESSAGES},
     "controls": PAIR_COLUMNS

@@ -107,8 +107,6 @@ def run(options: argparse.Namespace) -> int:
 
 def direction_table(audit: Audit) -> str:
     """The direction of each plain feature as lines of text for a terminal, a column a contrast."""
-    from empathy_eval.evaluation.directions import signature
-
     audited = [one for one in audit.contrasts if one.directions]
     if not audited:
         return "no plain features: their word lists are English, and there must be pairs"
@@ -122,7 +120,7 @@ def direction_table(audit: Audit) -> str:
     told = (
         f"Positive words stand more often in apathetic texts ({'; '.join(leaning)}): trained on these, a metric learns that they are cold."
     )
-    return "\n".join([*lines, *([told] if leaning else []), f"settings: {signature()}"])
+    return "\n".join([*lines, *([told] if leaning else []), f"settings: {audited[0].directions[0].signature}"])
 
 
 def _difference(one: Estimate | None) -> str:

@@ -31,11 +31,14 @@ def directions(kind: Shares, cold: Shares, clusters: Clusters, chance: Chance) -
     totals = clusters.totals(sums)
     values = _standardised(totals.sum(axis=0, keepdims=True))[0]
     drawn = _standardised(clusters.bootstrapped(totals, chance.resamples, chance.seed)) if len(clusters) > 1 else None
-    found = list[Direction]()
-    for place, (value, listed) in enumerate(zip(values.tolist(), word_lists().features, strict=True)):
+    lists, found = word_lists(), list[Direction]()
+    settings = signature_line(difference="Cohen's d,mean-of-variances", features=lists.sha256[:12], vader=lists.vader[:12])
+    signature = f"{settings}|{chance.of_intervals(clusters)}"
+    for place, (value, listed) in enumerate(zip(values.tolist(), lists.features, strict=True)):
         # Where a resample has no spread, no interval is valid.
         bounds = () if drawn is None or np.isnan(drawn[:, place]).any() else interval(drawn[:, place], PLACES)
-        found.append(Direction(listed.name, listed.what, None if np.isnan(value) else Estimate(round(value, PLACES), *bounds)))
+        difference = None if np.isnan(value) else Estimate(round(value, PLACES), *bounds)
+        found.append(Direction(listed.name, listed.what, difference, signature))
     return tuple(found)
 
 
@@ -45,9 +48,3 @@ def _standardised(totals: Array) -> Array:
     means, squares = [parts[0] / count, parts[2] / count], [parts[1] / count, parts[3] / count]
     spread = np.sqrt(np.maximum((squares[0] - means[0] ** 2 + squares[1] - means[1] ** 2) / 2, 0))
     return np.divide(means[0] - means[1], spread, out=np.full_like(spread, np.nan), where=spread > 0)
-
-
-def signature() -> str:
-    """The settings behind directions."""
-    lists = word_lists()
-    return signature_line(difference="Cohen's d,mean-of-variances", features=lists.sha256[:12], vader=lists.vader[:12])

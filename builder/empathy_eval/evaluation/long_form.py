@@ -115,6 +115,8 @@ def _shortcuts(contrast: Values, by: str) -> Iterator[dict[str, Any]]:
     over = f"{texts}: {contrast['dialogues']} dialogues, {contrast['folds']} folds by {by}"
     for one in contrast["shortcuts"]:
         yield _shortcut(one, name, over)
+    for one in contrast["directions"]:
+        yield _record("directions", one["what"], one["feature"], name, **(one["difference"] or {}), signature=one["signature"])
     for side in ("kind", "cold"):
         for word in contrast[f"telltale_{side}"]:
             counts = {contrast[one]: word[one] for one in ("kind", "cold")}

@@ -59,6 +59,7 @@ class Direction:
     feature: str
     what: str
     difference: Estimate | None
+    signature: str
 
 
 @dataclass(frozen=True)
@@ -73,11 +74,11 @@ class ContrastAudit:
     dialogues: int
     folds: int
     shortcuts: tuple[Shortcut, ...]
-    directions: tuple[Direction, ...] = ()
     telltale_kind: tuple[Telltale, ...] = ()
     telltale_cold: tuple[Telltale, ...] = ()
     easiest: tuple[Margin, ...] = ()
     hardest: tuple[Margin, ...] = ()
+    directions: tuple[Direction, ...] = ()
 
     @property
     def line(self) -> Shortcut | None:

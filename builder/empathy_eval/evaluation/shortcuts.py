@@ -85,7 +85,7 @@ def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embe
         won[name], learned = one.won(learners, embedding)
         rows = one.judged(won[name], chance)
         advance()
-        found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows, one.directions(chance))
+        found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows, directions=one.directions(chance))
         if learned:
             found[name] = _explained(found[name], one.texts.corpus.pair_ids, learned, known)
             if name == RAW:
