@@ -114,7 +114,7 @@ def _first(held: Held, chance: Chance, by: str) -> Iterator[FirstSamples]:
 
 def words_alone(lexicon: Lexicon) -> Learner:
     """The shortcut that knows nothing but which words a text has."""
-    return Learner(Words(lexicon), ("log-odds", "mean-over-spread"))
+    return Learner(Words(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
 
 
 def measured_with_audit(stand: Stand, embedding: Embedding | None = None, take: Take | None = None) -> Measured:
