@@ -101,6 +101,8 @@ def test_the_closed_forms_have_the_values_derived_by_hand() -> None:
     variance = {"oh": Fraction(0), "dear": Fraction(3, 3) - Fraction(1, 9), "friend": Fraction(0), "noted": Fraction(5, 3) - 1}
     spread = {word: math.sqrt(one) + 0.01 for word, one in variance.items()}
     assert found("mean-over-spread") == pytest.approx({word: float(one) / spread[word] for word, one in mean.items()}, abs=1e-6)
+    over = {word: float(mean[word] / (variance[word] + Fraction(1, 20))) for word in mean}
+    assert found("mean-over-variance") == pytest.approx(over, abs=1e-6)
     assert found("standardised") == pytest.approx({word: float(one) / spread[word] ** 2 for word, one in mean.items()}, abs=1e-6)
 
 
@@ -115,7 +117,7 @@ def test_a_pair_is_scored_by_what_the_other_folds_teach_and_an_unknown_word_weig
 
 def test_the_form_that_is_more_often_right_is_taken_and_the_first_of_equals() -> None:
     lexicon = Lexicon()
-    words_alone = Learner(Words(lexicon), ("log-odds", "mean-over-spread"))
+    words_alone = Learner(Words(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
     assert words_alone.learn(sides(lexicon, [("oh", "noted")] * 4, [0, 1, 0, 1])).form == "log-odds"
     # By counts "rare" is the most telling word, but whether a pair has it says little of its stance.
     lexicon = Lexicon()

@@ -45,7 +45,7 @@ class Office:
         self.server = BatchServer(Behaviour())
 
     def config(self, model: dict[str, Any] | None = None, **changes: Any) -> Configuration:
-        model = {"batch_requests": 10, "patience_seconds": 5, **(model or {})}
+        model = {"batch_requests": 7, "patience_seconds": 5, **(model or {})}
         return load_configuration(config_file(self.folder, self.server.url, model, **{**SIZE, **changes}))
 
     def build(self, config: Configuration | None = None, wait: bool = True, name: str = "b", **run: Any) -> Handed:
@@ -99,7 +99,7 @@ def test_a_build_in_batches_has_the_bytes_of_the_plain_one_and_asks_nothing_twic
     rounds = [batch["metadata"]["round"] for batch in office.server.batches.values()]
     assert sorted(set(rounds)) == ["1", "2"]
     assert {batch["metadata"]["build"] for batch in office.server.batches.values()} == {office.config().identity}
-    assert max(batch["request_counts"]["total"] for batch in office.server.batches.values()) == 10
+    assert max(batch["request_counts"]["total"] for batch in office.server.batches.values()) == 7
     made = len(office.server.batches)
     office.build()
     assert len(office.server.batches) == made, "a build that is done submits nothing"

@@ -19,7 +19,7 @@ from empathy_eval.metrics.protocol import Ranged, Segments
 
 INSIDE = "You loved her for many years, and I think that the house is quiet now, even in the morning. Would you tell me more?"
 SCRIPT, LANGUAGE = "most letters are not Latin", "hardly any common English words: another language, or no sentences"
-SHORT, LONG = "shorter than all training texts (14 words)", "longer than all training texts (67 words)"
+SHORT, LONG = "shorter than all training texts (13 words)", "longer than all training texts (67 words)"
 FEATURES = "features outside of the range of the training texts"
 
 
