@@ -191,7 +191,7 @@ def test_the_published_form_of_a_checkpoint_is_loaded_without_the_hub(config: To
 
 
 def test_the_address_of_the_weights_is_the_one_that_detoxify_publishes() -> None:
-    assert detoxify_scorer.URL == detoxify.detoxify.MODEL_URLS["original"]
+    assert detoxify.detoxify.MODEL_URLS["original"] == detoxify_scorer.URL
 
 
 def test_without_keys_one_error_names_both_and_the_commands_that_fetch_the_files() -> None:

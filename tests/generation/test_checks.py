@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
 from empathy_eval.completions.requests import About, Flaw
-from empathy_eval.design.configuration import Configuration, Limits, ToxicityConfig
+from empathy_eval.design.configuration import Configuration, Limits
 from empathy_eval.design.language import english
 from empathy_eval.design.planning import Plan, PlannedTurn
 from empathy_eval.generation.checks import contrast, safety
