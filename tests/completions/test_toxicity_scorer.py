@@ -102,7 +102,7 @@ def unloadable(monkeypatch: pytest.MonkeyPatch) -> Iterator[pytest.MonkeyPatch]:
 
 def by_detoxify(config: ToxicityConfig, texts: list[str]) -> list[float]:
     """Each text on its own, by the package as its documentation uses it, of a checkpoint that names the folder instead of the Hub."""
-    loaded = torch.load(config.checkpoint, weights_only=False)
+    loaded = torch.load(str(config.checkpoint), weights_only=False)
     loaded["config"]["arch"]["args"]["model_type"] = config.config
     torch.save(loaded, named := io.BytesIO())
     named.seek(0)
