@@ -31,9 +31,10 @@ STAGES = ("build", "release", "report", "verify", "diff", "review export")
 
 
 def configuration(folder: Path, dialogues: int, in_flight: int) -> Path:
-    """The full-size configuration, its dialogues and controls scaled, with lexical metrics only."""
+    """The full-size configuration, its dialogues and controls scaled, with lexical metrics and the embedded toxicity scorer."""
     raw = yaml.safe_load(FULL.read_text(encoding="utf-8"))
     raw |= {"dialogues": dialogues, "controls": round(raw["controls"] * dialogues / raw["dialogues"]), "report": {"bootstrap": 1000}}
+    raw["checks"]["toxicity"] = {"scorer": "alt-profanity-check", "at_most": 0.5}
     raw["models"] = {role: {**model, "in_flight": in_flight} for role, model in raw["models"].items()}
     path = folder / "config.yaml"
     path.write_text(yaml.safe_dump(raw))

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.models.toxicity_scorer import ToxicityScorer
 from empathy_eval.completions.requests import About, Flaw
-from empathy_eval.design.configuration import Configuration, Limits, ToxicityConfig
+from empathy_eval.design.configuration import Configuration, Limits
 from empathy_eval.design.language import english
 from empathy_eval.design.planning import Plan, PlannedTurn
 from empathy_eval.generation.checks import contrast, safety
@@ -143,10 +142,3 @@ async def test_scores_in_a_batch_are_those_of_the_scorer_itself(demo: Configurat
     asker = scoring(demo.checks.toxicity, ledger)
     scores = await asyncio.gather(*(toxicity(asker, text, ABOUT) for text in texts))
     assert scores == [round(float(value), 4) for value in predict_prob(texts)]
-
-
-def test_a_checkpoint_that_is_not_there_is_named() -> None:
-    from empathy_eval.base.errors import InputError
-
-    with pytest.raises(InputError, match="nowhere.ckpt: the configured Detoxify checkpoint is not there"):
-        ToxicityScorer(ToxicityConfig("detoxify", 0.5, checkpoint="nowhere.ckpt"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,6 @@ from tests.releases.test_verify import change_rows
 Rows = list[dict[str, Any]]
 INSULT = "You are a stupid worthless piece of shit, and everybody laughs at you."
 SCORER = ToxicityConfig("alt-profanity-check", 0.5)
-DETOXIFY: dict[str, Any] = {"scorer": "detoxify", "at_most": 0.5}
 
 
 @pytest.fixture
@@ -126,41 +125,6 @@ def test_where_nothing_was_scored_nothing_is_told(light: Path) -> None:
 
 def test_no_weights_are_loaded_by_a_path_that_a_manifest_names(light: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(verify_toxicity, "load_scorer", lambda config: pytest.fail("weights are loaded"))
-    for path in ({"checkpoint": "theirs.ckpt"}, {"config": "theirs"}):
-        (told,) = toxicity_faults(light, of(light, **DETOXIFY, **path))
+    for path in ({}, {"checkpoint": "theirs.ckpt"}, {"config": "theirs"}, {"checkpoint": "theirs.ckpt", "config": "theirs"}):
+        (told,) = toxicity_faults(light, of(light, scorer="detoxify", at_most=0.5, **path))
         assert isinstance(told, NotRecomputed) and "at a path" in told.what
-
-
-def test_detoxify_that_is_not_installed_is_told_with_what_to_install(light: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(verify_toxicity, "find_spec", lambda name: None)
-    (told,) = toxicity_faults(light, of(light, **DETOXIFY))
-    assert isinstance(told, NotRecomputed) and "pip install" in told.fix and "detoxify" in told.fix
-
-
-def test_detoxify_scores_a_sample_that_no_order_changes_and_says_so(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def scorer(texts: Sequence[str]) -> list[float]:
-        scored.extend(texts)
-        return [0.0 for _ in texts]
-
-    def drawn() -> set[str]:
-        scored.clear()
-        found = [*toxicity_faults(copy, {**of(copy, **DETOXIFY), "toxicity_weights": "original"})]
-        assert isinstance(found[0], NotRecomputed) and "toxicity was scored again for 12 of" in found[0].what
-        assert {type(one) for one in found[1:]} != {NotRecomputed}
-        return set(scored)
-
-    scored: list[str] = []
-    monkeypatch.setattr(verify_toxicity, "SAMPLE", 12)
-    monkeypatch.setattr(verify_toxicity, "load_scorer", lambda config: scorer)
-    first = drawn()
-    change_rows(file_of(copy, "pairs", "train"), list.reverse)
-    assert drawn() == first and 0 < len(first) <= 12
-
-
-def test_a_scorer_that_cannot_be_loaded_is_told(light: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(config: ToxicityConfig) -> None:
-        raise OSError("the network is unreachable")
-
-    monkeypatch.setattr(verify_toxicity, "load_scorer", fail)
-    (told,) = toxicity_faults(light, {**of(light, **DETOXIFY), "toxicity_weights": "original"})
-    assert isinstance(told, NotRecomputed) and "the network is unreachable" in told.what

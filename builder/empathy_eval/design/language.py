@@ -124,7 +124,7 @@ def _incomplete(language: Language) -> Iterator[Problem]:
 def _english_parts(config: Configuration) -> Iterator[Problem]:
     """What a configuration names that knows English alone."""
     scored, report = config.checks.toxicity, config.raw["report"]
-    if scored and not (scored.scorer == "detoxify" and scored.checkpoint):
+    if scored and scored.scorer != "detoxify":
         what = f'"{scored.scorer}" supports only English: it scores ordinary sentences of other languages as toxic'
         yield Problem("checks: toxicity", what, 'write "toxicity: none", or name a Detoxify checkpoint that was trained for the language')
     if "metrics" not in report:

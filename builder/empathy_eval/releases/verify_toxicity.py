@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import heapq
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem
-from empathy_eval.base.hashing import digest
-from empathy_eval.base.installed import install_line
 from empathy_eval.completions.models.toxicity_scorer import Scorer, load_scorer, weights_of
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
@@ -21,8 +17,6 @@ from empathy_eval.evaluation.corpus import candidate_rows
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.releases.verify_rows import RESTORE, read_rows
 
-# Of texts that a neural scorer reads, so many are drawn: of all of them it would take days.
-SAMPLE = 1000
 # Texts that are scored together.
 BATCH = 2000
 # A score is rounded to four places: one that lies between two may be rounded otherwise on another machine.
@@ -45,7 +39,7 @@ class _Text:
 def toxicity_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
     """Scores that the scorer does not give, and texts that are above the limit and are released, or are below and are refused for it.
 
-    Where a neural scorer is configured a sample is scored, drawn by the seed and the texts' places. What is not scored again is told.
+    What is not scored again is reported.
     """
     scored = manifest["configuration"]["checks"]["toxicity"]
     if scored == "none":
@@ -54,18 +48,7 @@ def toxicity_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
     if reason := _not_at_hand(config, manifest["toxicity_weights"]):
         yield _told(folder, *reason)
         return
-    try:
-        scorer = load_scorer(config)
-    except Exception as error:  # what it raises where its weights cannot be fetched is its own affair
-        yield _told(
-            folder, f"toxicity is not scored again: {' '.join(str(error).split())[:200]}", "verify it where its weights are available"
-        )
-        return
-    texts = _texts(folder, manifest)
-    if config.scorer == "detoxify":
-        texts, count = _sample(texts, manifest["configuration"]["seed"])
-        what = f"toxicity was scored again for {min(count, SAMPLE):,} of {count:,} texts"
-        yield _told(folder, what, "score the other texts if you have the time")
+    scorer, texts = load_scorer(config), _texts(folder, manifest)
     # By batch: all of a release's texts are more than memory should hold.
     while batch := list(itertools.islice(texts, BATCH)):
         yield from _wrong(batch, scorer, config.at_most)
@@ -74,13 +57,11 @@ def toxicity_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]
 def _not_at_hand(config: ToxicityConfig, weights: str) -> tuple[str, str] | None:
     """(what, fix) where the scorer with those weights is not to be had; nothing is loaded by a path that a manifest names."""
     what = f'toxicity is not scored again: "{config.scorer}" '
-    if config.checkpoint or config.config:
+    if config.scorer == "detoxify":
         return (
             f"{what}has its own weights, at a path on the publisher's machine",
             "ask the publisher for the weights, and build the release again",
         )
-    if config.scorer == "detoxify" and find_spec("detoxify") is None:
-        return f"{what}is not installed", install_line("detoxify")
     try:
         here = weights_of(config)
     except InputError as error:
@@ -131,11 +112,3 @@ def _texts(folder: Path, manifest: dict[str, Any]) -> Iterator[_Text]:
     for row in candidate_rows(folder):
         place, refused = f"{path}: {row['pair_id']}", TOXIC in row["reasons"]
         yield _Text(place, f"text {row['attempt']} of {row['variant']}", row["text"], refused=None if refused and own else refused)
-
-
-def _sample(texts: Iterator[_Text], seed: int) -> tuple[Iterator[_Text], int]:
-    """Some of the texts, drawn by what they are called alone, and how many there are."""
-    counter = itertools.count()
-    named = ((digest([seed, one.name, one.text]), next(counter), one) for one in texts)
-    drawn = heapq.nsmallest(SAMPLE, named)
-    return (one for _, _, one in drawn), next(counter)

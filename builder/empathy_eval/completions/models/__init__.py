@@ -22,7 +22,7 @@ def make_models(recipe: Recipe, budget: Budget, stopped: Stopped = lambda: None)
     """The models of a recipe by what they are for: those of its configuration, and ``toxicity``, which scores texts, if it is to.
 
     Raises:
-        InputError: if a model of one's own or the scorer cannot be had.
+        InputError: if a model of one's own cannot be had.
     """
     config, bank = recipe.config, SeedBank(recipe.catalogue)
     made: dict[str, Model] = {role: bank for role, one in config.asked.items() if one.kind == "seed-bank" and role not in recipe.models}

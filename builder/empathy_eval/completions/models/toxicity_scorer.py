@@ -6,13 +6,13 @@ import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import input_error, missing_package
-from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.base.errors import missing_package
 from empathy_eval.base.imports import without
+from empathy_eval.completions.models.detoxify_scorer import detoxify_weights, load_detoxify
 from empathy_eval.completions.requests import Completion, Request
 from empathy_eval.design.configuration import ToxicityConfig
 from empathy_eval.design.prompts import Message
@@ -29,14 +29,19 @@ class ToxicityScorer:
     endpoint = "local"
 
     def __init__(self, config: ToxicityConfig) -> None:
-        """Loads nothing yet but the hash of the scorer's weights.
-
-        Raises:
-            InputError: if the configured scorer is not installed.
-        """
-        self.name, self.weights, self._config = config.scorer, weights_of(config), config
+        """Reads nothing yet: a preview needs no weights."""
+        self.name, self._config = config.scorer, config
         self._waiting: list[tuple[str, asyncio.Future[float]]] = []
         self._scoring: set[asyncio.Task[None]] = set()
+
+    @cached_property
+    def weights(self) -> str:
+        """The hash of the scorer's weights.
+
+        Raises:
+            InputError: as :func:`weights_of`.
+        """
+        return weights_of(self._config)
 
     def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
         """What a score is kept under: the text, which is the last message, and the weights."""
@@ -80,10 +85,10 @@ def load_scorer(config: ToxicityConfig) -> Scorer:
     """The scoring function of a configuration, with its weights loaded.
 
     Raises:
-        InputError: if its package is not installed.
+        InputError: if its package is not installed, or its weights cannot be loaded.
     """
     if config.scorer == "detoxify":
-        return _detoxify(config)
+        return load_detoxify(config)
     # scikit-learn loads pandas, if only to know whether it is there, and pandas loads pyarrow: 65 MB and half a second.
     with without("pandas"):
         from profanity_check import predict_prob
@@ -91,34 +96,17 @@ def load_scorer(config: ToxicityConfig) -> Scorer:
     return lambda texts: [float(value) for value in predict_prob(texts)]
 
 
-def _detoxify(config: ToxicityConfig) -> Scorer:
-    try:
-        from detoxify import Detoxify
-    except ImportError as error:
-        raise missing_package("checks: toxicity: detoxify", "detoxify") from error
-    model = Detoxify("original", checkpoint=config.checkpoint, huggingface_config_path=config.config)
-
-    def scores(texts: list[str]) -> list[float]:
-        found: float | list[float] = model.predict(texts)["toxicity"]
-        # Of a list with one text Detoxify makes a bare number.
-        return [found] if isinstance(found, float) else found
-
-    return scores
-
-
 @cache
 def weights_of(config: ToxicityConfig | None) -> str:
-    """A name of the scorer's weights that changes when they do: a hash of the files, ``original`` if Detoxify downloads them.
-
-    Where nothing is scored it is ``none``.
+    """A hash of the scorer's weights; ``none`` where nothing is scored.
 
     Raises:
-        InputError: if a configured file or folder, or the package whose files are hashed, is not there.
+        InputError: if weights are missing or wrong, with all that is, or if the scorer's package is not installed.
     """
     if config is None:
         return "none"
     if config.scorer == "detoxify":
-        return _detoxify_weights(config)
+        return detoxify_weights(config)
     import importlib.util
 
     spec = importlib.util.find_spec("profanity_check")
@@ -126,19 +114,3 @@ def weights_of(config: ToxicityConfig | None) -> str:
         raise missing_package("checks: toxicity: alt-profanity-check")
     folder = Path(spec.origin).parent / "data"
     return hashlib.sha256(b"".join((folder / name).read_bytes() for name in ("model.joblib", "vectorizer.joblib"))).hexdigest()
-
-
-def _detoxify_weights(config: ToxicityConfig) -> str:
-    weights = "original"
-    if config.checkpoint is not None:
-        path = Path(config.checkpoint)
-        if not path.is_file():
-            raise input_error(path, "the configured Detoxify checkpoint is not there", "download it, or correct the path")
-        weights = digest_file(path)
-    if config.config is None:
-        return weights
-    folder = Path(config.config)
-    if not folder.is_dir():
-        raise input_error(folder, "the configured folder of Detoxify's tokenizer is not there", "download it, or correct the path")
-    # Another vocabulary makes other scores of the same weights.
-    return digest([weights, *([path.name, digest_file(path)] for path in sorted(folder.iterdir()) if path.is_file())])
