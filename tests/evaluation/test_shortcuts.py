@@ -33,6 +33,7 @@ from empathy_eval.evaluation.shortcuts import audited as audit_held
 from empathy_eval.metrics.scoring import Pairs, statistics_of
 from empathy_eval.metrics.vader import Vader
 from scipy.sparse import vstack
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 
 SHORTCUTS = ["words alone", "words and pairs of words", "characters", "length and punctuation", "VADER", "echo", "length", "voice"]
