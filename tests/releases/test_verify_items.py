@@ -140,7 +140,7 @@ def test_verify_recomputes_every_score_unless_fast(light: Path, tmp_path: Path) 
     assert verify(copy, fast=True) == []
     (fault,) = verify(copy)
     assert (
-        fault.where == f"{copy}/report/{ITEMS}: row 0" and '"003-seed-t01", reference: length is 5.0, but its texts give 30.0' in fault.what
+        fault.where == f"{copy}/report/{ITEMS}: row 0" and '"003-seed-t01", reference: length is 5.0, but its texts give 43.0' in fault.what
     )
     (copy / "report" / ITEMS).unlink()
     assert f"{ITEMS}: is missing" in str(verify(copy)[0])
