@@ -323,7 +323,7 @@ def test_a_capped_server_is_used_to_its_cap_with_nothing_missing(bench: Bench, l
 
 @pytest.mark.quiet
 def test_an_answer_costs_a_build_hardly_more_cpu_than_it_costs_the_bare_client() -> None:
-    command = [sys.executable, "-m", "benchmarks.endpoint", "--dialogues", "115", "--latency", "0.05"]
+    command = [sys.executable, "-m", "benchmarks.endpoint", "--dialogues", "130", "--latency", "0.05"]
     lines = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT).stdout.splitlines()
     figures = {name: json.loads(values) for name, values in (line.split(maxsplit=1) for line in lines)}
     assert figures["build"]["requests"] >= 2_000
