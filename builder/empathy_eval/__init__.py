@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from empathy_eval.commands.diff import diff
     from empathy_eval.commands.explore import explore
     from empathy_eval.commands.init import init
-    from empathy_eval.commands.ledger import ledger_import, ledger_merge, ledger_show
+    from empathy_eval.commands.ledger import ledger_export, ledger_import, ledger_merge, ledger_show
     from empathy_eval.commands.names import names
     from empathy_eval.commands.preview import preview
     from empathy_eval.commands.publish import publish
@@ -51,7 +51,7 @@ _PLACES = {
     "commands.diff": ("diff",),
     "commands.explore": ("explore",),
     "commands.init": ("init",),
-    "commands.ledger": ("ledger_import", "ledger_merge", "ledger_show"),
+    "commands.ledger": ("ledger_export", "ledger_import", "ledger_merge", "ledger_show"),
     "commands.names": ("names",),
     "commands.preview": ("preview",),
     "commands.publish": ("publish",),
@@ -87,8 +87,8 @@ _PLACE = {name: place for place, names in _PLACES.items() for name in names}
 __all__ = [
     "__version__", "AgainstPeople", "Check", "Completion", "EmpathyEvalError", "Flaw", "InputError", "JobError", "MeanMetric", "Measured",
     "Metric", "Model", "NoAnswer", "OwnMeasured", "Recipe", "TextModel", "agree", "annotate", "build", "diff", "explore", "init",
-    "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview", "publish", "release", "report",
-    "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study", "study_plan", "train", "verify",
+    "ledger_export", "ledger_import", "ledger_merge", "ledger_show", "load", "load_recipe", "names", "preview", "publish", "release",
+    "report", "review_export", "review_import", "score", "shortcuts", "show", "show_rejected", "study", "study_plan", "train", "verify",
 ]  # fmt: skip
 
 

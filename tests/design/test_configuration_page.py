@@ -51,6 +51,7 @@ OTHER: dict[tuple[str, ...], Any] = {
     ("name",): "other",
     ("language",): "de",
     ("plan",): "seeds",
+    ("scenarios",): [3, 17],
     ("withdrawn",): [{"dialogue_id": "003-00000", "reason": "a test", "date": "2026-01-31"}],
     ("corrected",): ["003-00000-r1"],
     ("turns", "max"): 16,

@@ -16,7 +16,9 @@ from empathy_eval.design.configuration import Configuration
 from empathy_eval.design.contrasts import FAR, NEAR
 from empathy_eval.design.phases import PhaseRules, breaches
 from empathy_eval.design.planning import Plan, PlannedTurn, drawn_plan, plans, seed_plan
+from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.quotas import apportion, planned, quotas, sequence
+from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, Scenario, load_catalogue
 from empathy_eval.design.taxonomy import VARIANT_WAYS
 from hypothesis import given, settings
@@ -462,3 +464,24 @@ def test_the_places_of_crossed_items_hang_on_seed_and_item_alone(full: Catalogue
         assert planning.plan_of(drawn(demo, dialogues=200, crossed=200, surplus=0), full, name) == found[name]
     assert len({plan.crossed[:1] for plan in found.values()}) > 4, "and are spread"
     assert not any(plan.crossed or plan.crosses for plan in plans(drawn(demo, dialogues=60), full))
+
+
+def test_dialogues_are_drawn_from_listed_scenarios_alone_and_more_of_them_only_append(demo: Configuration, full: Catalogue) -> None:
+    few, more = (by_id(drawn(demo, dialogues=size, scenarios=(4, 17, 42)), full) for size in (7, 20))
+    assert {plan.scenario_id for plan in few.values()} == {4, 17, 42} and few.items() <= more.items()
+    assert quotas(drawn(demo, dialogues=7, scenarios=(4, 17, 42)), full).keys() == {4, 17, 42}
+    config = drawn(demo, dialogues=7, scenarios=(4, 17, 42))
+    assert planning.plan_of(config, full, "003-00000") is None and planning.plan_of(config, full, "004-00000") == few["004-00000"]
+
+
+def test_dialogues_with_all_controls_are_the_first_of_the_sequence_and_others_go_on_as_before(demo: Configuration, full: Catalogue) -> None:
+    plain, some, more = (by_id(drawn(demo, controls=30, control_dialogues=count), full) for count in (0, 6, 9))
+    assert bare(plain) == bare(some) == bare(more)
+    whole = {name for name, plan in some.items() if all(turn.controls == turn.edited for turn in plan.turns if turn.role == "helper")}
+    assert len(whole) >= 6 and controls_of(plain) < controls_of(some) < controls_of(more)
+    assert {name for name, _ in controls_of(some) - controls_of(plain)} <= whole
+
+
+def test_a_scenario_that_there_is_not_is_named(demo: Configuration, catalogue: Catalogue, prompts: Prompts) -> None:
+    with pytest.raises(InputError, match=r"scenarios: there is no scenario 99\n  Fix: use numbers from 3 to 17"):
+        Recipe(drawn(demo, scenarios=(3, 99)), catalogue, prompts)

@@ -97,6 +97,26 @@ def test_what_the_documents_say_of_the_packaged_model_is_in_its_figures() -> Non
     assert f"{splits['validation']['stance']['length']['pairs']} pairs | test, {splits['test']['stance']['length']['pairs']} pairs" in told
 
 
+def test_each_reply_of_a_crossed_item_wins_in_the_context_that_it_fits(seeds: Path) -> None:
+    items = pq.read_table(file_of(seeds, "crossed", "train")).to_pylist()
+    learned = set[tuple[str, str, str, str]]()
+    for batch in Reader(Task(seeds, ("fitting>other",))).batches():
+        last = [context[-1]["text"] for context in batch.winners.contexts]
+        learned |= set(zip(batch.ids, last, batch.winners.texts, batch.losers.texts, strict=True))
+    sides = (("context_1", "reply_1", "reply_2"), ("context_2", "reply_2", "reply_1"))
+    assert len(learned) == 2 * len(items) > 0
+    assert learned == {(row["crossed_id"], row[one][-1]["text"], row[fit], row[other]) for row in items for one, fit, other in sides}
+
+
+def test_a_model_taught_by_crossed_items_is_measured_on_those_that_it_has_not_seen(seeds: Path, tmp_path: Path) -> None:
+    metrics = train(task_of(seeds, ["fitting>other"], ["train"], lambda pairs: None), "plain", tmp_path / "model").metrics
+    assert metrics["trained_on"]["contrasts"] == ["fitting>other"] and "data/crossed/test.parquet" in metrics["data"]
+    rows = metrics["splits"]["test"]["fitting>other"]
+    # Each reply fits one context: what reads the reply alone is right half of the time.
+    assert {rows[name]["accuracy"] for name in ("length", "VADER positive share", "words alone, same pairs")} == {0.5}
+    assert rows["length"]["pairs"] == pq.read_metadata(file_of(seeds, "crossed", "test")).num_rows
+
+
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a model is worth is measured elsewhere."""

@@ -1,4 +1,4 @@
-"""``ledger``: look into a ledger, and bring answers together in one."""
+"""``ledger``: look into a ledger, bring answers together in one, and write them as text."""
 
 from __future__ import annotations
 
@@ -65,6 +65,21 @@ def ledger_import(ledger: str | Path, files: Sequence[str | Path]) -> dict[str, 
     return import_answers(Path(ledger), [Path(file) for file in files])
 
 
+@takes_paths
+def ledger_export(ledger: str | Path, out: str | Path) -> int:
+    """Writes the answers of a ledger into a file that ends in ``.jsonl.gz``; returns how many they are.
+
+    Wherever a ledger is read, an export can stand in its place.
+
+    Raises:
+        InputError: if the ledger cannot be opened, or the file has another ending.
+        JobError: if rows are damaged, or the file cannot be written.
+    """
+    from empathy_eval.completions.merge import export
+
+    return export(Path(ledger), Path(out))
+
+
 def _spending(path: str | Path, prices: str | Path | None) -> tuple[list[Spending], list[Problem]]:
     from empathy_eval.completions.ledger import Ledger
     from empathy_eval.completions.usage import spending
@@ -79,7 +94,7 @@ def _spending(path: str | Path, prices: str | Path | None) -> tuple[list[Spendin
 def add(verbs: Any) -> None:
     """Adds the verb to the parser."""
     verb = verbs.add_parser(
-        "ledger", help="inspect, merge and fill ledgers", description="Works on a ledger, the file that holds every answer."
+        "ledger", help="inspect, merge, fill and export ledgers", description="Works on a ledger, the file that holds every answer."
     )
     inner = verb.add_subparsers(title="verbs", metavar="VERB", required=True)
     show = inner.add_parser("show", help="show answers, tokens and cost by model, kind and finish reason")
@@ -97,6 +112,15 @@ def add(verbs: Any) -> None:
     merge.add_argument("sources", type=Path, nargs="+", metavar="FROM", help="a ledger to read; its answers are not changed")
     merge.add_argument("--json", action="store_true", help="print the counts and the conflicts as JSON")
     merge.set_defaults(run=_merge)
+    writing = inner.add_parser(
+        "export",
+        help="write the answers of a ledger as text",
+        description="Writes every answer of a ledger as a line of JSON, in the order of their keys, compressed with gzip. The file can be "
+        "kept in a repository. Commands that read a ledger take it in its place: --offline --ledger FILE, ledger merge, verify --ledger.",
+    )
+    writing.add_argument("ledger", type=Path, metavar="LEDGER", help="the ledger, such as build/my/ledger.sqlite")
+    writing.add_argument("out", type=Path, metavar="FILE", help="the file to write; it ends in .jsonl.gz")
+    writing.set_defaults(run=_export)
     taking = inner.add_parser(
         "import",
         help="import answers to requests that `build --requests-to` wrote",
@@ -129,6 +153,11 @@ def _merge(options: argparse.Namespace) -> int:
             print(f"  {about}: the answer of {two.ledger} is kept ({two.model}, {two.finish}, {two.delivery})")
         if one.conflicts > len(one.told):
             print(f"  and {one.conflicts - len(one.told):,} more")
+    return 0
+
+
+def _export(options: argparse.Namespace) -> int:
+    print(f"{plain(str(options.out))}: {ledger_export(options.ledger, options.out):,} answers")
     return 0
 
 

@@ -36,7 +36,8 @@ KINDS = (
 )
 CONTRASTS = (
     '"WINNER>LOSER", which text should score higher: reference>apathetic (default), near_empathetic>apathetic, '
-    "empathetic>far_apathetic, empathetic>apathetic, or equal-closeness for the second and third; repeatable"
+    "empathetic>far_apathetic, empathetic>apathetic, fitting>other (the two pairs of each crossed item), or equal-closeness for the "
+    "second and third; repeatable"
 )
 
 

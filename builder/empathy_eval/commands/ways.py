@@ -76,11 +76,23 @@ def do(what: Recipe | Job, folder: Path, ways: Ways) -> Handed:
         course=ways.course or Course(),
     )  # fmt: skip
     way = _over_ray if ways.engine == "ray" else _here
+    _answers_taken(what, ledger or folder / LEDGER)
 
     def work() -> Handed:
         return way(what if ways.offline else _warned(what, folder, ledger or folder / LEDGER, ways), folder, run, ways)
 
     return beside_loops(work)
+
+
+def _answers_taken(what: Recipe | Job, ledger: Path) -> None:
+    """Takes the answers that a configuration comes with into the ledger, unless an export of them is the ledger."""
+    from empathy_eval.completions.ledger_export import is_export
+    from empathy_eval.completions.merge import merge
+    from empathy_eval.design.recipe import Recipe
+
+    answers = what.config.answers if isinstance(what, Recipe) else None
+    if answers and not is_export(ledger):
+        merge(ledger, [answers])
 
 
 def _warned(what: Recipe | Job, folder: Path, ledger: Path, ways: Ways) -> Recipe | Job:

@@ -14,7 +14,7 @@ from typing import Any
 
 from empathy_eval.base.errors import JobError, Problem, job_error
 from empathy_eval.completions.ledger_file import damaged, opened
-from empathy_eval.completions.ledger_rows import NAMES, Bad, broken, problems_of, unpacked
+from empathy_eval.completions.ledger_rows import INSERT, NAMES, Bad, broken, problems_of, unpacked
 from empathy_eval.completions.requests import About, Completion, Usage
 
 RESERVED = """
@@ -29,7 +29,6 @@ ANSWER = "SELECT body, finish, model, input_tokens, cached_tokens, output_tokens
 # All but what is in the bodies.
 LOOKED = f"SELECT {', '.join(NAMES['completions'][:-2])}, iif(typeof(body) = 'blob', x'', NULL), place FROM sound_completions"  # noqa: S608
 RELEASE = "DELETE FROM reservations WHERE token = ?"
-INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
-from empathy_eval.completions.ledger_rows import LARGEST, TABLES, VIEWS
+from empathy_eval.completions.ledger_export import exported_rows, is_export
+from empathy_eval.completions.ledger_rows import INSERT, LARGEST, TABLES, VIEWS
 
 APPLICATION_ID = 0x454D5045  # "EMPE": tells a ledger from any other SQLite file
 VERSION = 1
@@ -26,12 +27,14 @@ def opened(path: Path, kept: contextlib.ExitStack, *, create: bool, write: bool)
     """A connection to a ledger, locked against other processes; ``kept`` closes it.
 
     Without ``write`` nothing in the file changes. Where nothing may be written beside it either, it is read as it lies, and if
-    its last process was killed, as a copy.
+    its last process was killed, as a copy. An export is read into memory.
 
     Raises:
         InputError: if the file is missing (and ``create`` is False), not a ledger, of another version, or in use.
         JobError: if the file is damaged, or cannot be opened.
     """
+    if is_export(path) and path.is_file():
+        return _of_export(path, kept, write)
     try:
         place = _place(path, kept, create, write)
         as_it_lies = place == path and not write and not _writable(path)
@@ -44,6 +47,18 @@ def opened(path: Path, kept: contextlib.ExitStack, *, create: bool, write: bool)
     except sqlite3.DatabaseError as error:
         raise input_error(path, f"is not a ledger: {error}", OWN) from error
     _whole(path, connection)
+    return connection
+
+
+def _of_export(path: Path, kept: contextlib.ExitStack, write: bool) -> sqlite3.Connection:
+    if write:
+        raise input_error(path, "is an export of a ledger, and exports are only read", f"merge it into one: ledger merge LEDGER {path}")
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    kept.callback(connection.close)
+    _begin(path, connection, True, "BEGIN")
+    connection.execute("BEGIN")
+    connection.executemany(INSERT, exported_rows(path))
+    connection.execute("COMMIT")
     return connection
 
 

@@ -56,6 +56,7 @@ CREATE TABLE batches (
 )
 """,
 }
+INSERT = "INSERT OR IGNORE INTO completions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 # The columns of each table, and ``place``, which tells the row.
 NAMES = {table: [*re.findall(r"(\w+) (?:TEXT|INTEGER|REAL|BLOB)", sql), "place"] for table, sql in TABLES.items()}
 # Columns whose values are counts of tokens.

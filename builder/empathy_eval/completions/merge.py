@@ -1,9 +1,10 @@
-"""Merging ledgers: a union, in which of two different answers to one request the one with the smaller hash stays."""
+"""Merging and exporting ledgers: of two different answers to one request the one with the smaller hash stays."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import gzip
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -12,8 +13,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
+from empathy_eval.base.files import whole_file
 from empathy_eval.base.hashing import digest
-from empathy_eval.completions.ledger import INSERT, Ledger
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.ledger_export import EXPORT, export_line, is_export
+from empathy_eval.completions.ledger_rows import INSERT
 from empathy_eval.completions.requests import Completion
 
 REPLACE = INSERT.replace("INSERT OR IGNORE", "REPLACE")
@@ -79,6 +83,26 @@ def merge(into: Path, sources: Sequence[Path]) -> list[Merged]:
     with _target(into) as ledger:
         ledger.write((REPLACE, _all_chosen(ledger, sources, report, reserved)), (RESERVE, reserved))
     return report
+
+
+def export(path: Path, out: Path) -> int:
+    """Writes the answers of a ledger as lines of JSON under gzip, in the order of their keys; how many they are.
+
+    Raises:
+        InputError: if it cannot be opened, or the file has another ending than exports have.
+        JobError: if rows are damaged, or the file cannot be written.
+    """
+    if not is_export(out):
+        raise input_error(out, f"is no name of an export, which ends in {EXPORT}", f"name a file such as answers{EXPORT}")
+    # Without a name and a time in it, so that the same answers are the same bytes.
+    with (
+        Ledger(path, create=False, write=False) as ledger,
+        whole_file(out) as partial,
+        partial.open("wb") as raw,
+        gzip.GzipFile("", "wb", 9, raw, mtime=0) as stream,
+    ):
+        stream.writelines(export_line(row, completion.text) for row, completion in ledger.rows())
+        return len(ledger)
 
 
 @contextlib.contextmanager

@@ -23,6 +23,8 @@ ROLES = ("self_chat", "near", "far")
 CROSSED_ROLES = ("crossed", "crossed_judge")
 # What only a release reads: it can be changed in the folder of a build.
 RELEASE_ONLY = ("withdrawn", "report")
+# What is the same build whether it is said or not.
+UNSAID = (("language", ENGLISH), ("crossed", 0), ("control_dialogues", 0))
 # The numbers of samples that are kept for each of several candidates: neither more candidates nor more samples move one.
 APART = 1000
 
@@ -63,7 +65,11 @@ class Configuration:
     raw: dict[str, Any]
     dialogues: int = 0
     surplus: float = 0.0
+    # The numbers of the scenarios that dialogues are drawn from; none for all of them.
+    scenarios: tuple[int, ...] = ()
     controls: int = 0
+    # How many dialogues have controls of every helper turn that can have them.
+    control_dialogues: int = 0
     crossed: int = 0
     # The code of the language that all texts are in.
     language: str = ENGLISH
@@ -77,6 +83,11 @@ class Configuration:
     def asked(self) -> dict[str, ModelConfig]:
         """The models that a build asks for something: those for crossed items only where some are wanted."""
         return {role: one for role, one in self.models.items() if self.crossed or role not in CROSSED_ROLES}
+
+    @property
+    def answers(self) -> Path | None:
+        """The file of answers that a build takes into its ledger first, if there is one."""
+        return Path(self.raw["answers"]) if "answers" in self.raw else None
 
     @cached_property
     def corrected(self) -> dict[str, str]:
@@ -101,6 +112,7 @@ class Configuration:
         models = {role: {k: v for k, v in model.items() if k not in DELIVERY} for role, model in self.raw["models"].items()}
         words = {"word_list": self.words.digest} if self.words else {}
         ordered: dict[str, Any] = json.loads(canonical_json({**self.raw, "models": models, **words}))
+        ordered.pop("answers", None)
         return ordered
 
 
@@ -126,6 +138,8 @@ def load_configuration(path: Path, *, model: str | None = None, base_url: str | 
         InputError: for a file that is missing, not YAML or not valid, with all its problems at once.
     """
     raw = pinned(read_yaml(path, "configuration"), "configuration")
+    if "answers" in raw:
+        raw["answers"] = str(path.parent / raw["answers"])
     for role in raw["models"] if model or base_url else ():
         raw["models"][role] = _overridden(raw["models"][role], model, base_url)
     return checked(raw, path)
@@ -144,7 +158,7 @@ def checked(raw: dict[str, Any], where: object, words: WordList | None = None) -
     # So is one candidate.
     one = raw.get("candidates", 1) == 1
     unsaid = {"candidates", "word_list"} if one else set()
-    raw = {key: value for key, value in raw.items() if (key, value) not in (("language", ENGLISH), ("crossed", 0)) and key not in unsaid}
+    raw = {key: value for key, value in raw.items() if (key, value) not in UNSAID and key not in unsaid}
     problems = list[Problem]()
     try:
         words = None if one or "word_list" not in raw else words or read_word_list(Path(raw["word_list"]))
@@ -171,9 +185,10 @@ def _configuration(raw: dict[str, Any], words: WordList | None) -> Configuration
     checks["toxicity"] = None if scored == "none" else ToxicityConfig(**scored)
     plain = (
         "name", "plan", "seed", "near_apathetic", "samples", "repairs", "dialogues", "surplus", "controls", "crossed", "language",
-        "candidates",
+        "candidates", "control_dialogues",
     )  # fmt: skip
     return Configuration(
+        scenarios=tuple(raw.get("scenarios", ())),
         **{name: raw[name] for name in plain if name in raw},
         rules=PhaseRules(raw["turns"]["min"], raw["turns"]["max"], raw["phase_order"]),
         models={role: model_of(raw["models"][role]) for role in (*ROLES, *CROSSED_ROLES) if role in raw["models"]},

@@ -16,6 +16,8 @@ from empathy_eval.design.contrasts import CELLS, NEAR
 VOICES = ("helper_voice", "far_voice")
 # A helper says at most so many words, and so many more for each word that the seeker has said: after one word 25.
 ANSWER_AT_MOST, ANSWER_PER_WORD = 23, 2
+# A far reply has at least so many words where that bound allows it: in fewer there is no room for a strategy and a device.
+FAR_FROM = 13
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,8 @@ class Personas:
             return {"reference": rng.choice(register.words)}
         most = min(register.answered_by or math.inf, ANSWER_AT_MOST + ANSWER_PER_WORD * said)
         some = [words for words in self.helper_words if words <= most] or [min(self.helper_words)]
-        return {"reference": rng.choice(some)} | {name: rng.choice(self.near_words if name in NEAR else some) for name in CELLS}
+        far = [words for words in some if words >= FAR_FROM] or some
+        return {"reference": rng.choice(some)} | {name: rng.choice(self.near_words if name in NEAR else far) for name in CELLS}
 
 
 def load_personas(folder: Path) -> Personas | None:

@@ -88,7 +88,7 @@ def plan_of(config: Configuration, catalogue: Catalogue, dialogue_id: str, drawn
     if config.plan == "seeds":
         plan = _seed_plan(config, catalogue, scenario.number, scenario.seed) if scenario.seed else None
         return plan if plan and plan.dialogue_id == dialogue_id else None
-    found = (places(config, catalogue) if drawn is None else drawn)[scenario.number]
+    found = (places(config, catalogue) if drawn is None else drawn).get(scenario.number, ())
     if not re.fullmatch("[0-9]{5,9}", index) or int(index) >= len(found):
         return None
     plan = _planned(config, catalogue, (scenario.number, int(index)), found[int(index)])

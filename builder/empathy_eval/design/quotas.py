@@ -62,8 +62,9 @@ def places(config: Configuration, catalogue: Catalogue) -> dict[int, list[int]]:
     The next are spares. One of a scenario without a wanted dialogue would never be released, so there is none. What is a spare here is
     wanted by a larger build, and a larger build plans all that a smaller one did.
     """
-    found: dict[int, list[int]] = {scenario.number: [] for scenario in catalogue.scenarios}
-    order = enumerate(sequence({scenario.number: scenario.share for scenario in catalogue.scenarios}))
+    shares = {one.number: one.share for one in catalogue.scenarios if not config.scenarios or one.number in config.scenarios}
+    found: dict[int, list[int]] = {number: [] for number in shares}
+    order = enumerate(sequence(shares))
     for place, number in itertools.islice(order, config.dialogues):
         found[number].append(place)
     useful = ((place, number) for place, number in order if found[number])
@@ -83,8 +84,9 @@ def controls_at(config: Configuration, place: int) -> int:
     So more ``controls`` only append. More ``dialogues`` only append as long as there is at most one control a dialogue, and as long as
     ``controls`` grows by as much in proportion. Else the first controls of new dialogues take the place of second ones, those of the
     latest dialogues before others: to keep all of them, dialogues would have to be filled up one after another, and few would have any.
+    The first ``control_dialogues`` have as many as there is room for.
     """
-    return _dealt(config, config.controls, place)
+    return config.rules.max_turns if place < config.control_dialogues else _dealt(config, config.controls, place)
 
 
 def crossed_at(config: Configuration, place: int) -> int:

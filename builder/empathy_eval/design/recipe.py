@@ -19,7 +19,7 @@ from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 
 # The configurations of the project, which go by their names.
-PACKAGED = ("demo", "full", "seeds")
+PACKAGED = ("demo", "full", "seeds", "pilot")
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Recipe:
     language: Language = field(default_factory=english)
 
     def __post_init__(self) -> None:
-        if problems := [*lacking(self.config, self.language), *self._untold()]:
+        if problems := [*lacking(self.config, self.language), *self._untold(), *self._unknown()]:
             raise InputError(problems)
 
     @property
@@ -66,6 +66,14 @@ class Recipe:
             if one.reads and one.name not in self.prompts.templates:
                 fix = "write it into the folder of templates, after the packaged one in prompt_templates, or leave crossed out"
                 yield Problem(f"{one.name}.md.j2", f"is not there, and {self.config.crossed} crossed items are requested", fix)
+
+    def _unknown(self) -> Iterator[Problem]:
+        """The scenarios that dialogues are to be drawn from and that there are not."""
+        known = {one.number for one in self.catalogue.scenarios}
+        for number in self.config.scenarios:
+            if number not in known:
+                fix = f"use numbers from {min(known)} to {max(known)}" if known else "use the packaged scenarios"
+                yield Problem(f"configuration {self.config.name}: scenarios", f"there is no scenario {number}", fix)
 
     def with_own(self, models: Mapping[str, Any], checks: Sequence[Any] = ()) -> Recipe:
         """This recipe with objects of one's own: models by what they are for, checks beside the others. The configuration names them.

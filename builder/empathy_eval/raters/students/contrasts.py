@@ -24,7 +24,10 @@ CONTRASTS = {
     "near_empathetic>apathetic": ("controls", *NEAR),
     "empathetic>far_apathetic": ("controls", *FAR),
     "empathetic>apathetic": ("pairs", EMPATHETIC, APATHETIC),
+    "fitting>other": ("crossed", "fitting", "other"),
 }
+# Of a crossed item each reply fits one context: its two pairs, as the columns of context, winner and loser.
+FITTING = (("context_1", "reply_1", "reply_2"), ("context_2", "reply_2", "reply_1"))
 DEFAULT = ("reference>apathetic",)
 # A name for both contrasts at equal closeness.
 EQUAL_CLOSENESS = {"equal-closeness": ("near_empathetic>apathetic", "empathetic>far_apathetic")}
@@ -123,8 +126,9 @@ class Seen:
             if odd:
                 raise input_error(path, f'the column "{odd[0]}" does not hold what the data contract says', WHOLE)
             rows = batch.to_pylist()
-            if any(turn is None or turn["role"] is None or turn["text"] is None for row in rows for turn in row.get("context", ())):
-                raise input_error(path, f'a turn of the column "context" of {config} is empty', WHOLE)
+            contexts = [(row[name], name) for row in rows for name in names if name.startswith("context")]
+            for name in (name for turns, name in contexts for turn in turns if turn is None or None in (turn["role"], turn["text"])):
+                raise input_error(path, f'a turn of the column "{name}" of {config} is empty', WHOLE)
             if rows:
                 yield rows
         self._files |= hashes(self._release, [path])
@@ -150,13 +154,17 @@ class Reader:
         """
         for contrast in self._task.contrasts:
             config, winner, loser = CONTRASTS[contrast]
+            crossed = config == "crossed"
+            key, sides = ("crossed_id", FITTING) if crossed else ("pair_id", (("context", winner, loser),))
+            names = [key, *dict.fromkeys(name for side in sides for name in side)]
             for split in self._task.splits:
-                for rows in self.seen.rows_of(config, split, ("pair_id", "context", winner, loser)):
+                for rows in self.seen.rows_of(config, split, names):
                     self.seen.take(contrast, rows)
-                    contexts = [row["context"] for row in rows]
-                    sides = ([row[name] for row in rows] for name in (winner, loser))
-                    yield Batch(contrast, [row["pair_id"] for row in rows], *(Segments(texts, (), contexts) for texts in sides))
-                    self._task.progress(len(rows))
+                    ids = [row[key] for row in rows]
+                    for side in sides:
+                        contexts, winners, losers = ([row[name] for row in rows] for name in side)
+                        yield Batch(contrast, ids, Segments(winners, (), contexts), Segments(losers, (), contexts))
+                        self._task.progress(len(rows))
         if not self.seen:
             what = f"holds no pairs of {', '.join(self._task.contrasts)} in {', '.join(self._task.splits)}"
             raise input_error(self._task.release, what, "name other contrasts or splits, or a release with controls")

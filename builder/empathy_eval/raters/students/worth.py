@@ -11,6 +11,8 @@ import numpy as np
 from empathy_eval.design.contrasts import PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import column, files_of
 from empathy_eval.evaluation.corpus import Corpus, read_corpus
+from empathy_eval.evaluation.crossed import CONFIG as CROSSED
+from empathy_eval.evaluation.crossed import asked_of, read_items, rows_of
 from empathy_eval.evaluation.inversion import Chance, accuracies
 from empathy_eval.evaluation.ranking import wins
 from empathy_eval.evaluation.report import EXCHANGES
@@ -34,7 +36,7 @@ def worth_of(metric: MeanMetric, task: Task, pairs: int) -> Figures:
     """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
     rows = [metric, *_baselines(task, pairs)]
     held = [split for split in HELD_OUT if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
-    configs = sorted({config for config, _, _ in CONTRASTS.values()})
+    configs = sorted({"pairs", "controls", *(CONTRASTS[name][0] for name in task.contrasts)})
     read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held])]
     contrasts = list(task.contrasts) if pairs and not task.teacher else []
     return {
@@ -101,12 +103,15 @@ def _own(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
     """The accuracies over the student's own contrasts that are not among those of the stand."""
     found: Figures = {}
     for contrast in task.contrasts:
-        _, winner, loser = CONTRASTS[contrast]
+        config, winner, loser = CONTRASTS[contrast]
         if winner == REFERENCE:
             corpus = read_corpus(task.release, "pairs", PAIR_VARIANTS, contexts=True, splits=[split])
             won = [wins(_scores(one, corpus, corpus.references), _scores(one, corpus, corpus.variants[loser])) for one in rows]
             right = accuracies(won, corpus.clusters, CHANCE)
             found[contrast] = {row.name: _told(one, len(corpus)) for row, one in zip(rows, right, strict=True)}
+        elif config == CROSSED and (items := read_items(task.release, [split])):
+            crossed = rows_of(asked_of(rows, items)[0], items, CHANCE)
+            found[contrast] = {row.name: _told(row.fitting, row.items) for row in crossed}
     return found
 
 
