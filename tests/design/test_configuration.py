@@ -33,7 +33,7 @@ def all_three(model: dict[str, object]) -> dict[str, object]:
 
 def test_an_unknown_key_is_named_with_the_known_ones(tmp_path: Path) -> None:
     said = refused(demo_file(tmp_path, tempereture=1))
-    assert 'config.yaml: has unknown "tempereture"' in said and "use one of candidates, checks" in said
+    assert 'config.yaml: has unknown "tempereture"' in said and "use one of answers, candidates, checks" in said
 
 
 def test_an_unknown_key_or_value_names_the_one_that_is_meant(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ ROLES = ("self_chat", "near", "far")
 # What else models may be for, in a build of crossed items: who writes them and who checks them.
 CROSSED_ROLES = ("crossed", "crossed_judge")
 # What only a release reads: it can be changed in the folder of a build.
-RELEASE_ONLY = ("withdrawn", "report")
+RELEASE_ONLY = ("withdrawn", "report", "note")
 # What is the same build whether it is said or not.
 UNSAID = (("language", ENGLISH), ("crossed", 0), ("control_dialogues", 0))
 # The numbers of samples that are kept for each of several candidates: neither more candidates nor more samples move one.
