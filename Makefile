@@ -1,4 +1,5 @@
-# make install: .venv with everything. make demo: a release from the curated seeds. make seeds-release DATE=…: Empathy-Eval seeds 1.0. make docs.
+# make install: .venv with everything. make demo: a release from the curated seeds. make pilot: one of real answers, offline. make docs.
+# make seeds-release DATE=…: Empathy-Eval seeds 1.0.
 # make test: the unit tests. make check: lint, types, unit and e2e tests, and those that measure time: what CI runs.
 # make check-long: what make check tries on a sample, in full (forgeries, kills, stops over Ray, odd answers, simulations), and what takes minutes.
 # make golden: records what the golden test compares with, and says which entries changed.
@@ -6,12 +7,17 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := build/demo
 SEEDS := build/seeds
+PILOT := build/pilot
+# The judges of the pilot: folder, rubric, model, and how much of it they judged.
+JUDGED := teacher,teacher,large-language-model-judge,30 warmer,warmer,large-language-model-judge,30 \
+          strategies,strategies,large-language-model-judge,10 second,teacher,large-language-model-second-judge,10
+SHELL := bash
 # What Python compiled is kept, whatever the shell says: the tests start it some hundreds of times.
 export PYTHONDONTWRITEBYTECODE :=
 # Three at a time on two cores: many tests wait, for a server or a disk.
 PYTEST = $(BIN)/pytest -n 3 --dist worksteal
 
-.PHONY: install demo seeds-release test check check-long golden format docs clean
+.PHONY: install demo pilot seeds-release test check check-long golden format docs clean
 
 install: .venv/installed
 
@@ -23,6 +29,18 @@ install: .venv/installed
 demo: .venv/installed
 	$(BIN)/empathy-eval build release/demo.yaml --out $(DEMO)
 	$(BIN)/empathy-eval release $(DEMO) --out $(DEMO)/release --version 0.1.0
+
+# Answers that a model gave to the rendered requests, and what judges said of them: from the exported ledgers, without a model.
+pilot: .venv/installed
+	$(BIN)/empathy-eval build pilot --out $(PILOT) --offline
+	for one in $(JUDGED); do IFS=, read -r folder rubric model turns <<< "$$one"; \
+	  $(BIN)/empathy-eval annotate $(PILOT) --out $(PILOT)/$$folder --rubric $$rubric --model $$model --turns $$turns \
+	    $$([ $$rubric = warmer ] && echo --variants near_empathetic,apathetic,empathetic,far_apathetic) \
+	    --offline --ledger release/pilot-$$folder.jsonl.gz || exit; done
+	$(BIN)/empathy-eval release $(PILOT) --out $(PILOT)/release --version 1.0.0 --date 2026-11-28 \
+	  $(foreach one,teacher warmer strategies second,--annotations $(PILOT)/$(one))
+	$(BIN)/empathy-eval verify $(PILOT)/release --ledger release/pilot.jsonl.gz \
+	  $(foreach one,teacher warmer strategies second,--ledger release/pilot-$(one).jsonl.gz)
 
 # Empathy-Eval seeds 1.0, from nothing, without a network or a token once it is installed. Nothing here reads a clock: the date is given.
 seeds-release: .venv/installed
