@@ -39,11 +39,11 @@ from sklearn.linear_model import LogisticRegression
 SHORTCUTS = ["words alone", "words and pairs of words", "characters", "length and punctuation", "VADER", "echo", "length", "voice"]
 # What docs/shortcuts.md says of the curated seeds: words alone, characters, length; the shortcut line.
 SAID = {
-    RAW: (0.641, 0.658, 0.529, 0.658),
-    STANCE_NEAR: (0.736, 0.750, 0.564, 0.750),
-    STANCE_FAR: (0.673, 0.791, 0.430, 0.791),
-    "reference - apathetic": (0.746, 0.794, 0.401, 0.794),
-    STANCE: (0.704, 0.770, 0.497, 0.770),
+    RAW: (0.673, 0.712, 0.529, 0.712),
+    STANCE_NEAR: (0.712, 0.740, 0.587, 0.740),
+    STANCE_FAR: (0.642, 0.805, 0.401, 0.805),
+    "reference - apathetic": (0.791, 0.841, 0.423, 0.841),
+    STANCE: (0.677, 0.773, 0.494, 0.773),
 }
 Row = dict[str, Any]
 
@@ -159,7 +159,7 @@ def test_the_figures_of_the_document_are_those_of_the_curated_seeds(audited: Aud
 
 
 def test_no_list_of_words_solves_the_curated_seeds(audited: Audit) -> None:
-    most = {STANCE_NEAR: 0.82, STANCE_FAR: 0.82, "reference - apathetic": 0.90}
+    most = {STANCE_NEAR: 0.76, STANCE_FAR: 0.76, "reference - apathetic": 0.82}
     for one in audited.contrasts:
         if one.contrast in most:
             assert value(one, "words alone") <= most[one.contrast]

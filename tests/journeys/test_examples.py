@@ -7,7 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -90,6 +90,12 @@ def test_the_readmes_hold_in_an_environment_of_its_own(folder: Path, tmp_path: P
     used_by_name(folder, programs / "python", environment)
 
 
+def spanned(shares: Sequence[float]) -> str:
+    """The lowest and the highest of shares in per cent, or one where they are the same."""
+    ends = list(dict.fromkeys(f"{100 * end(shares):.0f}" for end in (min, max)))
+    return f"{' to '.join(ends)} %"
+
+
 def test_the_figures_of_the_curated_seeds_in_the_readme_are_those_of_their_release(seeds: Path) -> None:
     vader, shares = Vader(), dict[str, float]()
     pairs, controls = (
@@ -115,7 +121,6 @@ def test_the_figures_of_the_curated_seeds_in_the_readme_are_those_of_their_relea
         f"Of {len(pairs)} pairs of the demo's release, replies are positive in {empathetic} (empathetic), {apathetic} (apathetic) and "
         f"{reference} (reference) of the cases; of the {len(controls)} with controls in {near} (near-empathetic), {kind} (empathetic), "
         f"{cold} (apathetic) and {far} (far-apathetic).",
-        f"in {100 * min(asked):.0f} to {100 * max(asked):.0f} % of the pairs, the likelihood in {100 * min(decided):.0f} to "
-        f"{100 * max(decided):.0f} %",
+        f"in {spanned(asked)} of the pairs, the likelihood in {spanned(decided)}",
     ):
         assert part in text, part

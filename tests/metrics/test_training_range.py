@@ -19,7 +19,7 @@ from empathy_eval.metrics.protocol import Ranged, Segments
 
 INSIDE = "You loved her for many years, and I think that the house is quiet now, even in the morning. Would you tell me more?"
 SCRIPT, LANGUAGE = "most letters are not Latin", "hardly any common English words: another language, or no sentences"
-SHORT, LONG = "shorter than all training texts (13 words)", "longer than all training texts (67 words)"
+SHORT, LONG = "shorter than all training texts (14 words)", "longer than all training texts (67 words)"
 FEATURES = "features outside of the range of the training texts"
 
 
@@ -37,7 +37,7 @@ def reasons(*texts: str, metric: EmpathyScore | None = None) -> list[list[str]]:
         (" ".join([INSIDE] * 4), [LONG]),
         ("Das tut mir so leid. Ich kann mir vorstellen, wie schwer das gerade für Sie ist.", [LANGUAGE]),
         ("Je suis vraiment désolé. On comprend que ce soit difficile, tu as dû te sentir seul.", [LANGUAGE]),
-        ("Мне очень жаль. Представляю, как вам сейчас тяжело, и понимаю, что вы устали.", [SCRIPT]),
+        ("Мне очень жаль. Представляю, как вам сейчас очень тяжело, и понимаю, что вы устали.", [SCRIPT]),
         ("我很难过，你一定很辛苦。", [SCRIPT, SHORT]),
         ("", [SHORT]),
     ],

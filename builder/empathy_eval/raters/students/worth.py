@@ -111,7 +111,7 @@ def _own(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
             found[contrast] = {row.name: _told(one, len(corpus)) for row, one in zip(rows, right, strict=True)}
         elif config == CROSSED and (items := read_items(task.release, [split])):
             crossed = rows_of(asked_of(rows, items)[0], items, CHANCE)
-            found[contrast] = {row.name: _told(row.fitting, row.items) for row in crossed}
+            found[contrast] = {row.metric: _told(row.fitting, row.items) for row in crossed}
     return found
 
 
