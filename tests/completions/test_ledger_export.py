@@ -42,7 +42,7 @@ def test_what_is_exported_and_merged_again_is_the_same_ledger_and_the_same_bytes
     merge(tmp_path / "again.sqlite", [one])
     assert export(tmp_path / "again.sqlite", two) == 2
     assert one.read_bytes() == two.read_bytes() and rows(ledger) == rows(one) == rows(tmp_path / "again.sqlite")
-    assert [json.loads(line)["key"] for line in gzip.open(one)] == ["s1-a", "s1-b"]
+    assert [json.loads(line)["key"] for line in gzip.decompress(one.read_bytes()).splitlines()] == ["s1-a", "s1-b"]
 
 
 def test_an_export_is_shown_like_a_ledger_and_never_written_to(ledger: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -59,7 +59,7 @@ def test_an_export_is_shown_like_a_ledger_and_never_written_to(ledger: Path, tmp
 
 
 def changed(path: Path, **values: Any) -> bytes:
-    line = json.loads(gzip.open(path).readline())
+    line = json.loads(gzip.decompress(path.read_bytes()).splitlines()[0])
     return json.dumps({name: value for name, value in {**line, **values}.items() if value != "gone"}).encode()
 
 

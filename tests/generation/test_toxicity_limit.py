@@ -37,8 +37,8 @@ def test_what_the_document_says_beside_the_table_is_so() -> None:
     share = 100 * refused(parts, 0.5) / len(parts)
     assert f"{refused(toxic, 0.5)} of 100 toxic texts are refused, none of the clean texts, and {share:.2f} % of the excerpts" in said
     assert f"the excerpts miss it by {share - 100 * CLEAN_REFUSED:.2f} points" in said and refused(clean, 0.5) == 0
-    assert f"0.58 refuses {100 * refused(parts, 0.58) / len(parts):.2f} % of the excerpts, but three toxic" in said
-    assert refused(toxic, 0.5) - refused(toxic, 0.58) == 3
+    assert f"0.6 refuses {100 * refused(parts, 0.6) / len(parts):.2f} % of the excerpts, but five toxic" in said
+    assert refused(toxic, 0.5) - refused(toxic, 0.6) == 5
     by_sentence = 100 * refused(clean, 0.5, toxicity.UNITS[1]) / len(clean)
     assert f"one toxic text more at 0.5, and {by_sentence:.2f} % of the clean texts" in said
     assert refused(toxic, 0.5, toxicity.UNITS[1]) == refused(toxic, 0.5) + 1

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import gzip
-import json
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.json_text import json_text
 from empathy_eval.base.parsing import Refused, json_value
 from empathy_eval.base.schemas import violations
 from empathy_eval.completions.ledger_rows import LARGEST, NAMES
@@ -28,7 +28,7 @@ def is_export(path: Path) -> bool:
 
 def export_line(row: tuple[Any, ...], text: str) -> bytes:
     """The line of a row of answers: its columns and its text."""
-    return json.dumps({**dict(zip(COLUMNS, row, strict=False)), "text": text}, ensure_ascii=False).encode() + b"\n"
+    return json_text({**dict(zip(COLUMNS, row, strict=False)), "text": text}, indent=None).encode() + b"\n"
 
 
 def exported_rows(path: Path) -> Iterator[tuple[Any, ...]]:

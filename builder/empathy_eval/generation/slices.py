@@ -15,7 +15,8 @@ from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.ray_cluster import heard
 from empathy_eval.completions.asker import Asker
 from empathy_eval.completions.budget import Budget
-from empathy_eval.completions.ledger import INSERT, Ledger
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.completions.ledger_rows import INSERT
 from empathy_eval.completions.models.protocol import Model
 from empathy_eval.completions.requests import Usage
 from empathy_eval.generation.build import Run, work_through
