@@ -11,7 +11,6 @@ from typing import Any
 
 from empathy_eval.base.errors import JobError, job_error
 from empathy_eval.completions.budget import Spent
-from empathy_eval.completions.ledger import 
 from empathy_eval.completions.ledger_rows import INSERT
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.endpoints import Asks
