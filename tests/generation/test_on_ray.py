@@ -346,7 +346,7 @@ def test_a_second_interrupt_does_not_wait(tmp_path: Path) -> None:
     with running(Behaviour(latency=60)) as server, in_a_terminal(server, tmp_path) as (process, terminal):
         with after(server, 3, lambda: twice(terminal)):
             said = all_said(process, terminal)
-        assert process.returncode == 1 and f"stopped; {engine.LOST}, run" in " ".join(said.split()) and "Traceback" not in said
+        assert process.returncode == 1 and f"stopped; {engine.LOST}; run" in " ".join(said.split()) and "Traceback" not in said
     assert time.monotonic() - times[1] < 10
 
 
