@@ -8,10 +8,6 @@ BIN := .venv/bin
 DEMO := build/demo
 SEEDS := build/seeds
 PILOT := build/pilot
-# The judges of the pilot: folder, rubric, model, and how much of it they judged.
-JUDGED := teacher,teacher,large-language-model-judge,30 warmer,warmer,large-language-model-judge,30 \
-          strategies,strategies,large-language-model-judge,10 second,teacher,large-language-model-second-judge,10
-SHELL := bash
 # What Python compiled is kept, whatever the shell says: the tests start it some hundreds of times.
 export PYTHONDONTWRITEBYTECODE :=
 # Three at a time on two cores: many tests wait, for a server or a disk.
@@ -30,17 +26,11 @@ demo: .venv/installed
 	$(BIN)/empathy-eval build release/demo.yaml --out $(DEMO)
 	$(BIN)/empathy-eval release $(DEMO) --out $(DEMO)/release --version 0.1.0
 
-# Answers that a model gave to the rendered requests, and what judges said of them: from the exported ledgers, without a model.
+# The pilot: answers that a model gave to the rendered requests, from the exported ledger, without a model.
 pilot: .venv/installed
 	$(BIN)/empathy-eval build pilot --out $(PILOT) --offline
-	for one in $(JUDGED); do IFS=, read -r folder rubric model turns <<< "$$one"; \
-	  $(BIN)/empathy-eval annotate $(PILOT) --out $(PILOT)/$$folder --rubric $$rubric --model $$model --turns $$turns \
-	    $$([ $$rubric = warmer ] && echo --variants near_empathetic,apathetic,empathetic,far_apathetic) \
-	    --offline --ledger release/pilot-$$folder.jsonl.gz || exit; done
-	$(BIN)/empathy-eval release $(PILOT) --out $(PILOT)/release --version 1.0.0 --date 2026-11-28 \
-	  $(foreach one,teacher warmer strategies second,--annotations $(PILOT)/$(one))
-	$(BIN)/empathy-eval verify $(PILOT)/release --ledger release/pilot.jsonl.gz \
-	  $(foreach one,teacher warmer strategies second,--ledger release/pilot-$(one).jsonl.gz)
+	$(BIN)/empathy-eval release $(PILOT) --out $(PILOT)/release --version 1.0.0 --date 2026-11-28
+	$(BIN)/empathy-eval verify $(PILOT)/release --ledger release/pilot.jsonl.gz
 
 # Empathy-Eval seeds 1.0, from nothing, without a network or a token once it is installed. Nothing here reads a clock: the date is given.
 seeds-release: .venv/installed
