@@ -480,6 +480,8 @@ def test_dialogues_with_all_controls_are_the_first_of_the_sequence_and_others_go
     whole = {name for name, plan in some.items() if all(turn.controls == turn.edited for turn in plan.turns if turn.role == "helper")}
     assert len(whole) >= 6 and controls_of(plain) < controls_of(some) < controls_of(more)
     assert {name for name, _ in controls_of(some) - controls_of(plain)} <= whole
+    spared = by_id(drawn(demo, dialogues=20, surplus=0.5, control_dialogues=99), full)
+    assert len({name for name, _ in controls_of(spared)}) == 20 < len(spared)
 
 
 def test_a_scenario_that_there_is_not_is_named(demo: Configuration, catalogue: Catalogue, prompts: Prompts) -> None:

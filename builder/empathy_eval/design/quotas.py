@@ -86,7 +86,7 @@ def controls_at(config: Configuration, place: int) -> int:
     latest dialogues before others: to keep all of them, dialogues would have to be filled up one after another, and few would have any.
     The first ``control_dialogues`` have as many as there is room for.
     """
-    return config.rules.max_turns if place < config.control_dialogues else _dealt(config, config.controls, place)
+    return config.rules.max_turns if place < min(config.control_dialogues, config.dialogues) else _dealt(config, config.controls, place)
 
 
 def crossed_at(config: Configuration, place: int) -> int:
