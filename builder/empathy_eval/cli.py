@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 from collections.abc import Sequence
@@ -155,6 +156,8 @@ def entry() -> None:
 
     The exit status is that of the work, whoever reads what it prints; a standard output that is full makes a 0 a 1.
     """
+    # Arrow's own pool keeps what it has freed. Arrow reads this when it is loaded, so it is set before any verb is.
+    os.environ.setdefault("ARROW_DEFAULT_MEMORY_POOL", "system")
     take_streams()
     for name in ("SIGTERM", "SIGHUP"):
         if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) is signal.SIG_DFL:

@@ -14,8 +14,6 @@ import pyarrow.parquet as pq
 from empathy_eval.base.errors import Problem, input_error
 from empathy_eval.base.parsing import Refused, json_value
 
-# Arrow's own pool keeps what it has freed.
-pa.set_memory_pool(pa.system_memory_pool())
 # What a line of a text file may hold, in signs.
 LONGEST = 2**20
 TOO_LONG = f"is a line of more than {LONGEST:,} characters"
