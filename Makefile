@@ -26,11 +26,17 @@ demo: .venv/installed
 	$(BIN)/empathy-eval build release/demo.yaml --out $(DEMO)
 	$(BIN)/empathy-eval release $(DEMO) --out $(DEMO)/release --version 0.1.0
 
-# The pilot: answers that a model gave to the rendered requests, from the exported ledger, without a model.
+# The pilot: answers that a model gave to the rendered requests, and what judges said of them, from exported ledgers, without a model.
+PARTS := teacher warmer strategies second
+ANNOTATE = $(BIN)/empathy-eval annotate $(PILOT) --offline --ledger release/pilot-$(1).jsonl.gz --out $(PILOT)-$(1)
 pilot: .venv/installed
 	$(BIN)/empathy-eval build pilot --out $(PILOT) --offline
-	$(BIN)/empathy-eval release $(PILOT) --out $(PILOT)/release --version 1.0.0 --date 2026-11-28
-	$(BIN)/empathy-eval verify $(PILOT)/release --ledger release/pilot.jsonl.gz
+	$(call ANNOTATE,teacher) --rubric teacher --model large-language-model-judge --turns 30
+	$(call ANNOTATE,warmer) --rubric warmer --model large-language-model-judge --turns 30 --variants near_empathetic,apathetic,empathetic,far_apathetic
+	$(call ANNOTATE,strategies) --rubric strategies --model large-language-model-judge --turns 10
+	$(call ANNOTATE,second) --rubric teacher --model large-language-model-second-judge --turns 10
+	$(BIN)/empathy-eval release $(PILOT) --out $(PILOT)/release --version 1.0.0 --date 2026-11-28 $(PARTS:%=--annotations $(PILOT)-%)
+	$(BIN)/empathy-eval verify $(PILOT)/release --ledger release/pilot.jsonl.gz $(PARTS:%=--ledger release/pilot-%.jsonl.gz)
 
 # Empathy-Eval seeds 1.0, from nothing, without a network or a token once it is installed. Nothing here reads a clock: the date is given.
 seeds-release: .venv/installed

@@ -14,6 +14,7 @@ from empathy_eval.cli import main
 pytestmark = pytest.mark.e2e
 RELEASE = data_folder("release")
 ANSWERS = RELEASE / "pilot.jsonl.gz"
+CONTROLLED = "near_empathetic,apathetic,empathetic,far_apathetic"
 
 
 @pytest.fixture(scope="module")
@@ -36,6 +37,23 @@ def test_the_pilot_is_whole_and_every_answer_was_given_by_hand(built: Path) -> N
 def test_the_pilot_is_the_same_bytes_twice(built: Path, tmp_path: Path) -> None:
     assert main(["build", "pilot", "--out", str(tmp_path / "again"), "--offline"]) == 0
     assert (tmp_path / "again" / "outcomes.jsonl").read_bytes() == (built / "outcomes.jsonl").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("ledger", "judge", "options", "summary"),
+    [
+        ("teacher", "judge", ["--rubric", "teacher", "--turns", "30"], "900 ratings"),
+        ("warmer", "judge", ["--rubric", "warmer", "--turns", "30", "--variants", CONTROLLED], "90 comparisons"),
+        ("strategies", "judge", ["--rubric", "strategies", "--turns", "10"], "50 strategies"),
+        ("second", "second-judge", ["--rubric", "teacher", "--turns", "10"], "300 ratings"),
+    ],
+)
+def test_its_annotations_are_rebuilt_without_a_model(
+    built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], ledger: str, judge: str, options: list[str], summary: str
+) -> None:
+    answers = ["--ledger", str(RELEASE / f"pilot-{ledger}.jsonl.gz"), "--offline"]
+    assert main(["annotate", str(built), "--out", str(tmp_path), "--model", f"large-language-model-{judge}", *options, *answers]) == 0
+    assert {"0 missing", summary} <= set(capsys.readouterr().out.replace(", ", "\n").splitlines())
 
 
 def test_an_answer_that_was_changed_is_found(built: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
