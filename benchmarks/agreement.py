@@ -16,10 +16,9 @@ import time
 from pathlib import Path
 
 import numpy as np
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement import agree, read_table
-from empathy_eval.raters.agreement.frameworks import frameworks_of
-from empathy_eval.raters.agreement.panel import Judge, Panel
+from empathy_eval.raters.agreement.panel import Judge, Panel, frameworks_of
 from empathy_eval.raters.agreement.reliability import reliability
 
 # Raters, ratings an item, values of the scale, criteria: a panel, a long scale, criteria, the largest panel, a crowd.

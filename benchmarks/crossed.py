@@ -11,11 +11,11 @@ import time
 from collections.abc import Sequence
 
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.crossed import Asked, Items, asked_of, rows_of
-from empathy_eval.evaluation.crossed_rows import CrossedRow
-from empathy_eval.evaluation.crossed_shortcuts import shortcuts_of
-from empathy_eval.evaluation.embedding import Embedding
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.crossed.crossed import Asked, Items, asked_of, rows_of
+from empathy_eval.evaluation.crossed.shortcuts import shortcuts_of
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.rows import CrossedRow
+from empathy_eval.evaluation.shortcuts.embedding import Embedding
 from empathy_eval.metrics.registry import find
 
 METRICS = ("vader", "length", "bertscore:against=context", "empathyscore:model=plain")

@@ -21,7 +21,7 @@ from typing import Any
 from empathy_eval.cli import main as empathy_eval
 from empathy_eval.design.contrasts import CELLS
 from empathy_eval.design.dataset import MANIFEST
-from empathy_eval.evaluation.corpus import read_corpus
+from empathy_eval.evaluation.corpus.pairs import read_corpus
 from empathy_eval.metrics.registry import find
 from empathy_eval.metrics.scoring import statistics_of
 

@@ -27,9 +27,9 @@ from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import COLUMNS, SPLITS, file_of, pair_id, split_of
 from empathy_eval.design.quotas import apportion
 from empathy_eval.design.scenarios import Scenario, load_catalogue
-from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.shortcut_texts import Held
-from empathy_eval.evaluation.shortcuts import audited
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.shortcuts.shortcuts import audited
+from empathy_eval.evaluation.shortcuts.texts import Held
 from empathy_eval.metrics.scoring import statistics_of
 from empathy_eval.metrics.vader import Vader
 

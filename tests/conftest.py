@@ -24,9 +24,10 @@ from empathy_eval.design.prompts import Prompts, load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import COMMON, Catalogue, load_catalogue
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
-from empathy_eval.evaluation import figures, report
 from empathy_eval.generation.build import build
-from empathy_eval.releases.write import Released, release
+from empathy_eval.releases.assemble.write import Released, release
+from empathy_eval.reports import charts as figures
+from empathy_eval.reports import report
 from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 

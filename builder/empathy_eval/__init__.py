@@ -35,12 +35,12 @@ if TYPE_CHECKING:
     from empathy_eval.completions.models.protocol import Model, NoAnswer
     from empathy_eval.completions.requests import Completion, Flaw
     from empathy_eval.design.recipe import Recipe, load_recipe
-    from empathy_eval.evaluation.own_means import OwnMeasured
-    from empathy_eval.evaluation.results import Measured
+    from empathy_eval.evaluation.external.custom_means import OwnMeasured
+    from empathy_eval.evaluation.inversion.results import Measured
     from empathy_eval.generation.checks.own import Check
     from empathy_eval.metrics.protocol import MeanMetric, Metric
     from empathy_eval.raters.people.results import AgainstPeople
-    from empathy_eval.releases.fetch import load
+    from empathy_eval.releases.hub.fetch import load
 
 # Where each name is; the imports above say the same to those who read types.
 _PLACES = {
@@ -69,18 +69,18 @@ _PLACES = {
     "completions.models.protocol": ("Model", "NoAnswer"),
     "completions.requests": ("Completion", "Flaw"),
     "design.recipe": ("Recipe", "load_recipe"),
-    "evaluation.own_means": ("OwnMeasured",),
-    "evaluation.results": ("Measured",),
+    "evaluation.external.custom_means": ("OwnMeasured",),
+    "evaluation.inversion.results": ("Measured",),
     "generation.checks.own": ("Check",),
     "metrics.protocol": ("MeanMetric", "Metric"),
     "raters.people.results": ("AgainstPeople",),
-    "releases.fetch": ("load",),
+    "releases.hub.fetch": ("load",),
 }
 # What gives the table that a result prints as, by the name of its class.
 _TABLES = {
-    "AgainstPeople": ("people_tables", "people_table"), "Agreement": ("agree", "shown"), "Audit": ("shortcuts", "shortcut_table"),
+    "AgainstPeople": ("score_tables", "people_table"), "Agreement": ("agree", "shown"), "Audit": ("shortcuts", "shortcut_table"),
     "Measured": ("score_tables", "score_table"), "Model": ("train", "model_table"), "OwnMeasured": ("score_tables", "own_table"),
-    "Plan": ("study_plan", "plan_table"), "Report": ("tables", "inversion_table"), "Studied": ("study_tables", "study_table"),
+    "Plan": ("study_plan", "plan_table"), "Report": ("release", "inversion_table"), "Studied": ("study_tables", "study_table"),
 }  # fmt: skip
 printed_by({name: (f"empathy_eval.commands.{module}", table) for name, (module, table) in _TABLES.items()})
 _PLACE = {name: place for place, names in _PLACES.items() for name in names}

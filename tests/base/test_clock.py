@@ -6,7 +6,7 @@ import asyncio
 import time
 
 import pytest
-from empathy_eval.base.clock import now, span
+from empathy_eval.base.stages import now, span
 
 from tests.doubles.clock import leaping
 

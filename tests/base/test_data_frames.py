@@ -8,8 +8,8 @@ from typing import Any
 
 import pandas as pd
 import pytest
-from empathy_eval.base.data_frames import data_frame
 from empathy_eval.base.errors import InputError
+from empathy_eval.base.printed import data_frame
 
 
 def test_numbers_are_floats_and_what_is_not_there_is_nan_even_in_a_whole_column() -> None:
@@ -35,5 +35,5 @@ def test_without_pandas_the_error_says_what_to_install(monkeypatch: pytest.Monke
 
 
 def test_pandas_is_not_loaded_before_it_is_asked_for() -> None:
-    code = "import sys, empathy_eval.evaluation.results, empathy_eval.raters.agreement; sys.exit('pandas' in sys.modules)"
+    code = "import sys, empathy_eval.evaluation.inversion.results, empathy_eval.raters.agreement; sys.exit('pandas' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -8,8 +8,7 @@ from importlib.metadata import Distribution
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import missing_package
-from empathy_eval.base.installed import SOURCE, line_for, requirements
+from empathy_eval.base.errors import SOURCE, line_for, missing_package, requirements
 
 METADATA = """\
 Metadata-Version: 2.4

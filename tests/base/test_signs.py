@@ -19,7 +19,7 @@ from empathy_eval.base.signs import CATEGORIES, LINES, UNSEEN, unseen
 from empathy_eval.commands.printing import PlainOutput
 from empathy_eval.completions.answer_text import sign_flaws
 from empathy_eval.raters.agreement.table import Table
-from empathy_eval.releases.verify_texts import _unclean
+from empathy_eval.releases.verify.texts import _unclean
 
 
 def odd(sign: str) -> bool:

@@ -14,8 +14,7 @@ from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import PAIR_VARIANTS
 from empathy_eval.design.rubrics import load_rubric
 from empathy_eval.raters.judges.annotating import Annotations, Design, annotations_of, judge_of
-from empathy_eval.raters.judges.attack_table import attack_table
-from empathy_eval.raters.judges.attacking import THROUGHOUT, Wanted, attacking, named
+from empathy_eval.raters.judges.attacking import THROUGHOUT, Wanted, attack_table, attacking, named
 from empathy_eval.raters.judges.cases import cases_of
 from empathy_eval.raters.judges.folder import read_annotations
 

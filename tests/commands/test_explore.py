@@ -7,7 +7,7 @@ from pathlib import Path
 import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.releases import fetch
+from empathy_eval.releases.hub import fetch
 
 
 def test_a_page_is_written_and_named(light: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,7 +9,7 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.rubrics import packaged_rubrics
-from empathy_eval.evaluation.attack_registry import BUILT_IN as ATTACKS
+from empathy_eval.evaluation.attacks.registry import BUILT_IN as ATTACKS
 from empathy_eval.metrics.registry import BUILT_IN as METRICS
 
 

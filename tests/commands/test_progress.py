@@ -21,9 +21,8 @@ from typing import Any
 import aiohttp
 import httpx2
 import pytest
-from empathy_eval.base.clock import now
 from empathy_eval.base.errors import EmpathyEvalError, JobError, Problem, job_error
-from empathy_eval.base.stages import Stages, stage
+from empathy_eval.base.stages import Stages, now, stage
 from empathy_eval.base.stopping import Stopped
 from empathy_eval.cli import main
 from empathy_eval.commands.progress import Display, OfRun, OfStages, shortened, shown, staged

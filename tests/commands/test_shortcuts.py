@@ -12,7 +12,7 @@ import empathy_eval as ee
 import pytest
 from empathy_eval.cli import main
 from empathy_eval.commands.shortcuts import shortcut_table
-from empathy_eval.releases import snapshot
+from empathy_eval.releases.hub import repository as snapshot
 
 
 def test_text_and_json_say_what_the_call_gives(light: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,7 +41,7 @@ def test_a_place_that_no_model_can_have_is_refused_before_anything_is_learned(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("file").touch()
-    monkeypatch.setattr("empathy_eval.raters.students.plain.train", None)
+    monkeypatch.setattr("empathy_eval.training.plain.train", None)
     assert main(["train", str(light), "--out", out]) == 2
     assert said in capsys.readouterr().err
 

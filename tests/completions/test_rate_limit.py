@@ -5,7 +5,7 @@ import email.utils
 import time
 
 import pytest
-from empathy_eval.base.clock import now
+from empathy_eval.base.stages import now
 from empathy_eval.completions.models.rate_limit import GLANCE, ROUND, Bucket, Pace, Rests, seconds
 from hypothesis import given
 from hypothesis import strategies as st

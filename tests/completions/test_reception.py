@@ -17,8 +17,7 @@ from empathy_eval.completions.ledger import Ledger
 from empathy_eval.completions.models.batch_api import Batches
 from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
 from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.models.reception import QUIET, Reception, Trouble
-from empathy_eval.completions.models.refusals import Refused
+from empathy_eval.completions.models.reception import QUIET, Reception, Refused, Trouble
 from empathy_eval.completions.requests import About, Request
 from empathy_eval.design.endpoints import ModelConfig
 

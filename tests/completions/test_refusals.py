@@ -10,8 +10,7 @@ import openai
 import pytest
 from empathy_eval.base.errors import EmpathyEvalError, InputError
 from empathy_eval.completions.models.protocol import NoAnswer
-from empathy_eval.completions.models.reception import ALIKE, FAILING_SECONDS, Reception
-from empathy_eval.completions.models.refusals import Refused, meaning
+from empathy_eval.completions.models.reception import ALIKE, FAILING_SECONDS, Reception, Refused, meaning
 from empathy_eval.completions.models.transport import check_access, filled
 from empathy_eval.design.endpoints import ModelConfig
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.base.files import room_for
-from empathy_eval.evaluation import report
+from empathy_eval.reports import report
 
 NAMES = {"draw_chart": lambda chart: chart.name, "draw_lengths": lambda _: "lengths", "draw_course": lambda _: "course"}
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.design.dataset import CANDIDATES, SPLITS, configs_of, file_of
-from empathy_eval.releases import explore
+from empathy_eval.reports import explorer as explore
 
 TURNS = 5  # helper turns of a dialogue, each with a pair
 METRICS = {"BLEU-4": True, "distance": False, "VADER": True, "length": None}

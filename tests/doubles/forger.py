@@ -24,14 +24,14 @@ from empathy_eval.design.dataset import SPLITS, TEXT_HASH, configs_of, file_of
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.report import measure_release, metrics_of, write_report
 from empathy_eval.generation.build import build
-from empathy_eval.raters.judges.told import judges_told
-from empathy_eval.releases.explore import PAGE, explore_page
-from empathy_eval.releases.manifest import file_hashes, manifest_text, sealed
-from empathy_eval.releases.papers import papers
-from empathy_eval.releases.rows import preference_rows
-from empathy_eval.releases.write import release
+from empathy_eval.raters.judges.judge_section import judges_told
+from empathy_eval.releases.assemble.documents import papers
+from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, sealed
+from empathy_eval.releases.assemble.rows import preference_rows
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.reports.explorer import PAGE, explore_page
+from empathy_eval.reports.report import measure_release, metrics_of, write_report
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.judges import Judge

@@ -376,14 +376,14 @@ def _told(token: str | None, work: Callable[[], dict[str, Any]]) -> dict[str, An
 
 def _publish(folder: str, repo: str, token: str | None, dry_run: bool = False, faults: tuple[str, ...] = ()) -> dict[str, Any]:
     from empathy_eval.base.errors import Problem
-    from empathy_eval.releases.publish import publish
+    from empathy_eval.releases.hub.publish import publish
 
     found = [Problem(where, "is wrong", "mend it") for where in faults]
     return _told(token, lambda: asdict(publish(Path(folder), repo, dry_run=dry_run, faults=lambda _: found)))
 
 
 def _fetch(release: str, cache: str, token: str | None) -> dict[str, Any]:
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.hub.fetch import release_folder
 
     os.environ["XDG_CACHE_HOME"] = cache
     return _told(token, lambda: {"folder": str(release_folder(release))})

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from empathy_eval.raters.agreement.table import Codes, Floats
 from empathy_eval.raters.study.ratings import Study
+from empathy_eval.statistics.estimate import Codes, Floats
 
 
 def study_of(counts: Sequence[Sequence[int]] | Codes, group: Sequence[int] | Codes, block: Sequence[int] | Codes | None = None) -> Study:

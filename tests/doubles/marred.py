@@ -12,7 +12,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, SeedTurn, load_catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.write import release
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.models import Recorder

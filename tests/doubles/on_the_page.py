@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from empathy_eval.evaluation.crossed_rows import FIGURES
-from empathy_eval.evaluation.page import number, signed
-from empathy_eval.releases.verify_report import rows
+from empathy_eval.evaluation.inversion.rows import FIGURES
+from empathy_eval.releases.verify.report import rows
+from empathy_eval.reports.page import number, signed
 
 
 def unseen(tables: dict[str, Any], page: str) -> Iterator[tuple[str, str]]:

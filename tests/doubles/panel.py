@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.design.rubrics import Scale
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement import Table, agree
 from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability

@@ -11,14 +11,13 @@ import pyarrow.parquet as pq
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import SPLITS, file_of, read_manifest, read_tables
-from empathy_eval.evaluation.report import page_text, tables_text
-from empathy_eval.evaluation.retold import retold
 from empathy_eval.metrics.scoring import PLAIN
-from empathy_eval.releases import verify
-from empathy_eval.releases.made_by import is_before
-from empathy_eval.releases.manifest import manifest_text, sealed
-from empathy_eval.releases.papers import papers
-from empathy_eval.releases.rows import preference_rows
+from empathy_eval.releases.assemble.documents import papers
+from empathy_eval.releases.assemble.manifest import is_before, manifest_text, sealed
+from empathy_eval.releases.assemble.rows import preference_rows
+from empathy_eval.releases.verify import verify
+from empathy_eval.reports.report import page_text, tables_text
+from empathy_eval.reports.report_from_json import retold
 
 
 def papers_anew(folder: Path, manifest: dict[str, Any]) -> None:

@@ -18,21 +18,20 @@ from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import APATHETIC, CELLS, EMPATHETIC, PAIR_VARIANTS, STANCE_OF
 from empathy_eval.design.dataset import column, read_tables
-from empathy_eval.evaluation.attack_figures import EQUAL, RELEASED, Scores, changes, stance_effects
-from empathy_eval.evaluation.attack_registry import BUILT_IN, find_attacks
-from empathy_eval.evaluation.attack_rows import AttackTable, StanceEffect
-from empathy_eval.evaluation.attacked import few_of, sampled_rows
-from empathy_eval.evaluation.contexts import contexts_at, read_contexts
-from empathy_eval.evaluation.corpus import read_corpus
-from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.resampling import Clusters
-from empathy_eval.evaluation.score import score
+from empathy_eval.evaluation.attacks.attacked import EQUAL, RELEASED, Scores, changes, few_of, sampled_rows, stance_effects
+from empathy_eval.evaluation.attacks.registry import BUILT_IN, find_attacks
+from empathy_eval.evaluation.corpus.contexts import contexts_at, read_contexts
+from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.evaluation.external.score import score
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.rows import AttackTable, StanceEffect
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Context, MeanMetric
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_report import comparable, disagreements
+from empathy_eval.releases.verify.report import comparable, disagreements
+from empathy_eval.releases.verify.verify import verify
+from empathy_eval.statistics.resampling import Clusters
 
 from tests.doubles.on_the_page import unseen
 from tests.doubles.papers_anew import report_faults, told_anew

@@ -11,8 +11,8 @@ import pytest
 from empathy_eval.base.errors import InputError, JobError
 from empathy_eval.base.hashing import derived_random
 from empathy_eval.base.text import words
-from empathy_eval.evaluation.attack_registry import BUILT_IN, attacked, find_attacks, others
-from empathy_eval.evaluation.attacks import LAST_WORDS, TIMES, Appended, Attack, Reply
+from empathy_eval.evaluation.attacks.attacks import LAST_WORDS, TIMES, Appended, Attack, Reply
+from empathy_eval.evaluation.attacks.registry import BUILT_IN, attacked, find_attacks, others
 from hypothesis import assume, given
 from hypothesis import strategies as st
 

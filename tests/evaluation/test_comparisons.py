@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from empathy_eval.evaluation.comparisons import Rated, compared
-from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.ranking import Duels
-from empathy_eval.evaluation.resampling import Clusters
-from empathy_eval.evaluation.results import Comparison
+from empathy_eval.evaluation.inversion.comparisons import Rated, compared
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.results import Comparison
 from empathy_eval.metrics.protocol import Array
+from empathy_eval.statistics.ranking import Duels
+from empathy_eval.statistics.resampling import Clusters
 from scipy import stats
 
 CHANCE = Chance(resamples=200, exchanges=199, seed=1)

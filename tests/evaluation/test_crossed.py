@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.text import words
-from empathy_eval.evaluation.crossed import MORE, REFERENCE, Asked, Items, Verdicts, asked_of, read_items, rows_of
-from empathy_eval.evaluation.crossed_rows import CrossedRow
-from empathy_eval.evaluation.crossed_shortcuts import ECHO_OF_CHANGE, LAST, OF_BOTH, OF_REPLY, WHOLE, shortcuts_of
-from empathy_eval.evaluation.embedding import Embedding
-from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.resampling import Estimate
-from empathy_eval.metrics.echo import Echo
-from empathy_eval.metrics.length import Length
+from empathy_eval.evaluation.crossed.crossed import MORE, REFERENCE, Asked, Items, Verdicts, asked_of, read_items, rows_of
+from empathy_eval.evaluation.crossed.shortcuts import ECHO_OF_CHANGE, LAST, OF_BOTH, OF_REPLY, WHOLE, shortcuts_of
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.rows import CrossedRow
+from empathy_eval.evaluation.shortcuts.embedding import Embedding
+from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import Context, MeanMetric
 from empathy_eval.metrics.rouge import RougeL
 from empathy_eval.metrics.vader import Vader
+from empathy_eval.statistics.estimate import Estimate
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -17,13 +17,12 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.commands.score_tables import score_csv, score_table
 from empathy_eval.design.dataset import SPLITS, files_of, read_manifest, read_tables
-from empathy_eval.evaluation.crossed import read_items
-from empathy_eval.evaluation.crossed_rows import FIGURES, Crossed
-from empathy_eval.evaluation.crossed_scores import of_crossed, read_crossed_scores
-from empathy_eval.evaluation.crossed_shortcuts import OF_BOTH
-from empathy_eval.evaluation.crossed_standing import WHOLE_SETS
-from empathy_eval.evaluation.score import score
-from empathy_eval.releases.verify_report import comparable, disagreements
+from empathy_eval.evaluation.crossed.crossed import read_items
+from empathy_eval.evaluation.crossed.scores import of_crossed, read_crossed_scores
+from empathy_eval.evaluation.crossed.shortcuts import OF_BOTH, WHOLE_SETS
+from empathy_eval.evaluation.external.score import score
+from empathy_eval.evaluation.inversion.rows import FIGURES, Crossed
+from empathy_eval.releases.verify.report import comparable, disagreements
 
 from tests.doubles.on_the_page import unseen
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 from empathy_eval.design.dataset import SPLITS
-from empathy_eval.evaluation.corpus import Corpus
-from empathy_eval.evaluation.descriptives import changes, course, examples, lengths, ways
-from empathy_eval.releases.write import Released
+from empathy_eval.evaluation.corpus.descriptives import changes, course, examples, lengths, ways
+from empathy_eval.evaluation.corpus.pairs import Corpus
+from empathy_eval.releases.assemble.write import Released
 
 
 def corpus(**texts: list[str]) -> Corpus:

@@ -8,12 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.commands.shortcuts import direction_table, shortcuts
-from empathy_eval.evaluation.directions import directions, shares_of
-from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.resampling import Clusters
-from empathy_eval.evaluation.shortcut_rows import Direction
-from empathy_eval.evaluation.shortcut_texts import by_voice
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.rows import Direction
+from empathy_eval.evaluation.shortcuts.texts import by_voice, directions, shares_of
 from empathy_eval.metrics.empathy_score.word_lists import word_lists
+from empathy_eval.statistics.resampling import Clusters
 
 PLAIN, HALF = "stone wall", "lovely wall"
 

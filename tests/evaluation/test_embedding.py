@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation import embedding
-from empathy_eval.evaluation.embedding import RIDGE, Embedding, embedding_of, margins_of, sampled
-from empathy_eval.evaluation.shortcuts import audit
+from empathy_eval.evaluation.shortcuts import embedding
+from empathy_eval.evaluation.shortcuts.embedding import RIDGE, Embedding, embedding_of, margins_of, sampled
+from empathy_eval.evaluation.shortcuts.shortcuts import audit
 from empathy_eval.metrics.bertscore import PLACES
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
 
 
 @pytest.fixture(scope="module")

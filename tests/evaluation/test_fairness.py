@@ -19,24 +19,23 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, NEAR, PAIR_VARIANTS, RAW, STANCE
 from empathy_eval.design.dataset import column
-from empathy_eval.design.scenario_groups import ScenarioGroup, ScenarioGroups, load_groups
-from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation.comparisons import Rated
-from empathy_eval.evaluation.contexts import read_contexts
-from empathy_eval.evaluation.corpus import read_corpus
-from empathy_eval.evaluation.fairness import Fairness, corrected
-from empathy_eval.evaluation.fairness_rows import FairnessRow, FairnessTable, Gap
-from empathy_eval.evaluation.group_fairness import Grouped, group_rows
-from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.name_fairness import exchanged_pairs
-from empathy_eval.evaluation.names import OTHER_GROUP, load_names
-from empathy_eval.evaluation.ranking import Duels, holm
-from empathy_eval.evaluation.resampling import Clusters, Estimate
-from empathy_eval.evaluation.resampling import Tested as WithP
-from empathy_eval.evaluation.score import score
+from empathy_eval.design.scenarios import ScenarioGroup, ScenarioGroups, load_catalogue, load_groups
+from empathy_eval.evaluation.corpus.contexts import read_contexts
+from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.evaluation.external.score import score
+from empathy_eval.evaluation.fairness.fairness import Fairness, corrected
+from empathy_eval.evaluation.fairness.groups import Grouped, exchanged_pairs, group_rows
+from empathy_eval.evaluation.fairness.names import OTHER_GROUP, load_names
+from empathy_eval.evaluation.inversion.comparisons import Rated
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.rows import FairnessRow, FairnessTable, Gap
 from empathy_eval.metrics.protocol import MeanMetric
 from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases.verify import verify
+from empathy_eval.releases.verify.verify import verify
+from empathy_eval.statistics.estimate import Estimate
+from empathy_eval.statistics.estimate import Tested as WithP
+from empathy_eval.statistics.ranking import Duels, holm
+from empathy_eval.statistics.resampling import Clusters
 
 from tests.doubles.papers_anew import report_faults, told_anew
 

@@ -11,8 +11,8 @@ from empathy_eval.commands.shortcuts import shortcuts
 from empathy_eval.design.contrasts import RAW, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.word_list import UNIT, read_word_list
-from empathy_eval.evaluation.freezing import frozen
-from empathy_eval.evaluation.shortcuts import TELLTALE
+from empathy_eval.evaluation.shortcuts.freezing import frozen
+from empathy_eval.evaluation.shortcuts.shortcuts import TELLTALE
 
 from tests.evaluation.test_shortcuts import changed
 

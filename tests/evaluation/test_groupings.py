@@ -16,11 +16,11 @@ from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import FAR_WAY, GROUPINGS, WAYS
 from empathy_eval.design.personas import VOICES
-from empathy_eval.evaluation.corpus import read_corpus
-from empathy_eval.evaluation.groupings import AS_RELEASED, MANNERS, in_order
-from empathy_eval.evaluation.report import report
-from empathy_eval.evaluation.results import Measured
-from empathy_eval.evaluation.score import score
+from empathy_eval.evaluation.corpus.groupings import AS_RELEASED, MANNERS, in_order
+from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.evaluation.external.score import score
+from empathy_eval.evaluation.inversion.results import Measured
+from empathy_eval.reports.report import report
 
 from tests.releases.test_verify import rewritten
 

@@ -12,9 +12,9 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
-from empathy_eval.evaluation import score as stand
-from empathy_eval.evaluation.corpus import read_corpus
-from empathy_eval.evaluation.items import VERDICTS
+from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.evaluation.external import score as stand
+from empathy_eval.evaluation.external.items import VERDICTS
 
 # What shortcuts reach has tests of its own.
 score = partial(stand.score, shortcuts=False)

@@ -7,7 +7,7 @@ from random import Random
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import derived_random
-from empathy_eval.evaluation.names import (
+from empathy_eval.evaluation.fairness.names import (
     EITHER,
     GENDERS,
     MEN,

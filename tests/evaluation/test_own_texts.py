@@ -10,15 +10,14 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation.bag_of_words import Lexicon
-from empathy_eval.evaluation.corpus import read_corpus
-from empathy_eval.evaluation.own_means import own_measured
-from empathy_eval.evaluation.own_scores import read_own_scores, scored
-from empathy_eval.evaluation.own_texts import Texts, read_texts
-from empathy_eval.evaluation.shortcut_texts import Held
-from empathy_eval.evaluation.shortcut_texts import read_texts as read_shortcut_texts
-from empathy_eval.metrics.echo import Echo
-from empathy_eval.metrics.length import Length
+from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.evaluation.external.custom_means import own_measured
+from empathy_eval.evaluation.external.custom_scores import read_own_scores, scored
+from empathy_eval.evaluation.external.custom_texts import Texts, read_texts
+from empathy_eval.evaluation.shortcuts.bag_of_words import Lexicon
+from empathy_eval.evaluation.shortcuts.texts import Held
+from empathy_eval.evaluation.shortcuts.texts import read_texts as read_shortcut_texts
+from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import Found, find
 from empathy_eval.metrics.scoring import PLAIN

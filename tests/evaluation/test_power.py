@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from empathy_eval.design.contrasts import PAIRS, TWO_BY_TWO
-from empathy_eval.evaluation.inversion import Chance, accuracies
-from empathy_eval.evaluation.power import smallest
-from empathy_eval.evaluation.resampling import Clusters, Estimate
-from empathy_eval.evaluation.results import Difference, MetricRow
+from empathy_eval.evaluation.inversion.comparisons import smallest
+from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.evaluation.inversion.results import Difference, MetricRow
+from empathy_eval.statistics.estimate import Estimate
+from empathy_eval.statistics.resampling import Clusters
 
 
 def row(name: str, accuracy: Estimate, effect: Estimate, better: bool | None = True) -> MetricRow:

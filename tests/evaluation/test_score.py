@@ -24,11 +24,11 @@ from empathy_eval.base.text import words
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import CANDIDATES
-from empathy_eval.evaluation import score as stand
-from empathy_eval.evaluation.corpus import before_contrast, read_corpus
-from empathy_eval.evaluation.groupings import AS_RELEASED, BY_VOICE, MANNERS
-from empathy_eval.evaluation.long_form import rows as rows_of
-from empathy_eval.evaluation.results import MetricRow
+from empathy_eval.evaluation.corpus.groupings import AS_RELEASED, BY_VOICE, MANNERS
+from empathy_eval.evaluation.corpus.pairs import before_contrast, read_corpus
+from empathy_eval.evaluation.external import score as stand
+from empathy_eval.evaluation.inversion.long_form import rows as rows_of
+from empathy_eval.evaluation.inversion.results import MetricRow
 from empathy_eval.metrics.scoring import Scoring
 
 from tests.metrics.test_registry import install

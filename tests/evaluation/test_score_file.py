@@ -13,7 +13,7 @@ import pytest
 from empathy_eval.base import tabular
 from empathy_eval.base.errors import MOST_KNOWN, InputError
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
-from empathy_eval.evaluation.score_file import Given, read_scores
+from empathy_eval.evaluation.external.score_file import Given, read_scores
 from empathy_eval.metrics.scoring import Pairs
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st

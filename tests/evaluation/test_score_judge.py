@@ -20,9 +20,9 @@ from empathy_eval.commands.score_tables import score_table
 from empathy_eval.design.contrasts import CONTROLS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import SPLITS, column, file_of, parts_of, split_of
 from empathy_eval.design.rubrics import load_rubric
-from empathy_eval.evaluation.judges import annotations_of
-from empathy_eval.evaluation.results import Measured, MetricRow
-from empathy_eval.releases.write import Released
+from empathy_eval.evaluation.external.judges import annotations_of
+from empathy_eval.evaluation.inversion.results import Measured, MetricRow
+from empathy_eval.releases.assemble.write import Released
 
 from tests.evaluation.test_score import row_of, write_scores
 

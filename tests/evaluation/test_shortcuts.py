@@ -20,18 +20,18 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.text import words
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
 from empathy_eval.design.dataset import COLUMNS, file_of, files_of
-from empathy_eval.evaluation import shortcut_texts
-from empathy_eval.evaluation.bag_of_words import Characters, LengthAndMarks, Lexicon, WordPairs, Words
-from empathy_eval.evaluation.closed_forms import FORMS, UNIT, Learner, Sides
-from empathy_eval.evaluation.corpus import read_corpus
-from empathy_eval.evaluation.inversion import Chance, accuracies
-from empathy_eval.evaluation.resampling import Estimate
-from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Shortcut
-from empathy_eval.evaluation.shortcut_texts import Held
-from empathy_eval.evaluation.shortcuts import AUDITED, audit, folds_of
-from empathy_eval.evaluation.shortcuts import audited as audit_held
+from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit, Shortcut
+from empathy_eval.evaluation.shortcuts import texts as shortcut_texts
+from empathy_eval.evaluation.shortcuts.bag_of_words import Characters, LengthAndMarks, Lexicon, WordPairs, Words
+from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, UNIT, Learner, Sides
+from empathy_eval.evaluation.shortcuts.shortcuts import AUDITED, audit, folds_of
+from empathy_eval.evaluation.shortcuts.shortcuts import audited as audit_held
+from empathy_eval.evaluation.shortcuts.texts import Held
 from empathy_eval.metrics.scoring import Pairs, statistics_of
 from empathy_eval.metrics.vader import Vader
+from empathy_eval.statistics.estimate import Estimate
 from scipy.sparse import vstack
 from sklearn.feature_extraction.text import CountVectorizer, TfidfTransformer
 from sklearn.linear_model import LogisticRegression

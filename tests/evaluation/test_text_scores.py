@@ -15,15 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import COLUMNS, files_of, read_manifest
-from empathy_eval.evaluation import text_scores as module
-from empathy_eval.evaluation.corpus import Corpus, read_corpus
-from empathy_eval.evaluation.report import Measures, measure_release, report
-from empathy_eval.evaluation.text_scores import ITEMS, TEXTS
+from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
+from empathy_eval.evaluation.inversion import text_scores as module
+from empathy_eval.evaluation.inversion.text_scores import ITEMS, TEXTS
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import MeanMetric, Segments
 from empathy_eval.metrics.registry import find
 from empathy_eval.metrics.vader import Vader
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
+from empathy_eval.reports.report import Measures, measure_release, report
 
 
 class Capitals(MeanMetric):

@@ -24,8 +24,7 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation import by_batch as batching
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.by_batch import build_by_batch
-from empathy_eval.generation.by_hand import hand_out
+from empathy_eval.generation.by_batch import build_by_batch, hand_out
 from empathy_eval.generation.summary import Handed
 
 from tests.completions.test_openai_endpoint import config_file

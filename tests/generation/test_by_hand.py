@@ -24,7 +24,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.by_hand import hand_out
+from empathy_eval.generation.by_batch import hand_out
 from empathy_eval.generation.summary import Handed
 from hypothesis import given
 from hypothesis import strategies as st

@@ -21,10 +21,10 @@ from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.design.word_list import NOT_CHOSEN, WORD_LIST, read_word_list
 from empathy_eval.generation.asked_before import asked_again
 from empathy_eval.generation.build import Run, build
-from empathy_eval.generation.choosing import hardest
 from empathy_eval.generation.job import Dialogues
 from empathy_eval.generation.outcomes import Candidate, ItemTrail
 from empathy_eval.generation.preview import preview
+from empathy_eval.generation.rewriting import hardest
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.telling import PLAIN, WORDS, Telling, telling, telltale

@@ -36,10 +36,10 @@ from empathy_eval.generation.preview import preview
 from empathy_eval.generation.rewriting import scenes
 from empathy_eval.generation.stand_ins import stand_in
 from empathy_eval.generation.summary import Summary
-from empathy_eval.releases.show import Beside, rejected, show
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_texts import text_faults
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.inspect.show import Beside, rejected, show
+from empathy_eval.releases.verify.texts import text_faults
+from empathy_eval.releases.verify.verify import verify
 
 from tests.completions.test_openai_endpoint import MODEL, config_file
 from tests.conftest import copy_world

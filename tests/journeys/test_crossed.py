@@ -12,7 +12,7 @@ from empathy_eval.design.crossed import APART, CHANGED, LENGTH, RUN, CrossedItem
 from empathy_eval.design.language import english
 from empathy_eval.design.scenarios import Catalogue, Seed, load_catalogue
 from empathy_eval.generation.checks import safety
-from empathy_eval.releases.duplicates import SIMILAR
+from empathy_eval.releases.assemble.duplicates import SIMILAR
 from profanity_check import predict_prob
 
 REPLIES = ("reply_1", "reply_2")

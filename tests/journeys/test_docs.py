@@ -18,7 +18,7 @@ import pytest
 import yaml
 from empathy_eval.design.configuration import load_configuration
 from empathy_eval.design.dataset import SPLITS, file_of
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
 
 from tests.conftest import demo_file
 from tests.doubles import warm
@@ -104,8 +104,8 @@ def test_the_metric_of_ones_own_is_fifteen_lines_and_works_as_written(ee: Path) 
 
 
 def test_the_attack_of_ones_own_is_ten_lines_and_works_as_written(ee: Path) -> None:
-    from empathy_eval.evaluation.attack_registry import BUILT_IN, GROUP, attacked, find_attacks
-    from empathy_eval.evaluation.attacks import Reply
+    from empathy_eval.evaluation.attacks.attacks import Reply
+    from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP, attacked, find_attacks
 
     (code,) = blocks("attacks.md", "python")
     assert len(code.strip().splitlines()) <= 10
@@ -220,7 +220,7 @@ def test_empathyscore_is_trained_and_scored_with_as_written(light: Path, tmp_pat
 
 
 def test_the_recipes_for_labels_of_others_give_what_train_reads(tmp_path: Path) -> None:
-    from empathy_eval.raters.students.labelled import read_labelled
+    from empathy_eval.training.examples import read_labelled
 
     posts = (
         'sp_id,rp_id,seeker_post,response_post,level,rationales\n1,2,"I lost\nmy job.",I am so sorry.,2,I am so sorry|\n3,4,Hello.,Hm.,0,\n'

@@ -25,12 +25,12 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases.diff import diff
-from empathy_eval.releases.show import Beside, rejected, show
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_design import built_under
-from empathy_eval.releases.verify_texts import text_faults
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.compare.diff import diff
+from empathy_eval.releases.inspect.show import Beside, rejected, show
+from empathy_eval.releases.verify.design import built_under
+from empathy_eval.releases.verify.texts import text_faults
+from empathy_eval.releases.verify.verify import verify
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -203,7 +203,7 @@ def test_a_pair_of_a_seed_comes_back_corrected_only_after_an_error() -> None:
 
 def test_crossed_items_of_a_corrected_seed_are_those_of_its_file(three: Releases, monkeypatch: pytest.MonkeyPatch) -> None:
     under, known = built_under, load_catalogue(three.scenarios)
-    changed = "empathy_eval.releases.verify_texts.built_under"
+    changed = "empathy_eval.releases.verify.texts.built_under"
     monkeypatch.setattr(changed, lambda *of: replace(under(*of), catalogue=known))
     assert list(text_faults(three.third, read_manifest(three.third))) == []
 

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
-from empathy_eval.evaluation.own_texts import read_texts
+from empathy_eval.evaluation.external.custom_texts import read_texts
 from empathy_eval.metrics.registry import find
 from empathy_eval.metrics.vader import Vader
 from empathy_eval_ed_reconstruction import fitted_to

@@ -15,13 +15,13 @@ from empathy_eval.base.schemas import read_yaml
 from empathy_eval.base.text import edit_ratio, overlap
 from empathy_eval.cli import main
 from empathy_eval.design.recipe import load_recipe
-from empathy_eval.evaluation.score import score
+from empathy_eval.evaluation.external.score import score
 from empathy_eval.generation.build import build
 from empathy_eval.metrics.trust import Told
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.sample import Design
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.verify.verify import verify
 
 from tests.conftest import copy_world, demo_file
 

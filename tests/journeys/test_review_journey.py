@@ -9,7 +9,7 @@ from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.sample import Design
 from empathy_eval.raters.review.take_back import import_reviews
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.browser import browser, playwright, saved, tab  # noqa: F401
 from tests.doubles.raters import items_of, key_of

@@ -18,7 +18,7 @@ from empathy_eval.design.language import english
 from empathy_eval.design.personas import VOICES
 from empathy_eval.design.phases import breaches
 from empathy_eval.design.scenarios import Catalogue, Scenario, Seed, SeedTurn, load_catalogue
-from empathy_eval.evaluation.directions import shares_of
+from empathy_eval.evaluation.shortcuts.texts import shares_of
 from empathy_eval.generation.checks import safety
 from empathy_eval.generation.checks.dialogue import description
 from empathy_eval.generation.outcomes import Turn

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from empathy_eval.cli import main
-from empathy_eval.raters.study.page import percents
+from empathy_eval.reports.study_page import percents
 
 from tests.doubles.raters import FORMS, fill, items_of, key_of, of_severity
 from tests.doubles.replies import rows_for, written

@@ -18,8 +18,7 @@ from empathy_eval.metrics import ngrams
 from empathy_eval.metrics.bleu import Bleu
 from empathy_eval.metrics.chrf import ChrF
 from empathy_eval.metrics.distinct import Dist
-from empathy_eval.metrics.echo import Echo
-from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.length import Echo, Length
 from empathy_eval.metrics.meteor import Meteor, wordnet_version
 from empathy_eval.metrics.protocol import Metric, Segments
 from empathy_eval.metrics.registry import Found, find

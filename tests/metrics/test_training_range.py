@@ -13,8 +13,7 @@ import pytest
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import file_of
 from empathy_eval.metrics.empathy_score.model_folder import read_model
-from empathy_eval.metrics.empathy_score.scores import EmpathyScore
-from empathy_eval.metrics.empathy_score.training_range import TrainingRange
+from empathy_eval.metrics.empathy_score.scores import EmpathyScore, TrainingRange
 from empathy_eval.metrics.protocol import Ranged, Segments
 
 INSIDE = "You loved her for many years, and I think that the house is quiet now, even in the morning. Would you tell me more?"

@@ -12,19 +12,17 @@ from itertools import combinations
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.commands.people_tables import SCREEN, people_table
-from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.own_scores import Column, Scores
-from empathy_eval.evaluation.own_texts import REPLY, Texts
-from empathy_eval.evaluation.resampling import student_p
-from empathy_eval.evaluation.score_file import Given
+from empathy_eval.commands.score_tables import SCREEN, people_table
+from empathy_eval.evaluation.external.custom_scores import Column, Scores
+from empathy_eval.evaluation.external.custom_texts import REPLY, Texts
+from empathy_eval.evaluation.external.score_file import Given
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.metrics.protocol import Array, with_count
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.against import against_people
-from empathy_eval.raters.people.correlations import NAMES
-from empathy_eval.raters.people.forms import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, RAW, Rated, resampled
-from empathy_eval.raters.people.pigeonhole import Pigeonhole
 from empathy_eval.raters.people.results import AgainstPeople, Criterion, Row
+from empathy_eval.statistics.correlations import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, NAMES, RAW, Rated, resampled
+from empathy_eval.statistics.resampling import Pigeonhole, student_p
 from scipy import stats
 
 CHANCE = Chance(100, 0, 1)

@@ -18,11 +18,11 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.commands.agree import shown
 from empathy_eval.design.provenance import KEYS
-from empathy_eval.raters.agreement import Agreement, Measure, Table, agree, bootstrap
-from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, Criterion
-from empathy_eval.raters.agreement.alpha import alpha, interval_alpha
-from empathy_eval.raters.agreement.bootstrap import Resampling
-from empathy_eval.raters.agreement.variance_inflation import inflations
+from empathy_eval.raters.agreement import Agreement, Measure, Table, agree
+from empathy_eval.raters.agreement.agree import FIGURE_COLUMNS, Criterion, inflations
+from empathy_eval.statistics import resampling as bootstrap
+from empathy_eval.statistics.agreement import alpha, interval_alpha
+from empathy_eval.statistics.resampling import ItemBootstrap
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -93,7 +93,7 @@ def test_alpha_is_that_of_krippendorff(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_alpha_from_sums_is_alpha_at_the_interval_level(seed: int) -> None:
     ratings = table(grid(seed, steps=1 + seed % 5, missing=0.1 * (seed % 9))).on("empathy")
-    sample = Resampling.of(ratings.items, 20, seed)
+    sample = ItemBootstrap.of(ratings.items, 20, seed)
     expected = alpha(ratings.counts(range(len(ratings.raters))), ratings.scale, sample)["interval"]
     found = interval_alpha(ratings.item, ratings.scale[ratings.step].astype(np.int64), sample)
     assert asdict(found) == pytest.approx(asdict(expected), abs=CLOSE)
@@ -290,7 +290,7 @@ def test_a_resample_is_the_table_with_its_items_drawn_again() -> None:
     """The sums of a resample give what the table gives whose items are repeated as often as they were drawn."""
     values = {"a": grid(14, items=12, missing=0.05), "b": grid(12, items=12, missing=0.05)}
     whole = Table.of(row for name, ratings in values.items() for row in rows(ratings, name))
-    weights = bootstrap.Resampling.of(12, 1, 3).weights[1].astype(int)
+    weights = bootstrap.ItemBootstrap.of(12, 1, 3).weights[1].astype(int)
     assert weights.sum() == 12 and 0 in weights
     drawn = Table.of(row for name, ratings in values.items() for row in rows(np.repeat(ratings, weights, axis=1), name))
     resampled, repeated = (measures(agree(*given).to_json()) for given in ((whole, ["rater-04"], 1, 3), (drawn, ["rater-04"], 0)))

@@ -8,10 +8,10 @@ from dataclasses import asdict
 
 import pytest
 from empathy_eval.design.rubrics import Scale
-from empathy_eval.raters.agreement.contradictions import ANY, Contradiction, contradictions
 from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
-from empathy_eval.raters.agreement.shares import share
+from empathy_eval.raters.agreement.reliability import ANY, Contradiction, contradictions
 from empathy_eval.raters.agreement.table import Table
+from empathy_eval.statistics.agreement import share
 from statsmodels.stats.proportion import proportion_confint
 
 FIVE = Scale(1, 5, whole=True)

@@ -8,14 +8,14 @@ from itertools import combinations
 import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.own_scores import Column, Scores
-from empathy_eval.evaluation.own_texts import REPLY, Texts
-from empathy_eval.evaluation.score_file import Given
+from empathy_eval.evaluation.external.custom_scores import Column, Scores
+from empathy_eval.evaluation.external.custom_texts import REPLY, Texts
+from empathy_eval.evaluation.external.score_file import Given
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.metrics.protocol import Array, with_count
 from empathy_eval.raters.agreement.table import Table
 from empathy_eval.raters.people.ensembles import KINDS, Ensemble, averaged, chained, fitted, wanted
-from empathy_eval.raters.people.fitting import measured_with, with_ensembles
+from empathy_eval.raters.people.human_correlation import measured_with, with_ensembles
 
 Values = Sequence[float]
 FIT, TEST = "validation", "test"

@@ -16,13 +16,12 @@ from empathy_eval.design.contrasts import CELLS, FAR, NEAR, STANCE
 from empathy_eval.design.dataset import column, read_manifest
 from empathy_eval.design.rubrics import Criterion, Rubric, Scale, load_rubric
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.shortcuts import WORDS_ALONE, audit
+from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, audit
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotating import Annotating, Design, annotations_of, judge_of
 from empathy_eval.raters.judges.annotations import Annotated, Comparison, Judged, Rating
 from empathy_eval.raters.judges.folder import Folder
-from empathy_eval.raters.judges.worth import Beside, CriterionWorth, Worth, beside_of, worth_of
-from empathy_eval.raters.judges.worth_table import shown
+from empathy_eval.raters.judges.worth import Beside, CriterionWorth, Worth, beside_of, shown, worth_of
 from empathy_eval.raters.review.sheets import text_hash
 
 from tests.doubles.server import Behaviour, Server, running

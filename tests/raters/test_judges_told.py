@@ -16,18 +16,16 @@ from empathy_eval.cli import main
 from empathy_eval.commands.annotate import annotate
 from empathy_eval.design.dataset import column, pair_id, read_manifest
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.judges.agreeing import agreement_of
 from empathy_eval.raters.judges.annotations import Annotated, Judged
 from empathy_eval.raters.judges.folder import Folder, read_annotations
-from empathy_eval.raters.judges.over_dialogues import over_dialogues, turns_of
+from empathy_eval.raters.judges.judge_section import _beside, released_annotations
 from empathy_eval.raters.judges.reckoning import reckoning_of
-from empathy_eval.raters.judges.released import released_annotations
-from empathy_eval.raters.judges.tag_audit import planned_in, tag_audit, tags_of_judge, tags_of_people
-from empathy_eval.raters.judges.told import _beside
+from empathy_eval.raters.judges.tag_audit import over_dialogues, planned_in, tag_audit, tags_of_judge, tags_of_people, turns_of
 from empathy_eval.raters.judges.worth import Beside, worth_of
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.verify.verify import verify
 
 from tests.doubles import made_once
 from tests.doubles.judges import Judge

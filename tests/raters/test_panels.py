@@ -13,16 +13,15 @@ from typing import Any
 import empathy_eval as ee
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement import Agreement, read_table
 from empathy_eval.raters.agreement.panel import Judge
 from empathy_eval.raters.agreement.reliability import Reliability
 from empathy_eval.raters.judges import agreeing
-from empathy_eval.raters.judges.agreeing import agreement_of
+from empathy_eval.raters.judges.agreeing import Named, agreement_of, reliability_of
 from empathy_eval.raters.judges.as_scores import ratings_in
-from empathy_eval.raters.judges.panels import Named, reliability_of
 from empathy_eval.raters.review.record import CRITERIA
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
 
 from tests.evaluation.test_score_judge import Judge as Answering
 from tests.evaluation.test_score_judge import own_rubric

@@ -10,10 +10,9 @@ import krippendorff
 import numpy as np
 import pytest
 from empathy_eval.design.rubrics import Scale, load_rubric
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement import Measure, Table, agree
-from empathy_eval.raters.agreement.frameworks import frameworks_of
-from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
+from empathy_eval.raters.agreement.panel import Framework, Judge, Panel, frameworks_of
 from empathy_eval.raters.agreement.reliability import Reliability, reliability
 from empathy_eval.raters.agreement.reliability_rows import ReliabilityRow, band
 from sklearn.metrics import cohen_kappa_score

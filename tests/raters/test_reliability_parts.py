@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from empathy_eval.design.rubrics import Scale
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement import Table, agree
 from empathy_eval.raters.agreement.panel import Framework, Judge, Panel
 from empathy_eval.raters.agreement.reliability import Reliability, reliability

@@ -17,11 +17,9 @@ from empathy_eval.base.templates import environment
 from empathy_eval.cli import main
 from empathy_eval.design.contrasts import CELLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import column
-from empathy_eval.raters.review.between import assign_blocks
-from empathy_eval.raters.review.by_group import mean_by_rater
-from empathy_eval.raters.review.contexts import drawn_for
-from empathy_eval.raters.review.export import export_review
-from empathy_eval.raters.review.human_evaluation import review_facts
+from empathy_eval.raters.review.assignment import assign_blocks
+from empathy_eval.raters.review.export import drawn_for, export_review
+from empathy_eval.raters.review.human_evaluation import mean_by_rater, review_facts
 from empathy_eval.raters.review.pack import design_of
 from empathy_eval.raters.review.record import CRITERIA, study_rows, tables_of
 from empathy_eval.raters.review.sample import BETWEEN, Cell, Design, Unit

@@ -17,7 +17,7 @@ from empathy_eval.raters.review.export import Exported, export_review
 from empathy_eval.raters.review.human_evaluation import crossed_reading
 from empathy_eval.raters.review.sample import Design
 from empathy_eval.raters.review.take_back import import_reviews
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.browser import serious_findings
 from tests.doubles.raters import FORMS, fill, items_of, key_of, kind_and_cold

@@ -20,8 +20,8 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.review.export import page
 from empathy_eval.raters.review.label_studio import labelling_configuration, write_projects
-from empathy_eval.raters.review.page import page
 from empathy_eval.raters.review.spreadsheets import COLUMNS, coded, read_rows, rows_of, shielded, uncoded, unshielded, write_csv, write_xlsx
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -20,7 +20,7 @@ from empathy_eval.raters.review.pack import PAPERS, SECONDS, SIZES, WORDS_A_MINU
 from empathy_eval.raters.review.sample import Design, sample
 from empathy_eval.raters.review.spreadsheets import COLUMNS, read_rows
 from empathy_eval.raters.review.take_back import import_reviews
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
 
 from tests.doubles.raters import FORMS, fill, key_of, kind_and_cold
 from tests.raters.test_review_sample import many

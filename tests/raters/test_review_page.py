@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from empathy_eval.base.files import data_folder
-from empathy_eval.base.inline import embedded_json
+from empathy_eval.base.json_text import embedded_json
 from empathy_eval.base.schemas import read_yaml, schema
 from empathy_eval.base.text import shingles
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.design.taxonomy import load_taxonomy
-from empathy_eval.raters.review.page import guidance, page
+from empathy_eval.raters.review.export import guidance, page
 from empathy_eval.raters.review.spreadsheets import CHOICES, FILLED
 from hypothesis import given
 from hypothesis import strategies as st

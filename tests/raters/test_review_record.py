@@ -24,21 +24,13 @@ from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.human_evaluation import fleiss_kappas, human_evaluation
-from empathy_eval.raters.review.record import (
-    CRITERIA,
-    content_hash,
-    corrections,
-    decision_rows,
-    decisions,
-    rating_rows,
-    read_record,
-)
+from empathy_eval.raters.review.record import CRITERIA, content_hash, corrections, decision_rows, decisions, rating_rows, read_record
 from empathy_eval.raters.review.sample import Design
 from empathy_eval.raters.review.take_back import import_reviews
-from empathy_eval.releases.diff import diff
-from empathy_eval.releases.manifest import manifest_text, sealed
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.compare.diff import diff
+from empathy_eval.releases.verify.verify import verify
 
 from tests.conftest import copy_world, demo_file, released_quickly
 from tests.doubles import made_once

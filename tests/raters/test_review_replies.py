@@ -12,10 +12,9 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import column
-from empathy_eval.raters.people.of_release import ratings_of_release
-from empathy_eval.raters.review.by_group import group_lines
+from empathy_eval.raters.people.human_correlation import ratings_of_release
 from empathy_eval.raters.review.export import Exported, export_review
-from empathy_eval.raters.review.human_evaluation import mean_of, review_facts
+from empathy_eval.raters.review.human_evaluation import group_lines, mean_of, review_facts
 from empathy_eval.raters.review.pack import design_of
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.replies import read_replies
@@ -186,7 +185,7 @@ def test_ratings_of_replies_come_back_in_every_form_and_are_told_by_system(
 
 
 def test_the_figures_by_system_are_as_by_hand(light: Path, sent: tuple[Path, Exported], tmp_path: Path) -> None:
-    from empathy_eval.raters.review.by_group import by_group
+    from empathy_eval.raters.review.human_evaluation import by_group
 
     first: defaultdict[tuple[str, str], int] = defaultdict(int)
 

@@ -23,17 +23,16 @@ from empathy_eval.completions.models.reward_forms import PATHS, body_of, rewards
 from empathy_eval.completions.requests import Usage
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Message
-from empathy_eval.evaluation.judges import annotations_of
-from empathy_eval.evaluation.results import Measured
-from empathy_eval.raters.judges.answers import reward_of
+from empathy_eval.evaluation.external.judges import annotations_of
+from empathy_eval.evaluation.inversion.results import Measured
 from empathy_eval.raters.judges.cases import cases_of
 from empathy_eval.raters.judges.folder import read_annotations
-from empathy_eval.raters.judges.worth import worth_of
-from empathy_eval.raters.judges.worth_table import shown
-from empathy_eval.releases.annotations import add_annotations
-from empathy_eval.releases.manifest import manifest_text, sealed
-from empathy_eval.releases.verify_annotations import annotation_faults
-from empathy_eval.releases.verify_ledger import ledger_faults
+from empathy_eval.raters.judges.judge import reward_of
+from empathy_eval.raters.judges.worth import shown, worth_of
+from empathy_eval.releases.assemble.annotations import add_annotations
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.verify.annotations import annotation_faults
+from empathy_eval.releases.verify.ledger import ledger_faults
 
 from tests.doubles.judge import read_once as read_once
 from tests.doubles.rewards import MODEL, READS, RewardServer, reward, said

@@ -10,11 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from empathy_eval.raters.agreement.bootstrap import Measure, Resampling
+from empathy_eval.raters.agreement.overall import StyleWins, styles
 from empathy_eval.raters.agreement.panel import Judge, Panel
-from empathy_eval.raters.agreement.stability import Stability, stability
-from empathy_eval.raters.agreement.styles import StyleWins, styles
+from empathy_eval.raters.agreement.reliability import Stability, stability
 from empathy_eval.raters.agreement.table import Table
+from empathy_eval.statistics.estimate import Measure
+from empathy_eval.statistics.resampling import ItemBootstrap
 from krippendorff import alpha
 from sklearn.metrics import cohen_kappa_score
 
@@ -31,7 +32,7 @@ def beside_itself(given: list[list[float]], resamples: int = 20) -> Stability:
     names = [one.rater for one in panel.judges]
     rows = [(f"{item:03}", names[place], value) for place, own in enumerate(given) for item, value in enumerate(own)]
     ratings = Table.of([*rows, ("000", "e", 1.0)]).on("rating")
-    (found,) = stability("kind", ratings, panel, "interval", Resampling.of(ratings.items, resamples, 0))
+    (found,) = stability("kind", ratings, panel, "interval", ItemBootstrap.of(ratings.items, resamples, 0))
     return found
 
 
@@ -69,7 +70,7 @@ def test_samples_without_an_item_in_common_say_why() -> None:
 def test_a_judge_that_did_not_rate_a_criterion_is_not_told_of() -> None:
     ratings = Table.of([("a", "e", 1.0), ("a", "j", 2.0)]).on("rating")
     other = Panel(("e",), (Judge("j", "j"), Judge("k", "k")))
-    assert [one.judge for one in stability("kind", ratings, other, "interval", Resampling.of(1, 0, 0))] == ["j"]
+    assert [one.judge for one in stability("kind", ratings, other, "interval", ItemBootstrap.of(1, 0, 0))] == ["j"]
 
 
 # --- Styles

@@ -14,14 +14,13 @@ import numpy as np
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.provenance import KEYS
-from empathy_eval.evaluation.ranking import benjamini_hochberg, holm
-from empathy_eval.raters.study import chi_square, results
-from empathy_eval.raters.study.chi_square import Counted
-from empathy_eval.raters.study.long_form import COLUMNS
-from empathy_eval.raters.study.parts import pairs
+from empathy_eval.raters.study import results
 from empathy_eval.raters.study.ratings import Reading, Study, read_study
-from empathy_eval.raters.study.studied import Studied
-from empathy_eval.raters.study.study import Asked, study
+from empathy_eval.raters.study.results import COLUMNS, Studied
+from empathy_eval.raters.study.study import Asked, pairs, study
+from empathy_eval.statistics import chi_square
+from empathy_eval.statistics.chi_square import Counted
+from empathy_eval.statistics.ranking import benjamini_hochberg, holm
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -33,7 +32,7 @@ CLOSE = 1e-9
 Rows = Iterable[Sequence[object]]
 
 
-def of(counts: Sequence[Sequence[int]], *, yates: bool = False, permutation: float | None = None) -> results.Test:
+def of(counts: Sequence[Sequence[int]], *, yates: bool = False, permutation: float | None = None) -> chi_square.Test:
     rows, columns = (tuple(map(str, range(number))) for number in np.shape(counts))
     return chi_square.tested(Counted(rows, columns, np.array(counts)), permutation, "permutations:9", yates=yates)
 
@@ -172,7 +171,7 @@ def test_p_values_are_corrected_over_pairs_over_parts_and_over_the_gains_of_a_ca
         return list(zip(holm(known), benjamini_hochberg(known), strict=True))
 
     for parts in ((found.whole,), found.parts["valence"], found.parts["stratum"]):
-        families: list[list[tuple[results.Test, results.Part | results.Pairwise | results.Gain]]]
+        families: list[list[tuple[chi_square.Test, results.Part | results.Pairwise | results.Gain]]]
         families = [[(one.omnibus, one) for one in parts], [(pair.test, pair) for one in parts for pair in one.pairwise]]
         families += [[(one.test, one) for part in parts for one in part.gains if one.category == label] for label in found.labels]
         for family in families:

@@ -12,20 +12,32 @@ from typing import Any
 
 import numpy as np
 import pytest
-from empathy_eval.raters.study import results
 from empathy_eval.raters.study.attention import attention, without
-from empathy_eval.raters.study.balance import COPIED, NO_NUMBERS, NO_VALUES, balance, quartile, tellings
-from empathy_eval.raters.study.few_people import BOTH, NOT_TOLD, OTHERS, Classes, Telling
+from empathy_eval.raters.study.balance import (
+    BOTH,
+    COPIED,
+    FEWEST,
+    NO_NUMBERS,
+    NO_VALUES,
+    NOT_TOLD,
+    OTHERS,
+    Balanced,
+    Classes,
+    Telling,
+    balance,
+    quartile,
+    tellings,
+)
 from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import RatersTable, read_raters
 from empathy_eval.raters.study.ratings import Study
-from empathy_eval.raters.study.told_of_raters import FEWEST, Balanced
+from empathy_eval.statistics import chi_square
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
 GROUPS = ("human", "gpt", "llama")
-NO_TEST = results.Test(None, None, None, None, 0, None, None, "chi-square", None, "")
+NO_TEST = chi_square.Test(None, None, None, None, 0, None, None, "chi-square", None, "")
 
 
 def study_of(sizes: Sequence[int], ratings: int = 1, seed: int = 3) -> Study:
@@ -306,8 +318,8 @@ def checks_of(study: Study, failed: Sequence[int | None], shown: int = 4) -> Rat
     return RatersTable(study, {"checks": [None if one is None else str(shown) for one in failed], "checks_failed": told}, 0, 0)
 
 
-def omnibus(study: Study, permutations: int) -> results.Test:
-    from empathy_eval.raters.study.chi_square import Counted, tested
+def omnibus(study: Study, permutations: int) -> chi_square.Test:
+    from empathy_eval.statistics.chi_square import Counted, tested
 
     (p,) = permuted(study, [Wanted()], permutations, 0)
     return tested(Counted(study.groups, study.labels, study.counts()), p, f"permutations:{permutations}|unit:rater")

@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from empathy_eval.raters.agreement.table import Floats
 from empathy_eval.raters.study.clusters import by_block, gain_interval, log_ratio, spread
+from empathy_eval.statistics.estimate import Floats
 from scipy import special, stats
 
 from tests.doubles.made_studies import severities, study_of

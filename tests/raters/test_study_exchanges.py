@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from empathy_eval.raters.study.parts import Piece
-from empathy_eval.raters.study.study import Asked, exchanges, study
+from empathy_eval.raters.study.study import Asked, Piece, exchanges, study
 
 from tests.doubles.made_studies import study_of
 

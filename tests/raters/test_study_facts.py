@@ -15,11 +15,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from empathy_eval.raters.study import results
 from empathy_eval.raters.study.permutation import null_point
 from empathy_eval.raters.study.ratings import Reading, read_study
-from empathy_eval.raters.study.studied import Studied
+from empathy_eval.raters.study.results import Studied
 from empathy_eval.raters.study.study import Asked, study
+from empathy_eval.statistics import chi_square
 
 HERE = Path(__file__).parent
 LABELS = ("Bad", "Okay", "Good")
@@ -72,10 +72,10 @@ def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return studied(request.param, tmp_path_factory.getbasetemp())
 
 
-def figures(found: Studied) -> dict[tuple[str, ...], tuple[float | None, results.Test]]:
+def figures(found: Studied) -> dict[tuple[str, ...], tuple[float | None, chi_square.Test]]:
     """Figures and tests by table, part, group, other, category and name, as ``study_printed.csv`` calls them."""
     parts = {"all": found.whole, **{part.name or "": part for part in found.parts["valence"]}}
-    made: dict[tuple[str, ...], tuple[float | None, results.Test]] = {}
+    made: dict[tuple[str, ...], tuple[float | None, chi_square.Test]] = {}
     for name, part in parts.items():
         tests = {"": part.omnibus, **dict(zip(LABELS, part.by_category, strict=True))}
         made |= {("6", name, "", "", category, "chi-squared"): (test.statistic, test) for category, test in tests.items()}

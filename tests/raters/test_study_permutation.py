@@ -10,10 +10,11 @@ from itertools import permutations, product
 
 import numpy as np
 import pytest
-from empathy_eval.raters.agreement.table import Codes
-from empathy_eval.raters.study import exchange, permutation
+from empathy_eval.raters.study import permutation
+from empathy_eval.raters.study import permutation as exchange
 from empathy_eval.raters.study.permutation import Wanted, null_point, permuted
 from empathy_eval.raters.study.ratings import Study
+from empathy_eval.statistics.estimate import Codes
 from scipy import stats
 
 from tests.doubles.made_studies import severities, study_of

@@ -22,18 +22,18 @@ from empathy_eval.design.dataset import JUDGED as SAID
 from empathy_eval.design.dataset import SPLITS, split_of
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
-from empathy_eval.design.rubric_json import rubric_of
+from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.metrics.trust import NotRecomputed
 from empathy_eval.raters.judges.as_scores import annotations_in
-from empathy_eval.releases.diff import diff
-from empathy_eval.releases.fetch import load
-from empathy_eval.releases.manifest import manifest_text, sealed
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_annotations import annotation_faults
-from empathy_eval.releases.verify_ledger import ledger_faults
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.compare.diff import diff
+from empathy_eval.releases.hub.fetch import load
+from empathy_eval.releases.verify.annotations import annotation_faults
+from empathy_eval.releases.verify.ledger import ledger_faults
+from empathy_eval.releases.verify.verify import verify
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles import made_once

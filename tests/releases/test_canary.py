@@ -31,10 +31,10 @@ from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.raters.review.export import export_review
 from empathy_eval.raters.review.sample import BETWEEN, Design
-from empathy_eval.releases.explore import explore_page, write_page
-from empathy_eval.releases.manifest import manifest_text, sealed
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_canary import canary_faults
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.verify.design import canary_faults
+from empathy_eval.releases.verify.verify import verify
+from empathy_eval.reports.explorer import explore_page, write_page
 
 from tests.doubles.judge import JudgeServer
 from tests.doubles.models import Recorder

@@ -21,14 +21,14 @@ from empathy_eval.design.dataset import CANDIDATES, PROVENANCE, TEXT_HASH, files
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import load_catalogue
 from empathy_eval.design.word_list import NOT_CHOSEN, WORD_LIST
-from empathy_eval.evaluation.corpus import before_contrast, read_corpus
-from empathy_eval.evaluation.long_form import records
-from empathy_eval.evaluation.shortcuts import audit
+from empathy_eval.evaluation.corpus.pairs import before_contrast, read_corpus
+from empathy_eval.evaluation.inversion.long_form import records
+from empathy_eval.evaluation.shortcuts.shortcuts import audit
 from empathy_eval.generation.build import Run, build
-from empathy_eval.releases.manifest import file_hashes, manifest_text, sealed
-from empathy_eval.releases.show import Beside, rejected, show
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.manifest import file_hashes, manifest_text, sealed
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.inspect.show import Beside, rejected, show
+from empathy_eval.releases.verify.verify import verify
 
 from tests.conftest import copy_world
 from tests.doubles import made_once

@@ -15,11 +15,11 @@ from empathy_eval.base.files import data_folder
 from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.contrasts import RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS, OPTIONAL, files_of
-from empathy_eval.evaluation.claims import claims
-from empathy_eval.evaluation.resampling import Estimate
-from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit, Shortcut
-from empathy_eval.releases.card import card_text
-from empathy_eval.releases.write import Released
+from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit, Shortcut
+from empathy_eval.releases.assemble.write import Released
+from empathy_eval.reports.card import card_text
+from empathy_eval.reports.claims import claims
+from empathy_eval.statistics.estimate import Estimate
 from huggingface_hub import DatasetCard
 
 

@@ -17,17 +17,17 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.base.hashing import digest_file
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, read_manifest, read_tables, split_of
 from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.evaluation.report import page_text, tables_text
-from empathy_eval.evaluation.retold import retold
 from empathy_eval.generation.build_folder import BUILD, OUTCOMES
-from empathy_eval.releases.diff import diff
-from empathy_eval.releases.explore import explore_page
-from empathy_eval.releases.fetch import load
-from empathy_eval.releases.manifest import manifest_text, sealed
-from empathy_eval.releases.show import show
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_crossed import crossed_faults
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.compare.diff import diff
+from empathy_eval.releases.hub.fetch import load
+from empathy_eval.releases.inspect.show import show
+from empathy_eval.releases.verify.crossed import crossed_faults
+from empathy_eval.releases.verify.verify import verify
+from empathy_eval.reports.explorer import explore_page
+from empathy_eval.reports.report import page_text, tables_text
+from empathy_eval.reports.report_from_json import retold
 
 from tests.doubles.papers_anew import papers_anew
 

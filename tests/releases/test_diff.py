@@ -17,9 +17,9 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.diff import ACCURACY, diff
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.compare.diff import ACCURACY, diff
+from empathy_eval.releases.verify.verify import verify
 
 from tests.conftest import demo_file
 from tests.doubles import made_once

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
-from empathy_eval.base.inline import csp
+from empathy_eval.base.json_text import csp
 from empathy_eval.base.version import __version__
 from empathy_eval.design.dataset import OPTIONAL, SPLITS, column, file_of, read_manifest
 from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases import explore
-from empathy_eval.releases.explore import HELD, PAGE, explore_page, hub_address, write_page
-from empathy_eval.releases.verify_explorer import code_of, explorer_faults, known_code
+from empathy_eval.releases.verify.documents import code_of, explorer_faults, known_code
+from empathy_eval.reports import explorer as explore
+from empathy_eval.reports.explorer import HELD, PAGE, explore_page, hub_address, write_page
 
 from tests.releases.test_verify import change_rows, rehash
 

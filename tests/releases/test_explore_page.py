@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from empathy_eval.base.files import data_folder
-from empathy_eval.releases.explore import SCRIPTS
+from empathy_eval.reports.explorer import SCRIPTS
 
 from tests.doubles.browser import broken_words, serious_findings, watched
 from tests.doubles.explored import METRICS, a_pair, margin_of, number_of, rows_of, score, write_explored, write_explorer

@@ -15,8 +15,8 @@ import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.base.files import leading_out
 from empathy_eval.design.dataset import COLUMNS, SPLITS
-from empathy_eval.releases.fetch import load, release_folder
-from empathy_eval.releases.verify import verify
+from empathy_eval.releases.hub.fetch import load, release_folder
+from empathy_eval.releases.verify.verify import verify
 
 from tests.doubles.hub import READER, REPO, Blob, Client, Hub
 

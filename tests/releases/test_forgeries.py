@@ -13,8 +13,8 @@ import pytest
 from empathy_eval.base.errors import Problem
 from empathy_eval.design.dataset import SIGNATURE, read_manifest
 from empathy_eval.design.prompts import Prompts
-from empathy_eval.releases.signing import read_public_key, read_secret_key, sign
-from empathy_eval.releases.verify import verify
+from empathy_eval.releases.assemble.signing import read_public_key, read_secret_key, sign
+from empathy_eval.releases.verify.verify import verify
 
 from tests.doubles import made_once
 from tests.doubles.forger import Forger, honest

@@ -12,12 +12,12 @@ from empathy_eval.cli import main
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.scenarios import Catalogue
-from empathy_eval.evaluation.report import metrics_of, report
 from empathy_eval.metrics import registry
 from empathy_eval.metrics.trust import Told
-from empathy_eval.releases.manifest import manifest_text, sealed
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_manifest import manifest_faults
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.verify.manifest import manifest_faults
+from empathy_eval.releases.verify.verify import verify
+from empathy_eval.reports.report import metrics_of, report
 
 from tests.conftest import released_quickly
 from tests.doubles import made_once

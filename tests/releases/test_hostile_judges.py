@@ -21,8 +21,8 @@ from empathy_eval.completions.answer_text import value_of
 from empathy_eval.completions.requests import Completion, Usage
 from empathy_eval.design.dataset import SPLITS
 from empathy_eval.design.prompts import Message
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.verify.verify import verify
 
 from tests.doubles.judges import Judge
 

@@ -16,10 +16,10 @@ import pytest
 from empathy_eval.base import tabular
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.cli import main
-from empathy_eval.evaluation.report import report
-from empathy_eval.releases.manifest import manifest_text, sealed
-from empathy_eval.releases.publish import publish
-from empathy_eval.releases.verify import verify
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.hub.publish import publish
+from empathy_eval.releases.verify.verify import verify
+from empathy_eval.reports.report import report
 
 from tests.releases.test_verify import change_rows, copy, rehash, said
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import datasets
 import pytest
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace

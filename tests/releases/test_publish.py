@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from empathy_eval.base.errors import InputError
 from empathy_eval.design.dataset import SPLITS
-from empathy_eval.releases.publish import publish
+from empathy_eval.releases.hub.publish import publish
 
 from tests.doubles.hub import READER, REPO, WRITER, Blob, Client, Hub
 

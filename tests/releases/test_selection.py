@@ -13,9 +13,9 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.generation.outcomes import Dialogue, Outcome, Turn
-from empathy_eval.releases import selection
-from empathy_eval.releases.selection import select
-from empathy_eval.releases.write import Released, release
+from empathy_eval.releases.assemble import selection
+from empathy_eval.releases.assemble.selection import select
+from empathy_eval.releases.assemble.write import Released, release
 
 from tests.conftest import demo_file
 

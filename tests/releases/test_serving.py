@@ -19,8 +19,8 @@ from aiohttp import ClientSession
 from aiohttp.test_utils import TestServer
 from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
-from empathy_eval.releases.explore import PAGE
-from empathy_eval.releases.serving import application, serve
+from empathy_eval.releases.inspect.serving import application, serve
+from empathy_eval.reports.explorer import PAGE
 from yarl import URL
 
 FILE = "data/pairs/train.parquet"

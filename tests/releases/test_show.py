@@ -29,12 +29,12 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.checks.own import Check
 from empathy_eval.generation.outcomes import Scene, Turn
-from empathy_eval.releases.show import Beside, rejected, show
-from empathy_eval.releases.showing import under
-from empathy_eval.releases.showing.again import recipe_again
-from empathy_eval.releases.showing.names import unknown
-from empathy_eval.releases.showing.shown import Refused, Shown
-from empathy_eval.releases.write import release as write
+from empathy_eval.releases.assemble.write import release as write
+from empathy_eval.releases.inspect import recipe_from_manifest as under
+from empathy_eval.releases.inspect.recipe_from_manifest import recipe_again
+from empathy_eval.releases.inspect.show import Beside, rejected, show
+from empathy_eval.releases.inspect.shown import Refused, Shown
+from empathy_eval.releases.inspect.texts import unknown
 
 from tests.conftest import copy_world, demo_file
 from tests.doubles.marred import NO_JSON, ODD, OFF_SCHEMA, REASON, REFUSAL, REFUSED, REJECTED, REPAIRED, WITHDRAWN

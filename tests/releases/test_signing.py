@@ -17,10 +17,10 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.cli import main
 from empathy_eval.design.dataset import MANIFEST, SIGNATURE
 from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases.publish import publish
-from empathy_eval.releases.signing import key_to_sign, read_public_key, read_secret_key, sign, signature_faults
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.signing import key_to_sign, read_public_key, read_secret_key, sign, signature_faults
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.hub.publish import publish
+from empathy_eval.releases.verify.verify import verify
 
 pytest.importorskip("cryptography", reason="signing needs the extra sign")
 minisign = pytest.mark.skipif(shutil.which("minisign") is None, reason="minisign is not installed")
@@ -212,7 +212,7 @@ def test_no_folder_with_a_secret_key_is_published(folder: Path) -> None:
 def test_without_the_package_the_error_says_what_to_install(tmp_path: Path) -> None:
     code = (
         "import sys; sys.modules['cryptography'] = None\n"
-        "from pathlib import Path; from empathy_eval.releases.signing import read_secret_key\n"
+        "from pathlib import Path; from empathy_eval.releases.assemble.signing import read_secret_key\n"
         f"read_secret_key(Path({str(key_file(tmp_path / 'secret'))!r}))"
     )
     found = run(sys.executable, "-c", code)

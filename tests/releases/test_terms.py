@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from empathy_eval.base.files import data_folder
-from empathy_eval.design.terms import terms
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
+from empathy_eval.reports.page import terms
 
 GLOSSARY = data_folder("release").parent / "docs" / "glossary.md"
 

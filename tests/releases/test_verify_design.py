@@ -21,9 +21,9 @@ from empathy_eval.design.recipe import Recipe, load_recipe
 from empathy_eval.design.scenarios import Catalogue, load_catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.metrics.trust import NotRecomputed, Told
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_design import built_under
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.verify.design import built_under
+from empathy_eval.releases.verify.verify import verify
 
 from tests.conftest import demo_file
 from tests.releases.test_verify_files import copy, faults, forge, said

@@ -18,11 +18,11 @@ from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
 from empathy_eval.generation.build_folder import BUILD
-from empathy_eval.releases.diff import diff
-from empathy_eval.releases.manifest import manifest_text, sealed
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_manifest import manifest_faults
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.compare.diff import diff
+from empathy_eval.releases.verify.manifest import manifest_faults
+from empathy_eval.releases.verify.verify import verify
 
 from tests.conftest import demo_file
 from tests.doubles import made_once

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from empathy_eval.design.dataset import read_tables
-from empathy_eval.evaluation.report import Report, draw
-from empathy_eval.evaluation.retold import retold
 from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases.verify_figures import figure_faults
+from empathy_eval.releases.verify.figures import figure_faults
+from empathy_eval.reports.report import Report, draw
+from empathy_eval.reports.report_from_json import retold
 from PIL import Image, ImageDraw
 
 Change = Callable[[Path], object]

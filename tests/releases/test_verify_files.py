@@ -16,10 +16,10 @@ from empathy_eval.base.hashing import digest_file
 from empathy_eval.base.signs import unseen
 from empathy_eval.cli import main
 from empathy_eval.metrics.trust import NotRecomputed, Told
-from empathy_eval.releases.manifest import manifest_text, sealed, software
-from empathy_eval.releases.publish import publish
-from empathy_eval.releases.serving import _file
-from empathy_eval.releases.verify import verify
+from empathy_eval.releases.assemble.manifest import manifest_text, sealed, software
+from empathy_eval.releases.hub.publish import publish
+from empathy_eval.releases.inspect.serving import _file
+from empathy_eval.releases.verify.verify import verify
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -15,14 +15,14 @@ from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.prompts import load_prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import load_catalogue
-from empathy_eval.evaluation import text_scores
-from empathy_eval.evaluation.report import measure_release, metrics_of
-from empathy_eval.evaluation.shortcuts import audit
-from empathy_eval.evaluation.text_scores import ITEMS, SCORE, TextScores
+from empathy_eval.evaluation.inversion import text_scores
+from empathy_eval.evaluation.inversion.text_scores import ITEMS, SCORE, TextScores
+from empathy_eval.evaluation.shortcuts.shortcuts import audit
 from empathy_eval.generation.build import build
-from empathy_eval.releases.verify import verify
-from empathy_eval.releases.verify_items import item_faults
-from empathy_eval.releases.write import release
+from empathy_eval.releases.assemble.write import release
+from empathy_eval.releases.verify.report import item_faults
+from empathy_eval.releases.verify.verify import verify
+from empathy_eval.reports.report import measure_release, metrics_of
 
 from tests.conftest import demo_file
 from tests.releases.test_verify import change_rows, rehash

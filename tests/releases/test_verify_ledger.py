@@ -11,7 +11,7 @@ from empathy_eval.base.errors import InputError
 from empathy_eval.completions.ledger import Ledger
 from empathy_eval.design.prompts import Prompts
 from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases.verify_ledger import ledger_faults
+from empathy_eval.releases.verify.ledger import ledger_faults
 
 from tests.doubles import made_once
 from tests.doubles.forger import Forger, honest

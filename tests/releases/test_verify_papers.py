@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 from empathy_eval.design.dataset import read_tables
-from empathy_eval.evaluation.retold import retold
 from empathy_eval.metrics.trust import NotRecomputed
-from empathy_eval.releases import verify_papers
-from empathy_eval.releases.verify_papers import paper_faults
+from empathy_eval.releases.verify import documents as verify_papers
+from empathy_eval.releases.verify.documents import paper_faults
+from empathy_eval.reports.report_from_json import retold
 
 PAGE, CARD = "report/index.html", "README.md"
 # No such version ever was: a forger may write what he likes.

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from empathy_eval.design.prompts import Prompts
-from empathy_eval.releases.verify_manifest import manifest_faults
-from empathy_eval.releases.verify_provenance import provenance_faults
-from empathy_eval.releases.verify_reviews import review_faults
+from empathy_eval.releases.verify.manifest import manifest_faults
+from empathy_eval.releases.verify.provenance import provenance_faults
+from empathy_eval.releases.verify.reviews import review_faults
 
 from tests.doubles import made_once
 from tests.doubles.forger import Forger, honest

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from empathy_eval.releases.verify_report import COSINES, SHORTCUTS, TOLERANCE, comparable, disagreements
-from empathy_eval.releases.write import Released
+from empathy_eval.releases.assemble.write import Released
+from empathy_eval.releases.verify.report import COSINES, SHORTCUTS, TOLERANCE, comparable, disagreements
 
 from tests.doubles.on_the_page import unseen
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from empathy_eval.design.dataset import CANDIDATES, SPLITS, file_of, read_manifest
-from empathy_eval.releases.verify_texts import text_faults
+from empathy_eval.releases.verify.texts import text_faults
 
 from tests.releases.test_verify import change_rows
 

@@ -21,7 +21,7 @@ from empathy_eval.design.prompts import Prompts
 from empathy_eval.design.recipe import Recipe
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.generation.build import build
-from empathy_eval.releases.write import Released, release
+from empathy_eval.releases.assemble.write import Released, release
 
 from tests.conftest import demo_file
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import math
 from typing import Any
@@ -32,3 +34,16 @@ def _defined(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [_defined(one) for one in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def embedded_json(value: Any) -> str:
+    """JSON that nothing in a page can read as markup: ``<``, ``>``, ``&`` and all that is not ASCII are escaped."""
+    text = json_text(value, indent=None, ascii_only=True)
+    for sign in "<>&":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text
+
+
+def csp(text: str) -> str:
+    """The source expression by which a Content-Security-Policy allows exactly this inline text."""
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()

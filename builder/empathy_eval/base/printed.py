@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import plain
+from empathy_eval.base.errors import NOT_INSTALLED, input_error, plain
+
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 # What a notebook shows of a result at most, in lines and in signs.
 MOST_LINES, MOST_SIGNS = 60, 4000
@@ -50,3 +55,16 @@ def cut(text: str) -> str:
         kept.append(line)
     more = len(lines) - len(kept)
     return "\n".join([*kept, *([f"… {more:,} more lines: print() the result, or use to_json()"] if more else [])])
+
+
+def data_frame(records: Iterable[Mapping[str, Any]], columns: Sequence[str], numbers: Sequence[str]) -> pd.DataFrame:
+    """A row a record; the columns ``numbers`` are floats, and what is None in them is NaN.
+
+    Raises:
+        InputError: if pandas is not installed.
+    """
+    try:
+        import pandas as pd
+    except ImportError as error:
+        raise input_error("to_pandas", NOT_INSTALLED, "pip install pandas, or use to_json()") from error
+    return pd.DataFrame(list(records), columns=list(columns)).astype(dict.fromkeys(numbers, "float64"))

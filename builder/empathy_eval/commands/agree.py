@@ -12,15 +12,12 @@ from empathy_eval.base.errors import InputError, Problem, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.table_text import lined
-from empathy_eval.commands.options import whole
-from empathy_eval.commands.pages import page_place, write_page
+from empathy_eval.commands.options import page_place, whole, write_page
 from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.agreement.against_median import AgainstMedian
-    from empathy_eval.raters.agreement.agree import Agreement, Criterion
-    from empathy_eval.raters.agreement.benchmark import Benchmark, Pair, Standing
-    from empathy_eval.raters.agreement.tags import TagAudit
+    from empathy_eval.raters.agreement.agree import Agreement, Criterion, TagAudit
+    from empathy_eval.raters.agreement.experts import AgainstMedian, Benchmark, Pair, Standing
 
 EXAMPLES = """\
 examples:
@@ -65,17 +62,17 @@ def agree(
             belongs to a page without one; if who is who, or a rating by its rubric, cannot be.
         JobError: if the page cannot be written.
     """
-    from empathy_eval.evaluation.inversion import Chance
+    from empathy_eval.evaluation.inversion.inversion import Chance
     from empathy_eval.raters.judges.agreeing import agreement_of
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.hub.fetch import release_folder
 
     tables = [Path(one) for one in ([table] if isinstance(table, str | Path) else table)]
     of, chance = release_folder(release) if release else None, Chance(resamples, 0, seed)
     if page is None:
         _check_without_page(crowd, crowd_as, rubrics)
         return agreement_of(tables, list(judges), chance, level, of)
-    from empathy_eval.raters.agreement import page as pages
-    from empathy_eval.raters.judges.panels import Named, reliability_of
+    from empathy_eval.raters.judges.agreeing import Named, reliability_of
+    from empathy_eval.reports import agreement_page as pages
 
     out = page_place(page, [*tables, *map(Path, rubrics)])
     found, figures = reliability_of(tables, Named(judges, crowd, crowd_as, rubrics), chance, level, of)

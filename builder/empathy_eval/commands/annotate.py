@@ -90,7 +90,7 @@ def _job(
     from empathy_eval.design.rubrics import load_rubric
     from empathy_eval.raters.judges.annotating import Design, annotations_of, judge_of
     from empathy_eval.raters.judges.sources import TEXTS
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.hub.fetch import release_folder
 
     fix = f"use some of these: {', '.join(TEXTS)}"
     problems = [Problem("--variants", f'"{name}" is not known', fix + nearest(name, TEXTS)) for name in variants or () if name not in TEXTS]
@@ -171,7 +171,7 @@ def run(options: argparse.Namespace) -> int:
         return _previewed(job, options, under)
     from empathy_eval.raters.judges.folder import read_annotations
     from empathy_eval.raters.judges.worth import beside_of, worth_of
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.hub.fetch import release_folder
 
     built = "seal" not in job.config.release
     if built and (options.beside or options.reviews):
@@ -249,6 +249,6 @@ class Said:
         return {"worth": self.worth.to_json()}
 
     def __str__(self) -> str:
-        from empathy_eval.raters.judges.worth_table import shown
+        from empathy_eval.raters.judges.worth import shown
 
         return shown(self.worth)

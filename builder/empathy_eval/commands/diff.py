@@ -11,7 +11,7 @@ from empathy_eval.base.paths import takes_paths
 from empathy_eval.commands.options import A_RELEASE
 
 if TYPE_CHECKING:
-    from empathy_eval.releases.diff import Diff
+    from empathy_eval.releases.compare.diff import Diff
 
 
 @takes_paths
@@ -21,8 +21,8 @@ def diff(before: str | Path, after: str | Path) -> Diff:
     Raises:
         InputError: if one of them is no release, or cannot be had.
     """
-    from empathy_eval.releases.diff import diff
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.compare.diff import diff
+    from empathy_eval.releases.hub.fetch import release_folder
 
     return diff(release_folder(before), release_folder(after))
 

@@ -39,8 +39,8 @@ def explore(
             or lies in the release, or the port cannot be had.
     """
     from empathy_eval.design.dataset import read_manifest
-    from empathy_eval.releases.explore import explore_page, hub_address, write_page
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.hub.fetch import release_folder
+    from empathy_eval.reports.explorer import explore_page, hub_address, write_page
 
     if (out is None) == (not serve):
         raise input_error(
@@ -50,7 +50,7 @@ def explore(
     if out is not None:
         write_page(folder, Path(out), None if Path(release).is_dir() else hub_address(str(release)))
         return Path(out)
-    from empathy_eval.releases.serving import serve as served
+    from empathy_eval.releases.inspect.serving import serve as served
 
     served(folder, explore_page(folder, read_manifest(folder)), port, address or (lambda url: None))
     return None

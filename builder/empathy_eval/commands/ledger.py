@@ -17,8 +17,8 @@ from empathy_eval.base.table_text import lined
 
 if TYPE_CHECKING:
     from empathy_eval.completions.batch_files import Taken
+    from empathy_eval.completions.budget import Spending
     from empathy_eval.completions.merge import Merged
-    from empathy_eval.completions.usage import Spending
 
 # Things that did not fit and are shown.
 SHOWN = 10
@@ -81,8 +81,8 @@ def ledger_export(ledger: str | Path, out: str | Path) -> int:
 
 
 def _spending(path: str | Path, prices: str | Path | None) -> tuple[list[Spending], list[Problem]]:
+    from empathy_eval.completions.budget import spending
     from empathy_eval.completions.ledger import Ledger
-    from empathy_eval.completions.usage import spending
     from empathy_eval.design.configuration import load_configuration
     from empathy_eval.design.recipe import configuration_file
 

@@ -55,7 +55,7 @@ def _rubrics() -> Iterator[Named]:
 
 def _attacks() -> Iterator[Named]:
     from empathy_eval.base.plugins import known
-    from empathy_eval.evaluation.attack_registry import BUILT_IN, GROUP
+    from empathy_eval.evaluation.attacks.registry import BUILT_IN, GROUP
 
     for name, offers in known(GROUP, BUILT_IN).items():
         yield Named("attacks", name, _first_line(BUILT_IN.get(name, "")), tuple(offers))

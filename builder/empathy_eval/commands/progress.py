@@ -14,9 +14,8 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from empathy_eval.base.clock import now, span
 from empathy_eval.base.errors import plain
-from empathy_eval.base.stages import Stages, followed
+from empathy_eval.base.stages import Stages, followed, now, span
 
 if TYPE_CHECKING:
     from empathy_eval.generation.course import Course, Notice

@@ -14,7 +14,7 @@ from empathy_eval.commands.options import add_signer, add_trust
 from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
-    from empathy_eval.releases.publish import Published
+    from empathy_eval.releases.hub.publish import Published
 
 
 @takes_paths
@@ -30,9 +30,9 @@ def publish(
         InputError: if the release has faults, or the repository cannot take it.
         JobError: if the Hub cannot be reached, or does not take it.
     """
-    from empathy_eval.releases.publish import publish
-    from empathy_eval.releases.signing import read_public_key
-    from empathy_eval.releases.verify import verify
+    from empathy_eval.releases.assemble.signing import read_public_key
+    from empathy_eval.releases.hub.publish import publish
+    from empathy_eval.releases.verify.verify import verify
 
     key = read_public_key(signer) if signer is not None else None
     return publish(Path(release), repo, dry_run=dry_run, faults=partial(verify, trusted=trusted, signer=key))

@@ -9,12 +9,47 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
+from empathy_eval.base.table_text import lined
 from empathy_eval.commands.options import A_RELEASE, scoring_with, told_of
 from empathy_eval.commands.progress import staged
-from empathy_eval.commands.tables import inversion_table
+from empathy_eval.design.contrasts import RAW, STANCE
 
 if TYPE_CHECKING:
-    from empathy_eval.releases.write import Released
+    from empathy_eval.releases.assemble.write import Released
+    from empathy_eval.reports.report import Report
+    from empathy_eval.statistics.estimate import Estimate
+
+
+def inversion_table(report: Report) -> str:
+    """The claims of a report and the figures of each metric behind them, as lines of text for a terminal."""
+    from empathy_eval.reports.claims import claims, line_of, ranked
+
+    measured, about = report.measured, report.about
+    (contrast, found), line = ranked(measured), line_of(measured)
+    alone = {row.metric: row.differences[STANCE] for row in measured.controls}
+    of = "at equal closeness" if contrast == STANCE else "as released"
+    rows = [("metric", f"accuracy {of}", "line", "difference at equal closeness", "difference as released")]
+    for row in measured.inversion:
+        accuracy = found[row.metric].accuracy if row.metric in found else None
+        beside = line.beside.get(row.metric, "") if line else ""
+        released = f"{_interval(row.differences[RAW])}{', forced' * row.differences[RAW].forced}"
+        rows.append((row.metric, _share(accuracy), beside, _interval(alone.get(row.metric)), released))
+    lines = lined(rows, len(rows[0]))
+    lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
+    if line:
+        lines.append(
+            f"shortcut line {of}: {_share(line.accuracy)}, by {line.shortcut}; above and below mean the whole interval of a metric"
+        )
+    told = [f"{one.name}: {one.said}".replace("\N{NO-BREAK SPACE}", " ") for one in claims(measured)]
+    return "\n".join([*lines, "", *told])
+
+
+def _share(one: Estimate | None) -> str:
+    return "" if one is None else f"{one.value:.3f}" + ("" if one.low is None else f" [{one.low:.3f}, {one.high:.3f}]")
+
+
+def _interval(one: Estimate | None) -> str:
+    return "" if one is None else f"{one.value:+.4f}" + ("" if one.low is None else f" [{one.low:+.4f}, {one.high:+.4f}]")
 
 
 @takes_paths
@@ -38,8 +73,8 @@ def release(
             another version.
         JobError: if the folder cannot be written.
     """
-    from empathy_eval.releases.fetch import release_folder
-    from empathy_eval.releases.write import release
+    from empathy_eval.releases.assemble.write import release
+    from empathy_eval.releases.hub.fetch import release_folder
 
     before = release_folder(previous) if previous is not None else None
     with scoring_with(cache=False, progress=progress) as scoring:

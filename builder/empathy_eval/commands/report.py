@@ -14,7 +14,7 @@ from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, add_
 from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.report import Report
+    from empathy_eval.reports.report import Report
 
 
 @takes_paths
@@ -30,9 +30,9 @@ def report(
     Raises:
         InputError: if it is no release or cannot be had, no metric is left to run, or ``out`` holds something else.
     """
-    from empathy_eval.evaluation.report import report
-    from empathy_eval.raters.judges.told import judges_told
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.raters.judges.judge_section import judges_told
+    from empathy_eval.releases.hub.fetch import release_folder
+    from empathy_eval.reports.report import report
 
     with scoring_with(cache, engine, ray_address, progress) as scoring:
         return report(release_folder(release), Path(out), trusted=trusted, scoring=scoring, judges=judges_told)

@@ -52,7 +52,7 @@ def review_export(
     """
     from empathy_eval.raters.review.export import export_review
     from empathy_eval.raters.review.pack import design_of
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.hub.fetch import release_folder
 
     file = Path(replies) if replies else None
     return export_review(release_folder(release), Path(out), design_of(design, replying=file is not None), progress, file)
@@ -68,7 +68,7 @@ def review_import(
         InputError: if a file is faulty; all problems of all files at once.
     """
     from empathy_eval.raters.review.take_back import import_reviews
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.hub.fetch import release_folder
 
     return import_reviews(release_folder(release), [Path(file) for file in files], Path(key), Path(reviews), replace=replace)
 
@@ -215,7 +215,7 @@ def _to_do(papers: Papers, out: Path) -> str:
 
 
 def _import(options: argparse.Namespace) -> int:
-    from empathy_eval.raters.review.telling import facts_of, told
+    from empathy_eval.raters.review.take_back import facts_of, told
 
     done = review_import(options.release, options.files, key=options.key, reviews=options.reviews, replace=options.replace)
     print(json_text(facts_of(done), ascii_only=True) if options.json else told(done, options.reviews))

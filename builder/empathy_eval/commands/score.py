@@ -13,23 +13,13 @@ from warnings import warn
 from empathy_eval.base.errors import input_error, nearest
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import (
-    A_RELEASE,
-    add_cache,
-    add_engine,
-    cache_of,
-    check_count,
-    scoring_with,
-    told_of,
-    warned_of,
-    whole,
-)
+from empathy_eval.commands.options import A_RELEASE, add_cache, add_engine, cache_of, check_count, scoring_with, told_of, warned_of, whole
 from empathy_eval.commands.progress import staged
 from empathy_eval.commands.score_tables import score_csv
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.own_means import OwnMeasured
-    from empathy_eval.evaluation.results import Measured
+    from empathy_eval.evaluation.external.custom_means import OwnMeasured
+    from empathy_eval.evaluation.inversion.results import Measured
     from empathy_eval.raters.people.results import AgainstPeople
 
     Scored = Measured | OwnMeasured | AgainstPeople
@@ -131,8 +121,8 @@ def _told(
     found: Scored, release: str | Path, scores: Sequence[str | Path], asked: dict[str, Any], leaked: Callable[[str], object]
 ) -> Scored:
     """What was found, after outputs that hold the canary are told of: what is scored was read by now, so that nothing of it is faulty."""
-    from empathy_eval.raters.judges.heard_in_scores import heard_in_scores
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.raters.judges.canary_scan import heard_in_scores
+    from empathy_eval.releases.hub.fetch import release_folder
 
     source = Path(release) if _of_own(release) else release_folder(release)
     folders = [Path(one) for one in asked["annotations"]]
@@ -143,8 +133,8 @@ def _told(
 
 def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | None) -> dict[str, Any]:
     """What gives the attacks and the tables of fairness, where they are asked for; rules for neither are refused."""
-    from empathy_eval.evaluation.attack_registry import find_attacks
-    from empathy_eval.evaluation.fairness import Fairness
+    from empathy_eval.evaluation.attacks.registry import find_attacks
+    from empathy_eval.evaluation.fairness.fairness import Fairness
 
     if folder and attacks is None and not fairness:
         what = f'"{folder}" applies to attacks and fairness, but neither is requested'
@@ -159,12 +149,12 @@ def _trials(attacks: Sequence[Any] | None, fairness: bool, folder: str | Path | 
 def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], scoring: Any, asked: dict[str, Any]) -> Scored:
     """What is asked for, of a release or of texts of one's own."""
     from empathy_eval.design.provenance import file_of
-    from empathy_eval.evaluation.score import score
+    from empathy_eval.evaluation.external.score import score
     from empathy_eval.generation.build_folder import BUILD
     from empathy_eval.raters.judges.as_scores import annotations_in
-    from empathy_eval.raters.judges.attack_table import Judges
-    from empathy_eval.raters.people.standing import score_rated, score_texts
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.raters.judges.attacking import Judges
+    from empathy_eval.raters.people.human_correlation import score_rated, score_texts
+    from empathy_eval.releases.hub.fetch import release_folder
 
     if _of_own(release):
         return score_texts(Path(release), metrics, files, scoring, **{name: one for name, one in asked.items() if name not in STAND})
@@ -188,7 +178,7 @@ def _found(release: str | Path, metrics: Sequence[Any], files: Sequence[Path], s
 def _refuse_unfit(own: bool, asked: dict[str, Any]) -> None:
     """Refuses what belongs to the stand of a release where something else is asked for, and splits that there are not."""
     from empathy_eval.design.dataset import SPLITS
-    from empathy_eval.evaluation.score import ALL
+    from empathy_eval.evaluation.external.score import ALL
 
     if asked["limit"] is not None:
         check_count("score: limit", asked["limit"], 1)

@@ -15,8 +15,8 @@ from empathy_eval.commands.options import A_RELEASE, scoring_with
 from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.resampling import Estimate
-    from empathy_eval.evaluation.shortcut_rows import Audit, ContrastAudit
+    from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit
+    from empathy_eval.statistics.estimate import Estimate
 
 EXAMPLES = """\
 examples:
@@ -44,9 +44,9 @@ def shortcuts(
         InputError: if it is no release or cannot be had, ``by`` is neither "dialogue" nor "scenario", ``without`` names something else, or
             the packages of the embedding are not installed, or a list is to be made and there is nothing to learn from.
     """
-    from empathy_eval.evaluation.freezing import frozen
-    from empathy_eval.evaluation.shortcuts import audit
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.evaluation.shortcuts.freezing import frozen
+    from empathy_eval.evaluation.shortcuts.shortcuts import audit
+    from empathy_eval.releases.hub.fetch import release_folder
 
     with scoring_with(cache=False, progress=progress) as scoring:
         folder = release_folder(release)

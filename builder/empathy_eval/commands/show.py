@@ -16,8 +16,8 @@ from empathy_eval.base.stopping import beside_loops
 from empathy_eval.commands.options import check_count, whole
 
 if TYPE_CHECKING:
-    from empathy_eval.releases.show import Beside
-    from empathy_eval.releases.showing.shown import Asked, Figure, Refused, Shown, Text
+    from empathy_eval.releases.inspect.show import Beside
+    from empathy_eval.releases.inspect.shown import Asked, Figure, Refused, Shown, Text
 
 WIDTH = 120
 # What --rejected prints where nothing else is asked for, and of one text in characters.
@@ -48,7 +48,7 @@ def show(
         InputError: if there is no such folder, or nothing in it of that name.
         JobError: if a row of the ledger that is looked at is damaged.
     """
-    from empathy_eval.releases.show import show
+    from empathy_eval.releases.inspect.show import show
 
     return beside_loops(lambda: show(_folder(where), name, _beside(ledger, reviews, scenarios, templates, rules)))
 
@@ -68,20 +68,20 @@ def show_rejected(
 
 
 def _rejected(where: str | Path, reason: str | None, *paths: str | Path | None) -> Iterator[Refused]:
-    from empathy_eval.releases.show import rejected
+    from empathy_eval.releases.inspect.show import rejected
 
     ledger, *folders = paths
     return rejected(_folder(where), reason, _beside(ledger, None, *folders))
 
 
 def _folder(where: str | Path) -> Path:
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.hub.fetch import release_folder
 
     return release_folder(where)
 
 
 def _beside(*paths: str | Path | None) -> Beside:
-    from empathy_eval.releases.show import Beside
+    from empathy_eval.releases.inspect.show import Beside
 
     return Beside(*(Path(one) if one else None for one in paths))
 

@@ -3,22 +3,114 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
+import shlex
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from empathy_eval.base.errors import input_error, plain
+from empathy_eval.base.errors import InputError, Problem, input_error, plain
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.commands.options import whole
-from empathy_eval.commands.pages import page_place, write_page
+from empathy_eval.commands.options import page_place, whole, write_page
 from empathy_eval.commands.score_tables import score_csv
-from empathy_eval.commands.study_options import Taken
-from empathy_eval.commands.study_page import command_of
 from empathy_eval.commands.study_plan import add_plan, not_of_ratings, run_plan
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.study.studied import Studied
+    from empathy_eval.raters.study.ratings import Reading
+    from empathy_eval.raters.study.results import Studied
+    from empathy_eval.raters.study.study import Asked
+
+
+@dataclass(frozen=True)
+class Files:
+    """The tables of a study, those of later groups, that of its raters, and where its page goes."""
+
+    tables: list[Path]
+    later: list[Path]
+    raters: Path | None
+    page: Path | None
+
+    @property
+    def read(self) -> list[Path]:
+        """All that are read."""
+        return [*self.tables, *self.later, *([] if self.raters is None else [self.raters])]
+
+    @property
+    def by_option(self) -> dict[str, Sequence[Path]]:
+        """Those that options name."""
+        return {"add": self.later, **{name: [one] for name, one in (("raters", self.raters), ("page", self.page)) if one is not None}}
+
+
+class Taken:
+    """The options of a call as they are used; ``refuse`` tells of those that cannot be."""
+
+    def __init__(self) -> None:
+        self.problems = list[Problem]()
+
+    def text(self, name: str, value: object) -> str:
+        """A text that must be there."""
+        if not isinstance(value, str):
+            self._odd(name, value, "a text")
+            return ""
+        return value
+
+    def texts(self, name: str, value: object, *, commas: bool = False) -> tuple[str, ...]:
+        """Texts; a single one is itself, or with ``commas`` what stands between its commas, as on the command line."""
+        if isinstance(value, str):
+            return tuple(one.strip() for one in value.split(",") if value) if commas else (value,)
+        found = list(value) if isinstance(value, Iterable) and not isinstance(value, bytes) else [value]
+        texts = tuple(one.strip() for one in found if isinstance(one, str))
+        if len(texts) < len(found):
+            self._odd(name, next(one for one in found if not isinstance(one, str)), "a text, or a list of them")
+        return texts
+
+    def path(self, name: str, value: object) -> Path:
+        """A path that must be there."""
+        if not isinstance(value, str | Path) or not str(value) or "\0" in str(value):
+            self._odd(name, value, "a path")
+            return Path()
+        return Path(value)
+
+    def paths(self, name: str, value: object) -> list[Path]:
+        """Paths; a single one is itself."""
+        several = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+        return [self.path(name, one) for one in (value if several and isinstance(value, Iterable) else [value])]
+
+    def files(self, table: object, add: object, raters: object, page: object) -> Files:
+        """The files of a study; at least one table."""
+        tables = self.paths("table", table)
+        if not tables:
+            self.problems.append(Problem("table", "no table is named", "name the ratings of a study"))
+        people, out = (None if one is None else self.path(name, one) for name, one in (("raters", raters), ("page", page)))
+        return Files(tables, self.paths("add", add), people, out)
+
+    def _odd(self, name: str, value: object, wanted: str) -> None:
+        self.problems.append(Problem(name, f'"{str(value)[:80]}" is {_kind(value)}', f"give {wanted}"))
+
+    def refuse(self) -> None:
+        """Raises an :class:`InputError` with all that is wrong, if something is."""
+        if self.problems:
+            raise InputError(self.problems)
+
+
+def _kind(value: object) -> str:
+    return "empty, or not a possible path" if isinstance(value, str | Path) else f"of the type {type(value).__name__}"
+
+
+def command_of(tables: Sequence[Path], reading: Reading, asked: Asked, files: dict[str, Sequence[Path]]) -> str | None:
+    """The command that reckons the same; ``files`` by option. None where there is none: it cannot name labels with commas."""
+    if any("," in label for label in reading.labels):
+        return None
+    found = ["empathy-eval", "study", *map(str, tables), f"--baseline={reading.baseline}"]
+    found += [f"--labels={','.join(reading.labels)}"] if reading.labels else []
+    found += [f"--criterion={reading.criterion}"] if reading.criterion is not None else []
+    found += [f"--by={one}" for one in asked.by or ()]
+    for one in fields(asked):
+        value = getattr(asked, one.name)
+        found += [f"--{one.name}={value}"] if one.name != "by" and value != one.default else []
+    return shlex.join(found + [f"--{option}={path}" for option, paths in files.items() for path in paths])
+
 
 EXAMPLES = """\
 examples:
@@ -90,7 +182,7 @@ def study(
 
 
 def _write(found: Studied, out: Path, command: str | None) -> None:
-    from empathy_eval.raters.study.page import page
+    from empathy_eval.reports.study_page import page
 
     write_page(page(found, command), found.to_json(), out)
 

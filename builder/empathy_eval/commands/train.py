@@ -17,7 +17,7 @@ from empathy_eval.commands.options import A_RELEASE, whole
 from empathy_eval.commands.progress import staged
 
 if TYPE_CHECKING:
-    from empathy_eval.raters.students.train import Model
+    from empathy_eval.training.train import Model
 
 EXAMPLES = """\
 examples:
@@ -65,10 +65,10 @@ def train(
         JobError: if the folder cannot be written.
     """
     from empathy_eval.base.errors import InputError
-    from empathy_eval.raters.students.contrasts import task_of
-    from empathy_eval.raters.students.kinds import stray
-    from empathy_eval.raters.students.train import train
-    from empathy_eval.releases.fetch import release_folder
+    from empathy_eval.releases.hub.fetch import release_folder
+    from empathy_eval.training.contrasts import task_of
+    from empathy_eval.training.kinds import stray
+    from empathy_eval.training.train import train
 
     pairs, splits = ((one,) if isinstance(one, str) else one for one in (contrasts, split))
     asked: dict[str, Any] = {"objective": objective, "shared": shared or None, "max_tokens": max_tokens}

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import input_error
 from empathy_eval.base.json_text import json_text
-from empathy_eval.commands.attack_lines import attack_lines
 from empathy_eval.commands.options import whole
+from empathy_eval.commands.score_tables import attack_lines
 from empathy_eval.commands.ways import Closing, Ways, do
 
 if TYPE_CHECKING:
-    from empathy_eval.evaluation.attack_rows import AttackTable
+    from empathy_eval.evaluation.inversion.rows import AttackTable
     from empathy_eval.generation.summary import Handed
     from empathy_eval.raters.judges.annotating import Annotations
 
@@ -65,7 +65,7 @@ class Under:
                 raise input_error("--rules", f'"{rules}" applies to attacks, but none are requested', "add --attacks, or leave it out")
             return None
         from empathy_eval.raters.judges.attacking import Wanted, attacking
-        from empathy_eval.releases.fetch import release_folder
+        from empathy_eval.releases.hub.fetch import release_folder
 
         if not 1 <= turns <= MOST_TURNS:
             raise input_error("--attacked-turns", f"{turns:.3g} is out of range", f"use a number from 1 to {MOST_TURNS:,}")
@@ -114,7 +114,7 @@ class Under:
     def table(self) -> AttackTable:
         """The table of attacks, which is kept beside what was said of attacked texts."""
         from empathy_eval.base.files import write_whole
-        from empathy_eval.raters.judges.attack_table import attack_table
+        from empathy_eval.raters.judges.attacking import attack_table
         from empathy_eval.raters.judges.folder import ATTACKS
 
         table = attack_table(self.out, self.release, self.told)

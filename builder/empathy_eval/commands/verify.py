@@ -34,9 +34,9 @@ def verify(
         InputError: if it is no release, or cannot be had, or a ledger or the key cannot be read.
         JobError: if a ledger is damaged.
     """
-    from empathy_eval.releases.fetch import release_folder
-    from empathy_eval.releases.signing import read_public_key
-    from empathy_eval.releases.verify import verify
+    from empathy_eval.releases.assemble.signing import read_public_key
+    from empathy_eval.releases.hub.fetch import release_folder
+    from empathy_eval.releases.verify.verify import verify
 
     key = read_public_key(signer) if signer is not None else None
     with scoring_with(cache=False, progress=progress) as scoring:

@@ -123,7 +123,7 @@ def _over_ray(what: Recipe | Job, folder: Path, run: Run, ways: Ways) -> Handed:
 
 def _here(what: Recipe | Job, folder: Path, run: Run, ways: Ways) -> Handed:
     if ways.requests_to:
-        from empathy_eval.generation.by_hand import hand_out
+        from empathy_eval.generation.by_batch import hand_out
 
         return hand_out(what, folder, Path(ways.requests_to), run)
     if ways.batch:
@@ -201,7 +201,7 @@ def done(options: argparse.Namespace, verb: str, work: Callable[[Ways], Handed],
     ``closing`` is asked only if the job is finished: nothing is handed out, and it was no part of it.
     """
     from empathy_eval.generation.course import Course
-    from empathy_eval.raters.judges.outputs import heard_in_folder
+    from empathy_eval.raters.judges.canary_scan import heard_in_folder
 
     course = Course()
 

@@ -251,3 +251,22 @@ def _odd_example(example: dict[str, Any], criteria: list[dict[str, Any]]) -> Ite
             yield "", f'rates "{name}", which is not a criterion of this rubric', f"use {', '.join(known)}"
         elif bounds and (fault := Scale(bounds["from"], bounds["to"], bounds["whole"]).fault(value)):
             yield f": {name}", f"{value} {fault}", "give a value of the scale"
+
+
+def rubric_of(value: Mapping[str, Any]) -> Rubric:
+    """A rubric from the JSON of its fields.
+
+    Raises:
+        InputError: for one that is none.
+    """
+    try:
+        criteria = tuple(_criterion_json(one) for one in value["criteria"])
+        lists = {name: tuple(value[name]) for name in ("steps", "lessons")}
+        return Rubric(**{**value, **lists, "criteria": criteria, "examples": tuple(Example(**one) for one in value["examples"])})
+    except (TypeError, KeyError, ValueError) as error:
+        raise input_error("rubric", f"cannot be read: {error}", "annotate again") from error
+
+
+def _criterion_json(value: Mapping[str, Any]) -> Criterion:
+    anchors = {float(number): text for number, text in value["anchors"].items()}
+    return Criterion(**{**value, "scale": value["scale"] and Scale(**value["scale"]), "anchors": anchors})

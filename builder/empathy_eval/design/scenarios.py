@@ -19,8 +19,41 @@ from empathy_eval.design.contrasts import CELLS, FAR
 from empathy_eval.design.crossed import CROSSED, CrossedItem, content, load_crossed
 from empathy_eval.design.personas import VOICES, Personas, Voice, load_personas
 from empathy_eval.design.phases import PhaseRules, breaches
-from empathy_eval.design.scenario_groups import FILE as GROUPS
 from empathy_eval.design.taxonomy import Taxonomy, load_taxonomy
+
+FILE = "groups.yaml"
+
+
+@dataclass(frozen=True)
+class ScenarioGroup:
+    """Some scenarios, by their names, and in a line what they have in common."""
+
+    name: str
+    definition: str
+    scenarios: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class ScenarioGroups:
+    """All groups in their order, and the hash of what the file says."""
+
+    groups: tuple[ScenarioGroup, ...]
+    digest: str
+
+
+def load_groups(path: Path | None = None) -> ScenarioGroups:
+    """The groups of a file, by default those that are packaged.
+
+    Raises:
+        InputError: if the file is not valid, or two groups have one name.
+    """
+    path = path or data_folder("scenarios") / FILE
+    said = read_yaml(path, "groups")
+    names = [one["name"] for one in said]
+    if twice := [name for name in dict.fromkeys(names) if names.count(name) > 1]:
+        raise InputError([Problem(str(path), f'the group "{name}" occurs twice', "give each group its own name") for name in twice])
+    return ScenarioGroups(tuple(ScenarioGroup(one["name"], one["definition"], tuple(one["scenarios"])) for one in said), digest(said))
+
 
 # Turns of seeds that a request shows.
 EXAMPLES = 3
@@ -185,7 +218,7 @@ def load_catalogue(folder: Path | None = None, language: str = ENGLISH, scenario
     scenarios: list[Scenario] = []
     problems: list[Problem] = []
     raw: dict[int, Any] = {}
-    for path in sorted(one for one in (folder / scenarios_in).glob("*.yaml") if one.name not in (*COMMON, GROUPS)):
+    for path in sorted(one for one in (folder / scenarios_in).glob("*.yaml") if one.name not in (*COMMON, FILE)):
         try:
             value = read_yaml(path, "scenario")
         except InputError as error:

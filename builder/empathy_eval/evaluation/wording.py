@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from empathy_eval.design.contrasts import PAIR_VARIANTS
-from empathy_eval.evaluation.results import Difference
+from empathy_eval.evaluation.inversion.results import Difference
 
 
 def percent(value: float, places: int = 1) -> str:

@@ -7,6 +7,7 @@ metadata, the batch is known by its uploaded file, which has the hash in its nam
 
 from __future__ import annotations
 
+import glob
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
@@ -14,13 +15,12 @@ from itertools import count, takewhile
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from empathy_eval.base.errors import JobError, Problem, job_error
+from empathy_eval.base.errors import InputError, JobError, Problem, input_error, job_error
 from empathy_eval.base.stopping import pause
-from empathy_eval.completions.batch_files import bounded_lines, request_files, take
+from empathy_eval.completions.batch_files import bounded_lines, numbered, request_files, take
 from empathy_eval.completions.budget import make_budget
 from empathy_eval.completions.ledger import Ledger
-from empathy_eval.completions.models.batch_api import Batches
-from empathy_eval.completions.models.batch_replies import State
+from empathy_eval.completions.models.batch_api import Batches, State
 from empathy_eval.completions.models.recorder import Notes
 from empathy_eval.completions.pending import Batch, ended, named, next_round, note, still_counted, taken_ids, under_way
 from empathy_eval.design.endpoints import Asks
@@ -183,3 +183,30 @@ def _no_progress(reasons: Counter[str]) -> JobError:
     told = [f"{reason} ({count})" for reason, count in sorted(reasons.items())]
     what = "\n  ".join(["a round of batches brought no answer:", *told[:SHOWN]])
     return job_error("build --batch", what, "fix the cause, then run the same command to continue; every answer is in the ledger")
+
+
+def hand_out(what: Recipe | Job, out: Path, path: Path, run: Run | None = None) -> Handed:
+    """Replays, and writes the requests that can be known now and are not answered yet in the providers' batch form.
+
+    More than one file is needed for more than one model and above a provider's limits: ``FILE``, ``FILE-2`` and so on.
+
+    Raises:
+        InputError: if there are such files already, for a budget, and for what :func:`empathy_eval.generation.build.build` refuses.
+        JobError: if the disk is full, or the ledger is damaged.
+    """
+    run, job = run or Run(), job_of(what)
+    if run.budget_dollars is not None or run.budget_tokens is not None:
+        raise input_error("--requests-to", "a budget cannot hold what is sent by hand", "leave the budget out")
+    there = {path, *path.parent.glob(glob.escape(f"{path.stem}-") + "[0-9]*" + glob.escape(path.suffix))}
+    fix = "take its answers in and move it away, or name another file for each round"
+    problems = [Problem(str(one), "is there already", fix) for one in sorted(there) if one.exists()]
+    if problems:
+        raise InputError(problems)
+    notes = Notes()
+    summary = build(job, out, replace(run, notes=notes))
+    written = {}
+    with Ledger(run.ledger or out / LEDGER, create=False) as ledger:
+        for number, file in enumerate(request_files(notes, job.config, lambda number: numbered(path, number)), 1):
+            note(ledger, file.digest, file.requests)
+            written[str(numbered(path, number))] = len(file.requests)
+    return Handed(summary, written)

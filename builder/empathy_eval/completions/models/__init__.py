@@ -49,7 +49,7 @@ def asked_models(
     if sent := {role: one for role, one in configured.items() if role not in made}:
         # openai takes half a second to import, which an offline build does not need.
         from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
-        from empathy_eval.completions.models.reward_endpoint import RewardEndpoint
+        from empathy_eval.completions.models.reward_forms import RewardEndpoint
 
         lines = {one.endpoint: Line(one, stopped) for one in sent.values()}
         for role, one in sent.items():

@@ -15,15 +15,14 @@ import httpx2
 import openai
 from openai._types import RequestOptions
 
-from empathy_eval.base.clock import now
 from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.schemas import schema
+from empathy_eval.base.stages import now
 from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models.chat_completion import NoCompletion, completion_of
 from empathy_eval.completions.models.protocol import NoAnswer
 from empathy_eval.completions.models.rate_limit import Pace
-from empathy_eval.completions.models.reception import Reception
-from empathy_eval.completions.models.refusals import Refused, meaning
+from empathy_eval.completions.models.reception import Reception, Refused, meaning
 from empathy_eval.completions.models.transport import BoundedClient, check_access, filled, key_of, masked, secrets_of
 from empathy_eval.completions.requests import Completion, Request, Usage
 from empathy_eval.design.endpoints import ModelConfig

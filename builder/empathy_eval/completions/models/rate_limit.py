@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from empathy_eval.base.clock import now
+from empathy_eval.base.stages import now
 
 # When more than this share of a round of answers are refusals, the pace is too fast for the endpoint; below it a refusal is sporadic.
 PERSISTENT = 0.5

@@ -13,10 +13,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
+from empathy_eval.base.errors import EmpathyEvalError
 from empathy_eval.base.hashing import canonical_json
 from empathy_eval.base.schemas import sound
+from empathy_eval.completions.budget import Budget
 from empathy_eval.completions.models.chat_completion import NoCompletion, completion_of, counted, said
-from empathy_eval.completions.requests import Completion, Usage
+from empathy_eval.completions.models.openai_endpoint import Line, OpenAIEndpoint
+from empathy_eval.completions.requests import Completion, Request, Usage
+from empathy_eval.design.endpoints import ModelConfig
 from empathy_eval.design.prompts import Message
 
 PATHS = {"chat": "/chat/completions", "classify": "/classify", "score": "/score", "predict": "/predict"}
@@ -99,3 +103,24 @@ def _number(value: Any) -> float | str | None:
     except OverflowError:
         number = math.inf
     return number if math.isfinite(number) else str(number)
+
+
+class RewardEndpoint(OpenAIEndpoint):
+    """A reward model: sent, paced and paid for as a chat model is, read as its form is."""
+
+    def __init__(self, config: ModelConfig, budget: Budget, line: Line, stopped: Callable[[], EmpathyEvalError | None]) -> None:
+        super().__init__(config, budget, line, stopped)
+        self._form = config.form or ""
+        self.path = PATHS[self._form]
+
+    def body(self, messages: list[Message], answer_schema: str) -> dict[str, Any]:
+        """The canonical body, with the form in it: another form is another request, another address is not."""
+        return body_of(self._form, self.name, messages, self._config.parameters)
+
+    def sent(self, request: Request) -> bytes:
+        """The bytes that are sent: what the server of that form reads."""
+        return sent_of(request.body)
+
+    def answer(self, body: Any, worst: Usage) -> Completion:
+        """What was answered, with the numbers in it; without any it is an answer too, which is not taken later."""
+        return rewards_of(body, self.name, worst)

@@ -2,25 +2,144 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import reduce
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from empathy_eval.base.data_frames import data_frame
+import numpy as np
+
 from empathy_eval.base.errors import InputError, Problem, nearest
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.printed import data_frame
 from empathy_eval.base.stages import advance, stage
 from empathy_eval.design.provenance import KEYS, Result
-from empathy_eval.raters.agreement.against_median import AgainstMedian, against_median
-from empathy_eval.raters.agreement.alpha import LEVELS, alpha, fleiss
-from empathy_eval.raters.agreement.benchmark import PANEL, Benchmark, benchmark
-from empathy_eval.raters.agreement.bootstrap import Measure, Resampling
-from empathy_eval.raters.agreement.kappa import WEIGHTS
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.agreement.experts import PANEL, AgainstMedian, Benchmark, against_median, benchmark
 from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.agreement.tags import TagAudit
-from empathy_eval.raters.agreement.variance_inflation import inflation
+from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha, fleiss
+from empathy_eval.statistics.estimate import Codes, Floats, Measure
+from empathy_eval.statistics.resampling import ItemBootstrap
 
 if TYPE_CHECKING:
     import pandas as pd
+
+
+# Of a tag that was found wrong, when nobody said what it should be.
+NOT_SAID = "not said"
+
+
+@dataclass(frozen=True)
+class Tag:
+    """One judgement of the planned strategy of a turn: what it was ``called``, which is the strategy itself where it was held right.
+
+    None is called nothing: found wrong without a better one.
+    """
+
+    pair_id: str
+    strategy: str
+    called: str | None
+
+    @property
+    def right(self) -> bool:
+        """Whether the tag was held right."""
+        return self.called == self.strategy
+
+
+@dataclass(frozen=True)
+class TagRow:
+    """How often one judged the tags of a strategy: how many were held right, and what each other was called, most frequent first."""
+
+    strategy: str
+    by: str
+    judged: int
+    right: int
+    instead: dict[str, int]
+
+
+@dataclass(frozen=True)
+class TagAudit:
+    """The rows by strategy, in the taxonomy's order, and who judged; ``right`` is the share of tags held right by who judged."""
+
+    rows: tuple[TagRow, ...]
+    right: dict[str, Measure]
+
+
+def tag_rows(given: Mapping[str, Iterable[Tag]]) -> tuple[TagRow, ...]:
+    """The rows of tags by who judged them."""
+    called: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for by, tags in given.items():
+        for one in tags:
+            called[one.strategy, by][one.called or NOT_SAID] += 1
+    names = [one.name for one in load_taxonomy().strategies]
+    order = [(name, by) for name in [*names, *sorted({name for name, _ in called} - {*names})] for by in given]
+    return tuple(_row(*key, called[key], [*names, NOT_SAID]) for key in order if key in called)
+
+
+def _row(strategy: str, by: str, called: Counter[str], names: Sequence[str]) -> TagRow:
+    others = sorted((name for name in called if name != strategy), key=lambda name: (-called[name], names.index(name)))
+    return TagRow(strategy, by, called.total(), called[strategy], {name: called[name] for name in others})
+
+
+# An eigenvalue of a correlation matrix that is 0 but for rounding, and a variance beside the squares it is the difference of.
+NOUGHT, FLAT = 1e-10, 1e-12
+
+
+def inflation(table: Table, raters: Sequence[str], resamples: int, seed: int) -> dict[str, Measure]:
+    """The variance inflation factor of each criterion, over the ratings of items by these raters that have all criteria.
+
+    VIF = 1 / (1 - R2) of a least-squares regression of the criterion on all others with an intercept. Rows of all raters are pooled;
+    items are drawn.
+    """
+    items, values = _complete(table, raters)
+    places, item = np.unique(items, return_inverse=True)
+    sample = ItemBootstrap.of(len(places), resamples, seed)
+    line = signature_line(vif="1/(1-R2)", criteria=len(table.criteria), rows=len(values)) + f"|{sample.signature}"
+    if len(table.criteria) < 2:
+        return {name: Measure.undefined("there is only one criterion", line, len(places)) for name in table.criteria}
+    # Sums of squares of numbers around 0 lose no digits.
+    values = values - values.sum(axis=0) / max(len(values), 1)
+    products = np.einsum("ij,ik->jki", values, values).reshape(len(table.criteria) ** 2, len(values))
+    sums = sample.resampled(sample.total(item, np.vstack([np.ones(len(values)), values.T, products])))
+    reason = "all its ratings are the same, or it follows exactly from the other criteria"
+    return {
+        name: Measure.of(column, len(places), "with all criteria", reason, line)
+        for name, column in zip(table.criteria, inflations(sums, len(table.criteria)).T, strict=True)
+    }
+
+
+def inflations(sums: Floats, criteria: int) -> Floats:
+    """The factors of each row of sums (number, sums, sums of products), from shape (m, 1 + k + k * k) to (m, k).
+
+    NaN where infinite, and of a criterion without variance. They are the diagonal of the inverse of the correlation matrix, here
+    through its eigenvalues: a criterion that has a part in one that is 0 follows from the others.
+    """
+    number = np.maximum(sums[:, :1], 1)
+    mean = sums[:, 1 : 1 + criteria] / number
+    products = sums[:, 1 + criteria :].reshape(-1, criteria, criteria) / number[:, :, None]
+    covariance = products - mean[:, :, None] * mean[:, None]
+    variance = np.diagonal(covariance, axis1=1, axis2=2)
+    flat = variance <= FLAT * np.maximum(np.diagonal(products, axis1=1, axis2=2), mean**2)
+    # A criterion without variance has no correlation with any other.
+    scale = np.sqrt(np.where(flat, np.inf, variance))
+    values, vectors = np.linalg.eigh(covariance / (scale[:, :, None] * scale[:, None]))
+    parts = vectors**2
+    nought = values[:, None] < NOUGHT
+    factors = np.sum(np.where(nought, 0, parts / np.where(nought, 1, values[:, None])), axis=2)
+    return np.where(np.sum(np.where(nought, parts, 0), axis=2) > NOUGHT, np.nan, factors)
+
+
+def _complete(table: Table, raters: Sequence[str]) -> tuple[Codes, Floats]:
+    """The item of each (item, rater) with all criteria, and its ratings, shape (n, criteria)."""
+    wanted = np.isin(table.rater, [table.raters.index(name) for name in raters])
+    key = table.item * len(table.raters) + table.rater
+    rows = [np.flatnonzero(wanted & (table.criterion == place)) for place in range(len(table.criteria))]
+    rows = [places[np.argsort(key[places])] for places in rows]
+    common = reduce(lambda one, other: np.intersect1d(one, other, assume_unique=True), (key[places] for places in rows))
+    values = [table.rating[places[np.isin(key[places], common)]] for places in rows]
+    return common // len(table.raters), np.stack(values, axis=1)
+
 
 # More would fill memory, and move no digit that is shown.
 MOST_RESAMPLES = 10_000
@@ -131,7 +250,7 @@ def agree(table: Table, judges: Sequence[str] = (), resamples: int = 1000, seed:
 
 def _criterion(table: Table, name: str, judges: Sequence[str], weights: str, resamples: int, seed: int) -> Criterion:
     ratings = table.on(name)
-    sample = Resampling.of(ratings.items, resamples, seed)
+    sample = ItemBootstrap.of(ratings.items, resamples, seed)
     named = [ratings.raters.index(judge) for judge in judges]
     experts = [place for place in range(len(ratings.raters)) if place not in named]
     counts = ratings.counts(experts)

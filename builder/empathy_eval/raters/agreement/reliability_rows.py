@@ -8,17 +8,25 @@ from itertools import combinations
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.rubrics import Scale
-from empathy_eval.raters.agreement.against_median import against_median
 from empathy_eval.raters.agreement.agree import Criterion
-from empathy_eval.raters.agreement.alpha import LEVELS, alpha
-from empathy_eval.raters.agreement.benchmark import ALIKE, median_of_pairs, pair_up
-from empathy_eval.raters.agreement.beside_experts import crowd_alpha, histogram, inflated, median_kappa, steps_of
-from empathy_eval.raters.agreement.bootstrap import Measure, Resampling
-from empathy_eval.raters.agreement.crowd import Crowd
-from empathy_eval.raters.agreement.guessing import F1, f1_beside_guessing
-from empathy_eval.raters.agreement.kappa import WEIGHTS
-from empathy_eval.raters.agreement.panel import CROWD, Panel
-from empathy_eval.raters.agreement.table import Floats, Ratings
+from empathy_eval.raters.agreement.experts import (
+    ALIKE,
+    F1,
+    against_median,
+    crowd_alpha,
+    f1_beside_guessing,
+    histogram,
+    inflated,
+    median_kappa,
+    median_of_pairs,
+    pair_up,
+    steps_of,
+)
+from empathy_eval.raters.agreement.panel import CROWD, Crowd, Panel
+from empathy_eval.raters.agreement.table import Ratings
+from empathy_eval.statistics.agreement import LEVELS, WEIGHTS, alpha
+from empathy_eval.statistics.estimate import Floats, Measure
+from empathy_eval.statistics.resampling import ItemBootstrap
 
 # Up to the first a variance inflation factor is low, from the second on high.
 BANDS = (4, 10)
@@ -91,7 +99,7 @@ class OnCriterion:
     crowd: Crowd | None
     scale: Scale | None
     better: str | None
-    sample: Resampling
+    sample: ItemBootstrap
 
     @property
     def weights(self) -> str:
@@ -146,7 +154,7 @@ def _benchmark(on: OnCriterion, experts: Sequence[int]) -> Floats | None:
     return median_of_pairs(values)
 
 
-def _placed(on: OnCriterion, ratings: Ratings, rater: int, benchmark: Floats | None, sample: Resampling) -> Placed:
+def _placed(on: OnCriterion, ratings: Ratings, rater: int, benchmark: Floats | None, sample: ItemBootstrap) -> Placed:
     """A rater that is no expert, beside the median expert and the benchmark."""
     kappa, values = median_kappa(ratings, rater, on.places(on.panel.experts), on.weights, sample)
     line = signature_line(minus="median-kappa-of-pairs-of-experts") + f"|{kappa.signature}"

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.schemas import hidden, schema, validator, violations
+from empathy_eval.statistics.estimate import Codes, Floats
 
 SCHEMA = "ratings_row"
 RATING_COLUMNS = ("item", "rater", "criterion", "rating")
@@ -22,9 +23,6 @@ ONLY = "rating"
 STEPS = 101
 SHOWN = 100
 MISSING = -1
-
-Codes = NDArray[np.int64]
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
 from empathy_eval.base.schemas import read_json
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.design.provenance import Provenance, file_of
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.design.rubrics import Rubric, load_rubric, rubric_of
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.generation.build_folder import BUILD
 from empathy_eval.raters.agreement import Agreement, Table, agree, read_tables
-from empathy_eval.raters.agreement.agree import odd_options
-from empathy_eval.raters.agreement.tags import Tag, TagAudit
+from empathy_eval.raters.agreement.agree import Tag, TagAudit, odd_options
+from empathy_eval.raters.agreement.experts import PANEL
+from empathy_eval.raters.agreement.panel import CROWD, CROWD_AS, GROUPS, Judge, Panel, frameworks_of, off_scale
+from empathy_eval.raters.agreement.read import Columns
+from empathy_eval.raters.agreement.reliability import Reliability, reliability
+from empathy_eval.raters.judges.as_scores import ratings_of, sampled
 from empathy_eval.raters.judges.folder import AGAIN, Folder, read_annotations
 from empathy_eval.raters.judges.tag_audit import PEOPLE, planned_in, signed_by, signed_by_people, tag_audit, tags_of_judge, tags_of_people
 from empathy_eval.raters.review.record import rating_rows, read_record
@@ -118,3 +124,158 @@ def _check(folders: Sequence[Folder], release_dir: Path | None) -> None:
         seen.add((one.teacher, one.rubric))
     if problems:
         raise InputError(problems)
+
+
+# A further sample of a judge, by the name of its rater.
+SAMPLE = re.compile(r"(.+)#([1-9][0-9]{0,3})", re.DOTALL)
+
+
+@dataclass(frozen=True)
+class Named:
+    """What is said of raters and criteria beside what tables and folders say; a rubric is a file or the name of a packaged one."""
+
+    judges: Sequence[str] = ()
+    crowd: Sequence[str] = ()
+    crowd_as: str = "mean"
+    rubrics: Sequence[str | Path] = ()
+
+
+@dataclass
+class _Read:
+    """The table of all that was given, and what its columns and the headers of folders say."""
+
+    table: Table
+    columns: Columns
+    judges: dict[str, Judge] = field(default_factory=dict)
+    rubrics: list[Rubric] = field(default_factory=list)
+
+
+def reliability_of(
+    paths: Sequence[Path], named: Named, chance: Chance, level: str, release_dir: Path | None = None
+) -> tuple[Agreement, Reliability]:
+    """The agreement of experts and judges, and all figures of the page of reliability.
+
+    Folders of annotations are judges by themselves, and the records of reviews hold experts.
+
+    Raises:
+        InputError: as ``agreement_of``; for a rater or a rubric that is not there or fits nothing, a rater of two roles, no expert at all,
+            and ratings that are not on the scale of their rubric.
+    """
+    given, tags = given_in(paths, chance, level, release_dir)
+    rubrics = [load_rubric(one) for one in named.rubrics]
+    found = _read([path for path in given.tables if not path.is_dir()], [path for path in given.tables if path.is_dir()], given.rows)
+    _check_panels(found.table, named, rubrics)
+    panel = _panel(found, named)
+    frameworks = frameworks_of(found.table.without(panel.crowd), found.columns.said["framework"], [*rubrics, *found.rubrics])
+    if off := off_scale(found.table, frameworks, panel.crowd):
+        raise InputError(off)
+    judges = [one.rater for one in panel.judges]
+    agreement = agree(found.table.without(panel.crowd), judges, chance.resamples, chance.seed, level)
+    provenance = provenance_of(
+        paths, release_dir, judges=judges, crowd=list(named.crowd), crowd_as=named.crowd_as, rubrics=[one.name for one in rubrics],
+        level=level, resamples=chance.resamples, seed=chance.seed,
+    )  # fmt: skip
+    agreed = replace(agreement, tags=tags if tags.rows else None, provenance=provenance)
+    return agreed, reliability(found.table, panel, frameworks, agreement, chance).of(provenance)
+
+
+def _read(files: Sequence[Path], folders: Sequence[Path], rows: Sequence[tuple[str, str, float, str]]) -> _Read:
+    columns, annotated = Columns(), [read_annotations(path) for path in folders]
+    names = _names(annotated)
+    if not (annotated or rows) and files:
+        return _Read(read_tables(files, columns), columns)
+    parts = [*rows, *(read_tables(files, columns).rows() if files else ())]
+    parts += [row for one, name in zip(annotated, names, strict=True) for row in ratings_of(one, name)]
+    found = _Read(Table.of(parts), columns)
+    for one, name in zip(annotated, names, strict=True):
+        rubric, samples = rubric_of(one.header["rubric"]), one.header["configuration"]["samples_of_a_text"]
+        for sample in range(1, samples + 1):
+            found.judges[sampled(name, sample)] = Judge(sampled(name, sample), name, one.teacher, rubric.style, sample)
+        if rubric.kind == "rating" and rubric.hash not in {known.hash for known in found.rubrics}:
+            found.rubrics.append(rubric)
+    return found
+
+
+def _names(folders: Sequence[Folder]) -> list[str]:
+    """What the judges of folders are called: their model, and with it their style where one model judges in several."""
+    styles: dict[str, set[str]] = {}
+    for one in folders:
+        styles.setdefault(one.teacher, set()).add(one.header["rubric"]["style"])
+    return [f"{one.teacher}, {one.header['rubric']['style']}" if len(styles[one.teacher]) > 1 else one.teacher for one in folders]
+
+
+def _check_panels(table: Table, named: Named, rubrics: Sequence[Rubric]) -> None:
+    known = ", ".join(table.raters[:PANEL])
+    problems = [
+        Problem(role, f'"{name}" is not a rater in the table', f"use one of {known}{nearest(name, table.raters)}")
+        for role, names in (("judge", named.judges), ("crowd", named.crowd))
+        for name in names
+        if name not in table.raters
+    ]
+    if named.crowd_as not in CROWD_AS:
+        fix = f"use one of {', '.join(CROWD_AS)}{nearest(named.crowd_as, CROWD_AS)}"
+        problems.append(Problem("crowd as", f'"{named.crowd_as}" is not known', fix))
+    for rubric in rubrics:
+        criteria = [one.name for one in rubric.criteria]
+        if rubric.kind != "rating":
+            problems.append(Problem(f'rubric "{rubric.name}"', f'is of kind "{rubric.kind}", which has no scales', "name one of ratings"))
+        elif not set(criteria) & set(table.criteria):
+            what = f"has none of the criteria of the table, {', '.join(table.criteria[:PANEL])}"
+            problems.append(Problem(f'rubric "{rubric.name}"', what, f"leave it out; its criteria are {', '.join(criteria)}"))
+    if problems:
+        raise InputError(problems)
+
+
+def _panel(found: _Read, named: Named) -> Panel:
+    """Who is who: by options, by columns, and by folders, which must not contradict each other."""
+    roles, problems = dict[str, str](), list[Problem]()
+    for source, role, names in _said(found, named):
+        for name in names:
+            if roles.setdefault(name, role) != role:
+                what = f'has the role "{roles[name]}", but {source} makes it "{role}"'
+                problems.append(Problem(f'rater "{name}"', what, "keep one of the two"))
+    for name in found.table.raters:
+        if name not in roles and (part := SAMPLE.fullmatch(name)) and roles.get(part[1]) == "judge":
+            roles[name] = "judge"
+    experts = tuple(name for name in found.table.raters if roles.get(name, "expert") == "expert")
+    crowd = tuple(name for name in found.table.raters if roles.get(name) == CROWD)
+    if not experts:
+        problems.append(Problem("raters", "none of them is an expert: all are judges or of the crowd", "leave one of them out"))
+    for name in [one for one in GROUPS if one in found.table.raters and roles.get(one) != CROWD]:
+        problems.append(Problem(f'rater "{name}"', "has the name of a group of raters on the page", "rename this rater"))
+    judges, odd = _judges([name for name in found.table.raters if roles.get(name) == "judge"], found)
+    if problems or odd:
+        raise InputError([*problems, *odd])
+    return Panel(experts, judges, crowd, named.crowd_as)
+
+
+def _said(found: _Read, named: Named) -> Iterator[tuple[str, str, Sequence[str]]]:
+    """(source, role, raters) of all that is said of roles."""
+    for role, names in (("judge", named.judges), (CROWD, named.crowd)):
+        yield f"--{role}", role, names
+    yield "its folder", "judge", [name for name in found.judges if name in found.table.raters]
+    for name, role in found.columns.said["role"].items():
+        yield "the column role", role, [name]
+
+
+def _judges(raters: Sequence[str], found: _Read) -> tuple[tuple[Judge, ...], list[Problem]]:
+    """The judges, each with the judge whose sample it is: by its name (NAME#2), or by one model, style and numbered samples."""
+    said, judges, problems, first = found.columns.said, list[Judge](), list[Problem](), dict[tuple[str | None, ...], Judge]()
+    numbered = sorted(raters, key=lambda name: (int(said["sample"].get(name, 1)), name))
+    for name in numbered:
+        part = SAMPLE.fullmatch(name)
+        of, number = (part[1], int(part[2])) if part and part[1] in raters else (name, 1)
+        model, style = (said[column].get(name, said[column].get(of)) for column in ("model", "style"))
+        one = found.judges.get(name) or Judge(name, of, model, style, int(said["sample"].get(name, number)))
+        if name in said["sample"] and (model or style) and of == name:
+            one = replace(one, judge=first.setdefault((model, style), one).judge)
+        elif name in said["sample"] and one.sample > 1 and of == name:
+            what = f"is sample {one.sample} of a judge that is not named"
+            problems.append(Problem(f'rater "{name}"', what, "give the samples of a judge one model or style, or call them NAME#2"))
+        judges.append(one)
+    taken = dict[tuple[str, int], str]()
+    for one in judges:
+        if (other := taken.setdefault((one.judge, one.sample), one.rater)) != one.rater:
+            what = f'is sample {one.sample} of "{one.judge}", as "{other}" is'
+            problems.append(Problem(f'rater "{one.rater}"', what, "number the samples of a judge 1, 2, 3 …"))
+    return tuple(sorted(judges, key=lambda one: (one.judge, one.sample, one.rater))), problems

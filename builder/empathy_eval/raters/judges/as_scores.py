@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.design.dataset import read_manifest
-from empathy_eval.evaluation.judges import COLUMNS, Annotations
+from empathy_eval.evaluation.external.judges import COLUMNS, Annotations
 from empathy_eval.raters.judges.folder import Folder, read_annotations
 
 # As many ratings are a part: with few, what is done a part takes the time.

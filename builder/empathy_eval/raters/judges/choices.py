@@ -15,9 +15,8 @@ from empathy_eval.design.dataset import column
 from empathy_eval.design.taxonomy import load_taxonomy
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotations import Comparison, Judged
-from empathy_eval.raters.judges.folder import Folder
+from empathy_eval.raters.judges.folder import Folder, Scored, both
 from empathy_eval.raters.judges.reckoning import Reckoning
-from empathy_eval.raters.judges.values import Scored, both
 
 # Beside the variants: all of them, and no text at all.
 ALL, NEITHER = "all", "neither"

@@ -13,11 +13,10 @@ import numpy as np
 from empathy_eval.base.tabular import table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
 from empathy_eval.design.dataset import column, files_of
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import Chance
 from empathy_eval.raters.agreement import Measure
-from empathy_eval.raters.judges.folder import Folder
+from empathy_eval.raters.judges.folder import PLACES, Folder, Scored, Text, scored_of
 from empathy_eval.raters.judges.reckoning import Reckoning, reckoning_of
-from empathy_eval.raters.judges.values import PLACES, Scored, Text, scored_of
 from empathy_eval.raters.review.record import CRITERIA, content_hash
 from empathy_eval.raters.review.sheets import text_hash
 

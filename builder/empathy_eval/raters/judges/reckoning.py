@@ -9,15 +9,12 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.evaluation.inversion import Chance, accuracies
-from empathy_eval.evaluation.resampling import CONFIDENCE, Clusters
+from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.raters.agreement.alpha import interval_alpha
-from empathy_eval.raters.agreement.bootstrap import Measure, Resampling, ratio
-from empathy_eval.raters.agreement.kappa import kappa_measures, kappa_sums, kappas
-from empathy_eval.raters.agreement.table import Codes
-from empathy_eval.raters.judges.folder import Folder
-from empathy_eval.raters.judges.values import Text, dialogue_of
+from empathy_eval.raters.judges.folder import Folder, Text, dialogue_of
+from empathy_eval.statistics.agreement import interval_alpha, kappa_measures, kappa_sums, kappas
+from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Measure
+from empathy_eval.statistics.resampling import Clusters, ItemBootstrap, ratio
 
 # Beneath this a spread is the rounding of values that are all alike.
 LEAST = 1e-9
@@ -91,10 +88,10 @@ class Reckoning:
         line = f"{self.line(items, correlation=kind, **settings)}|{sample.signature}"
         return Measure.of(values, items, "in common", "one of the two is the same for all items", line)
 
-    def _drawn(self, names: Sequence[str]) -> Resampling:
+    def _drawn(self, names: Sequence[str]) -> ItemBootstrap:
         """Draws of dialogues with all their items; a single one has no spread, and so no draws."""
         dialogues, unit = np.unique([dialogue_of(name) for name in names], return_inverse=True)
-        sample = Resampling.of(len(dialogues), self.chance.resamples if len(dialogues) > 1 else 0, self.chance.seed)
+        sample = ItemBootstrap.of(len(dialogues), self.chance.resamples if len(dialogues) > 1 else 0, self.chance.seed)
         return replace(sample, unit=sample.unit[unit], signature=f"drawn:dialogues|{sample.signature}")
 
 

@@ -19,7 +19,7 @@ from empathy_eval.design.endpoints import ModelConfig, model_of
 from empathy_eval.design.judge_prompts import judge_prompts
 from empathy_eval.design.kinds import ALL_KINDS, IDEAL, JUDGE, JUDGING, NAMED, PREFERENCE
 from empathy_eval.design.prompts import Message, load_prompts
-from empathy_eval.design.rubric_json import rubric_of
+from empathy_eval.design.rubrics import rubric_of
 from empathy_eval.design.scenarios import Catalogue
 from empathy_eval.raters.judges.annotating import Annotating, Annotations, Design
 from empathy_eval.raters.judges.annotations import Annotated

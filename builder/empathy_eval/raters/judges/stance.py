@@ -12,16 +12,16 @@ import numpy as np
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.base.text import ENGLISH
 from empathy_eval.design.contrasts import CELLS, FAR, NEAR
-from empathy_eval.evaluation.bag_of_words import Lexicon, Words
-from empathy_eval.evaluation.closed_forms import Sides
-from empathy_eval.evaluation.corpus import read_corpus
-from empathy_eval.evaluation.ranking import wins
-from empathy_eval.evaluation.shortcuts import WORDS_ALONE, folds_of, words_alone
+from empathy_eval.evaluation.corpus.pairs import read_corpus
+from empathy_eval.evaluation.shortcuts.bag_of_words import Lexicon, Words
+from empathy_eval.evaluation.shortcuts.linear_classifiers import Sides
+from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE, folds_of, words_alone
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
 from empathy_eval.raters.agreement import Measure
+from empathy_eval.raters.judges.folder import Scored, Text, both
 from empathy_eval.raters.judges.reckoning import Reckoning
-from empathy_eval.raters.judges.values import Scored, Text, both
+from empathy_eval.statistics.ranking import wins
 
 JUDGE, LENGTH = "judge", "length"
 # (pair, kind variant): which text of which duel.

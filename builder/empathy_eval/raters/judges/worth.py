@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -11,18 +11,19 @@ from typing import Any
 import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.table_text import lined
 from empathy_eval.design.configuration import language_of
 from empathy_eval.design.dataset import read_manifest
-from empathy_eval.evaluation.inversion import Chance
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.shortcuts.shortcuts import WORDS_ALONE
 from empathy_eval.raters.agreement import Measure
 from empathy_eval.raters.judges.annotating import Annotating
-from empathy_eval.raters.judges.choices import decided, preferences, strategies
-from empathy_eval.raters.judges.folder import Folder, read_annotations
+from empathy_eval.raters.judges.choices import ALL, decided, preferences, strategies
+from empathy_eval.raters.judges.folder import Folder, Scored, Text, read_annotations, scored_of
 from empathy_eval.raters.judges.people import beside_people, rated_by_people
 from empathy_eval.raters.judges.reckoning import Reckoning, chance_of, reckoning_of
 from empathy_eval.raters.judges.sources import told
-from empathy_eval.raters.judges.stance import Shortcuts, at_equal_closeness
-from empathy_eval.raters.judges.values import Scored, Text, scored_of
+from empathy_eval.raters.judges.stance import JUDGE, LENGTH, Shortcuts, at_equal_closeness
 from empathy_eval.raters.review.record import CRITERIA, read_record
 
 # The two criteria on the whole of a reply, whose correlation says whether they are two.
@@ -214,3 +215,89 @@ def _together(scored: Mapping[str, Scored], reckoning: Reckoning) -> Measure | N
     texts = [text for text in one if text in other]
     x, y = (np.array([means[text] for text in texts]) for means in (one, other))
     return reckoning.correlation(x, y, [name for name, _ in texts], of=",".join(WHOLE))
+
+
+NONE = "–"
+# By figure the heading of its column, and what it says where that is not plain.
+COLUMNS = {
+    "texts": ("texts", ""),
+    "itself": ("itself", "Krippendorff's alpha over its samples"),
+    "judges": ("judges", "Krippendorff's alpha with the other judges"),
+    "decisions": ("decisions", "share of winners with the better value"),
+    "kappa": ("people", "quadratic kappa with people"),
+    "spearman": ("ranks", "Spearman's correlation with people"),
+    "grid": ("on 0.1", "share of values on that grid"),
+    "distinct": ("values", "number of different values"),
+    "right": ("right", "share of kind texts rated above the equally close cold text"),
+    "length": ("length", "the same share by length alone"),
+    "words": ("words", "the same share by words alone"),
+}
+
+
+def shown(worth: Worth) -> str:
+    """The figures as a short table; those that nothing speaks of have no column."""
+    times = "once" if worth.samples == 1 else f"{worth.samples} times"
+    lines = [f'quality of the judge "{worth.teacher}" by "{worth.rubric}", asked {times} per text']
+    lines += _table({one.name: _cells(one) for one in worth.criteria}) if worth.criteria else []
+    if worth.together:
+        lines.append(f"correlation of flow with content: {worth.together}")
+    lines += _preferences(worth.preferences) if worth.preferences else []
+    lines += _strategies(worth.strategies) if worth.strategies else []
+    if worth.beside:
+        lines.append(f"beside: {'; '.join(worth.beside)}")
+    return "\n".join([*lines, f"--json has all figures with their settings, and the reason for each that is not defined ({NONE})"])
+
+
+def _cells(one: CriterionWorth) -> dict[str, str]:
+    decisions = " ".join(map(_plain, one.with_decisions.values()))
+    return {
+        "texts": f"{one.texts:,}",
+        "itself": _plain(one.with_itself),
+        "judges": _plain(one.with_judges),
+        "decisions": decisions or NONE,
+        "kappa": _plain(one.with_people.get("kappa")),
+        "spearman": _plain(one.with_people.get("spearman")),
+        "grid": _plain(one.on_grid),
+        "distinct": f"{one.distinct.value:.0f}" if one.distinct and one.distinct.value is not None else NONE,
+        "right": _whole(one.stance.get(JUDGE)),
+        "length": _plain(one.stance.get(LENGTH)),
+        "words": _plain(one.stance.get(WORDS_ALONE)),
+    }
+
+
+def _plain(measure: Measure | None) -> str:
+    # Adding 0 takes the sign off a negative zero.
+    return NONE if measure is None or measure.value is None else f"{round(measure.value, 2) + 0.0:.2f}"
+
+
+def _whole(measure: Measure | None) -> str:
+    interval = "" if measure is None or measure.low is None else f" [{measure.low:.2f}, {measure.high:.2f}]"
+    return _plain(measure) + interval
+
+
+def _table(rows: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
+    """A line a criterion, its figures in columns of one width each, and what the columns say; those without a figure are left out."""
+    kept = {key: said for key, said in COLUMNS.items() if any(row[key] != NONE for row in rows.values())}
+    columns = [["", *rows], *([heading, *(row[key] for row in rows.values())] for key, (heading, _) in kept.items())]
+    yield from lined(list(zip(*columns, strict=True)), len(columns))
+    yield "; ".join(f"{heading}: {told}" for heading, told in kept.values() if told)
+
+
+def _preferences(found: Mapping[str, Any]) -> Iterator[str]:
+    yield f"first place wins: {found['first']}; flips with the order: {found['flipped']}"
+    for two, shares in found["won"].items():
+        yield f"  {two}: {_listed(shares)}"
+
+
+def _strategies(found: Mapping[str, Any]) -> Iterator[str]:
+    overall = found["named"][ALL]
+    yield f"named as planned: {overall['accuracy']}, kappa {overall['kappa']}"
+    for variant, figures in found["named"].items():
+        if variant != ALL:
+            yield f"  {variant}: {_plain(figures['accuracy'])}, kappa {_plain(figures['kappa'])}"
+    yield f"probability of the planned strategy before a reply is seen: {found['ideal']}"
+
+
+def _listed(shares: Mapping[str, Measure]) -> str:
+    parts: Iterable[str] = (f"{name} {_plain(one)}" for name, one in shares.items())
+    return ", ".join(parts)

@@ -11,20 +11,29 @@ import numpy as np
 
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.evaluation.inversion import Chance
-from empathy_eval.evaluation.own_scores import Column, Scores
-from empathy_eval.evaluation.own_texts import MOST_PROBLEMS, Texts
-from empathy_eval.evaluation.ranking import holm
-from empathy_eval.evaluation.resampling import Tested, student, student_p
-from empathy_eval.evaluation.results import PLACES
+from empathy_eval.evaluation.external.custom_scores import Column, Scores
+from empathy_eval.evaluation.external.custom_texts import MOST_PROBLEMS, Texts
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.evaluation.inversion.results import PLACES
 from empathy_eval.metrics.length import Length
 from empathy_eval.metrics.protocol import Array
-from empathy_eval.raters.agreement.bootstrap import Measure
 from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.correlations import NAMES
-from empathy_eval.raters.people.forms import BY_RATER, FORMS, GIVEN_LENGTH, IN_CONTEXT, RAW, Rated, of_means, resampled, varies
-from empathy_eval.raters.people.pigeonhole import Pigeonhole, Places
 from empathy_eval.raters.people.results import AgainstPeople, Criterion, Gap, Row, Systems
+from empathy_eval.statistics.correlations import (
+    BY_RATER,
+    FORMS,
+    GIVEN_LENGTH,
+    IN_CONTEXT,
+    NAMES,
+    RAW,
+    Rated,
+    of_means,
+    resampled,
+    varies,
+)
+from empathy_eval.statistics.estimate import Measure, Tested
+from empathy_eval.statistics.ranking import holm
+from empathy_eval.statistics.resampling import Pigeonhole, Places, student, student_p
 
 
 def rated_items(table: Table, texts_known: Sequence[str], where: str) -> None:

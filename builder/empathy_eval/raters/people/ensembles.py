@@ -11,13 +11,13 @@ import numpy as np
 from empathy_eval.base.errors import InputError, Problem, input_error
 from empathy_eval.base.hashing import digest, signature_line
 from empathy_eval.design.dataset import SPLITS
-from empathy_eval.evaluation.own_scores import Column, Scores
-from empathy_eval.evaluation.own_texts import Texts
-from empathy_eval.evaluation.score_file import Given
+from empathy_eval.evaluation.external.custom_scores import Column, Scores
+from empathy_eval.evaluation.external.custom_texts import Texts
+from empathy_eval.evaluation.external.score_file import Given
 from empathy_eval.metrics.protocol import Array, with_count
-from empathy_eval.raters.agreement.bootstrap import PLACES
 from empathy_eval.raters.agreement.table import Table
-from empathy_eval.raters.people.forms import of_means
+from empathy_eval.statistics.correlations import of_means
+from empathy_eval.statistics.estimate import PLACES
 
 _, FITTED_ON, MEASURED_ON = SPLITS
 # Of fewer texts there is no order to be had.

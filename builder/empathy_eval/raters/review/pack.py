@@ -14,8 +14,7 @@ from empathy_eval.base.files import data_folder, write_whole
 from empathy_eval.base.templates import environment
 from empathy_eval.base.text import ENGLISH, words
 from empathy_eval.raters.review.sample import BETWEEN, WITHIN, Design
-from empathy_eval.raters.review.spreadsheets import read_rows
-from empathy_eval.raters.review.told import FOLDER, told
+from empathy_eval.raters.review.spreadsheets import FOLDER, read_rows, told
 
 SIZES: dict[str, int] = {"pairs": 60, "dialogues": 0, "cells": 30, "raters": 12}
 # Most adults read English prose at 175 to 300 words a minute (Brysbaert 2019). The slow end, so that nobody is paid too little.

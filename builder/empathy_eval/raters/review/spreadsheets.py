@@ -8,14 +8,37 @@ import io
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from empathy_eval.base.errors import input_error
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.schemas import read_yaml
 from empathy_eval.design.canary import CANARY
 from empathy_eval.raters.review.record import CRITERIA
 from empathy_eval.raters.review.sheets import both_replies
-from empathy_eval.raters.review.told import warning
+
+FOLDER = "review"
+
+
+def told(*, deciding: bool = True) -> dict[str, Any]:
+    """Both files, by name; ``deciding`` says whether judgements decide what stays in the collection, else nobody is told that they do."""
+    texts = {name: read_yaml(data_folder(FOLDER) / f"{name}.yaml", name) for name in ("guidance", "training")}
+    if not deciding:
+        texts["guidance"]["welcome"][0]["paragraphs"][0] = texts["guidance"]["not_deciding"]
+    return texts
+
+
+def warning(item: dict[str, Any]) -> str:
+    """What stands beside an item that touches on suicide, self-harm or danger, as its flags say; else nothing."""
+    return _sensitive() if "crisis" in item.get("flags", []) else ""
+
+
+@cache
+def _sensitive() -> str:
+    return str(read_yaml(data_folder(FOLDER) / "guidance.yaml", "guidance")["sensitive"])
+
 
 WARNING = "warning"
 SHOWN = ("item", "kind", "turn", WARNING, "scenario", "situation", "context", "role", "text", "strategy")

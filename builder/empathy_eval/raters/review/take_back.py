@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -15,9 +15,19 @@ from empathy_eval.base.json_text import json_text
 from empathy_eval.base.schemas import check, read_json
 from empathy_eval.design.dataset import read_manifest
 from empathy_eval.raters.review.answers import OF_TURNS, Answers, read_answers
-from empathy_eval.raters.review.by_group import by_group
 from empathy_eval.raters.review.export import KEY
-from empathy_eval.raters.review.record import read_record, table_path, tables_of, write_tables
+from empathy_eval.raters.review.human_evaluation import by_group, group_lines
+from empathy_eval.raters.review.record import (
+    corrections,
+    crossed_rows,
+    decisions,
+    planted_found,
+    read_record,
+    table_path,
+    tables_of,
+    training_results,
+    write_tables,
+)
 from empathy_eval.raters.review.sheets import shown_kind, text_hash
 
 Judgement = dict[str, Any]
@@ -232,3 +242,56 @@ def _tag(said: dict[str, Any], turn: dict[str, Any]) -> dict[str, Any]:
 def _said(one: Judgement) -> Judgement:
     """A judgement without the way it came."""
     return {name: value for name, value in one.items() if name not in ("form", "source")}
+
+
+def facts_of(done: Imported) -> dict[str, Any]:
+    """What an import did, and what the record says by now, as JSON values."""
+    groups = done.by_group
+    judged, chosen = decisions(done.record), [one["rating"] for one in crossed_rows(done.record)]
+    return {
+        **{name: getattr(done, name) for name in ("new", "known", "replaced")},
+        "returned": {rater: {"items": back, "of": of} for rater, (back, of) in done.returned.items()},
+        "judgements": len(done.record["judgements"]),
+        "dialogues": len(judged),
+        "removed": [one.to_json() for one in judged if one.removed],
+        "tags_found_wrong": len({(one.dialogue_id, one.turn) for one in corrections(done.record)}),
+        "training": training_results(done.record),
+        "planted": {rater: {"found": found, "of": of} for rater, (found, of) in planted_found(done.record).items()},
+        **({"crossed": {"choices": len(chosen), "fitting": sum(chosen)}} if chosen else {}),
+        **({"by_group": groups} if groups else {}),
+    }
+
+
+def told(done: Imported, record: Path) -> str:
+    """The same to read; ``record`` is the file."""
+    facts = facts_of(done)
+    lines = [f"{done.new} new judgements, {done.known} known already, {done.replaced} replaced: {facts['judgements']} in {record}"]
+    lines += _returned_lines(done.returned)
+    lines.append(
+        f"{len(facts['removed'])} of {facts['dialogues']} dialogues to remove, {facts['tags_found_wrong']} strategy tags found wrong"
+    )
+    lines += [f"  {one['dialogue_id']}: {one['remove']} of {one['remove'] + one['keep']} say remove" for one in facts["removed"]]
+    if crossed := facts.get("crossed"):
+        lines.append(f"{crossed['fitting']} of {crossed['choices']} choices in crossed items took the reply that fits")
+    lines += group_lines(facts["by_group"]) if "by_group" in facts else []
+    lines += _checks(facts)
+    return "\n".join([*lines, "tables: " + ", ".join(str(table_path(record, name)) for name in tables_of(done.record))])
+
+
+def _checks(facts: Mapping[str, Any]) -> list[str]:
+    """How raters did in the training, and which of the planted tags they found; nothing where nothing is known."""
+    training, planted = facts["training"], facts["planted"]
+    lines = ["training, by rater:"] if training else []
+    for rater, one in training.items():
+        lines.append(f"  {rater:<10} {one['right']} of {one['of']} right{'' if one['done'] else ', not finished'}")
+    lines += ["attention checks (planted tags found), by rater:"] if planted else []
+    return [*lines, *(f"  {rater:<10} {one['found']} of {one['of']}" for rater, one in planted.items())]
+
+
+def _returned_lines(returned: Mapping[str, tuple[int, int]]) -> list[str]:
+    """Who has returned how much of what they were sent, and who nothing."""
+    back, sent = (sum(counts[place] for counts in returned.values()) for place in (0, 1))
+    lines = [f"{back} of {sent} items have come back so far:"]
+    lines += [f"  {rater:<10} {some:>4} of {of}" for rater, (some, of) in returned.items() if some]
+    without = [rater for rater, (some, _) in returned.items() if not some]
+    return [*lines, f"nothing yet from {', '.join(without)}"] if without else lines

@@ -11,14 +11,12 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import signature_line
 from empathy_eval.design.provenance import File
-from empathy_eval.raters.study.balance import DIGITS, NO_VALUES, balance, rounded, sizes, tellings
-from empathy_eval.raters.study.chi_square import Counted, tested
+from empathy_eval.raters.study.balance import DIGITS, FEWEST, NO_VALUES, Attention, Compared, balance, rounded, sizes, tellings
 from empathy_eval.raters.study.permutation import Wanted, permuted
 from empathy_eval.raters.study.raters_table import RatersTable
 from empathy_eval.raters.study.ratings import Study
-from empathy_eval.raters.study.results import Test
-from empathy_eval.raters.study.studied import Studied
-from empathy_eval.raters.study.told_of_raters import FEWEST, Attention, Compared
+from empathy_eval.raters.study.results import Studied
+from empathy_eval.statistics.chi_square import Counted, Test, tested
 
 FEW_FAILED = (
     f"fewer than {FEWEST} raters failed more than half of their checks: the test without them is not reported, because it would reveal "

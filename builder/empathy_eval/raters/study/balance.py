@@ -3,19 +3,203 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from empathy_eval.base.hashing import derived_random, signature_line
-from empathy_eval.evaluation.ranking import holm
-from empathy_eval.raters.agreement.table import Floats
-from empathy_eval.raters.study.chi_square import LEAST_EXPECTED, Counted, figure, pearson, tested
-from empathy_eval.raters.study.few_people import Classes, Counts, Telling, poolings
-from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable
+from empathy_eval.raters.agreement.table import MISSING
+from empathy_eval.raters.study.raters_table import FEW_NUMBERS, RatersTable, Values
 from empathy_eval.raters.study.ratings import Study
-from empathy_eval.raters.study.told_of_raters import FEWEST, Balance, Balanced, Compared
+from empathy_eval.statistics.chi_square import LEAST_EXPECTED, Counted, figure, pearson, tested
+from empathy_eval.statistics.estimate import Codes, Floats
+from empathy_eval.statistics.ranking import holm
+
+# A cell with fewer raters is not told, and cannot be worked out.
+FEWEST = 5
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A test of what the raters' table says, over raters; what is not defined is None, and ``why`` says so.
+
+    ``permutation`` is the p of tables with the same margins, and gone by where an expected count is below five.
+    """
+
+    statistic: float | None
+    df: int | None
+    p: float | None
+    v: float | None
+    least_expected: float | None
+    permutation: float | None
+    p_by: Literal["chi-square", "permutation", "kruskal-wallis"]
+    why: str | None
+    signature: str
+
+    @property
+    def gone_by(self) -> float | None:
+        """The p that the tool goes by, and that is corrected."""
+        return self.permutation if self.p_by == "permutation" else self.p
+
+
+@dataclass(frozen=True)
+class Balanced:
+    """One column of the raters' table by group, groups in the order of the study.
+
+    Of a column of ``values`` there are counts of raters, ``cells`` (groups, values): rare values are pooled, and no cell is below five.
+    Where that cannot be there are no values, no cells and no test, and ``why`` says so; as for numbers that say nearly the same as those of
+    a column before. Of a column of ``numbers`` there are ``quartiles``
+    (groups; lower quartile, median, upper quartile), each the mean of the five or six values around it, None where too few are.
+    ``holm`` corrects the p that is gone by over the ``family`` of columns that have one.
+    """
+
+    column: str
+    kind: Literal["values", "numbers"]
+    values: tuple[str, ...]
+    cells: tuple[tuple[int, ...], ...]
+    quartiles: tuple[tuple[float | None, float | None, float | None], ...]
+    test: Compared | None
+    holm: float | None
+    family: int
+    why: str | None
+
+
+@dataclass(frozen=True)
+class Balance:
+    """How alike the groups are in what the raters' table says; ``groups`` are names and numbers of raters, as the study has them.
+
+    ``untold`` raters of the study are not in the table, ``unknown`` ones of the table gave no rating.
+    """
+
+    groups: tuple[tuple[str, int], ...]
+    columns: tuple[Balanced, ...]
+    untold: int
+    unknown: int
+    notes: tuple[str, ...]
+    signature: str
+
+
+@dataclass(frozen=True)
+class Attention:
+    """How raters did on checks of attention, by group: how many failed ``values`` such as "none" or "more than half" of theirs.
+
+    ``cells`` (groups, values) are none below five, as of :class:`Balanced`. ``without`` is the omnibus test once more without those who
+    failed more than half, to three digits, where they are five or more; ``holds`` says whether its p is on the same side of ``alpha`` as
+    that of all raters.
+    """
+
+    groups: tuple[tuple[str, int], ...]
+    values: tuple[str, ...]
+    cells: tuple[tuple[int, ...], ...]
+    without: Compared | None
+    holds: bool | None
+    alpha: float
+    why: str | None
+    notes: tuple[str, ...]
+    signature: str
+
+
+OTHERS, NOT_TOLD, BOTH = "other values", "not told", "other values, or not told"
+# What can be worked out of very many columns is not followed further: no more of them are told.
+MOST_WORKED_OUT = 200
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Classes:
+    """Raters by class: the names of the classes, and the place of each rater.
+
+    ``parts`` are numbers of raters that can be worked out of what is told besides, such as how many are not in the table at all.
+    """
+
+    names: tuple[str, ...]
+    place: Codes
+    parts: tuple[int, ...] = ()
+
+
+class Telling:
+    """Which classes of raters may be told, after those that were: of raters of these groups."""
+
+    def __init__(self, group_of: Codes, groups: int) -> None:
+        self._group_of, self._groups = group_of, groups
+        # Classes that were told, and those that can be worked out of them, as the place of each rater.
+        self._known = list[Codes]()
+
+    def counts(self, classes: Classes) -> Counts:
+        """How many raters of each group are in each class, shape (groups, classes)."""
+        return self._cells(classes.place, len(classes.names))
+
+    def first(self, candidates: Iterable[Classes]) -> Classes | None:
+        """The first candidate that may be told, which is kept as told; None where none may."""
+        for one in candidates:
+            if self._few_in_none(one) and (known := self._worked_out(one.place)) is not None:
+                self._known += known
+                return one
+        return None
+
+    def _cells(self, place: Codes, number: int) -> Counts:
+        cells = np.bincount(self._group_of * number + place, minlength=self._groups * number)
+        return cells.reshape(self._groups, number)
+
+    def _few_in_none(self, one: Classes) -> bool:
+        """Whether there are two classes or more, each with five raters of every group, and no part has one to four."""
+        return len(one.names) > 1 and bool((self.counts(one) >= FEWEST).all()) and all(part == 0 or part >= FEWEST for part in one.parts)
+
+    def _worked_out(self, place: Codes) -> list[Codes] | None:
+        """These classes and what can be worked out of them and of those known before; None if that is one to four raters of a group."""
+        found, seen = [place], set[bytes]()
+        for known in (*self._known, place):
+            for value in range(int(known.max()) + 1):
+                seen.update(_either(known == value))
+        for at, one in enumerate(found):
+            for other in [*self._known, *found[:at]]:
+                for some in [*self._differences(one, other), *self._differences(other, one)]:
+                    if seen.issuperset(_either(some == 1)):
+                        continue
+                    if self._cells(some, 2)[:, 1].min() < FEWEST or len(found) > MOST_WORKED_OUT:
+                        return None
+                    seen.update(_either(some == 1))
+                    found.append(some)
+        return found
+
+    def _differences(self, one: Codes, other: Codes) -> Iterator[Codes]:
+        """Of each class of one the classes of the other that it lies in, less it: their raters as 1, all others as 0."""
+        width = int(other.max()) + 1
+        met = np.bincount(one * width + other, minlength=(int(one.max()) + 1) * width).reshape(-1, width) > 0
+        for row, columns in enumerate(met):
+            if not columns.all() and (some := (one != row) & columns[other]).any():
+                yield some.astype(np.int64)
+
+
+def _either(some: NDArray[np.bool_]) -> tuple[bytes, bytes]:
+    """Raters who are marked, and all others, in a short form."""
+    return np.packbits(some).tobytes(), np.packbits(~some).tobytes()
+
+
+def poolings(values: Values, group_of: Codes, groups: int) -> Iterator[Classes]:
+    """The values of a column with rare ones pooled, from as fine as may be: the rarest that is left goes into the pool next."""
+    number = len(values.names)
+    # A last column for raters of whom nothing is told.
+    place = np.where(values.place == MISSING, number, values.place)
+    counts = np.bincount(group_of * (number + 1) + place, minlength=groups * (number + 1)).reshape(groups, number + 1)
+    totals = counts.sum(axis=0)
+    kept = [one for one in range(number) if counts[:, one].min() >= FEWEST]
+    for rarest in [None, *sorted(kept, key=lambda one: (totals[one], values.names[one]))]:
+        kept = [one for one in kept if one != rarest]
+        known = np.full(number + 1, len(kept))
+        known[kept] = np.arange(len(kept))
+        others, silent = int(totals[:-1].sum() - totals[kept].sum()), int(totals[-1])
+        rest = OTHERS if not silent else (BOTH if others else NOT_TOLD)
+        names = [_shortened(values.names[one]) for one in kept] + [rest] * (others + silent > 0)
+        yield Classes(tuple(names), known[place], (others, others + silent - values.absent) if silent else ())
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= 80 else f"{name[:79]}…"
+
 
 NO_VALUES = f"not reported: there are no two values, or sets of values, with at least {FEWEST} raters in each group"
 NO_NUMBERS = f"not reported: no two groups have at least {FEWEST} raters with a known number, or all numbers are equal"

@@ -7,10 +7,10 @@ import math
 import numpy as np
 
 from empathy_eval.base.hashing import signature_line
-from empathy_eval.raters.agreement.table import Codes, Floats
 from empathy_eval.raters.study.power import CONFIDENCE, design_effect
 from empathy_eval.raters.study.ratings import Mask, Study
 from empathy_eval.raters.study.results import Spread
+from empathy_eval.statistics.estimate import Codes, Floats
 
 # Beyond these places figures may differ from machine to machine.
 PLACES = 12

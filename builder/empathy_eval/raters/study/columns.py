@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from empathy_eval.base.errors import InputError, Problem, nearest_column
 from empathy_eval.base.schemas import hidden, schema, validator, violations
 from empathy_eval.base.tabular import csv_rows, json_rows
-from empathy_eval.evaluation.score_file import DELIMITERS
-from empathy_eval.raters.agreement.table import Codes
+from empathy_eval.evaluation.external.score_file import DELIMITERS
+from empathy_eval.statistics.estimate import Codes
 
 SCHEMA = "study_row"
 NEEDED = ("item", "group", "rater", "rating")

@@ -9,18 +9,198 @@ reach what was seen) / (1 + draws).
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
-from empathy_eval.raters.agreement.table import Floats
-from empathy_eval.raters.study.exchange import Exchange
+from empathy_eval.base.hashing import derived_random
 from empathy_eval.raters.study.ratings import Mask, Study
+from empathy_eval.statistics.estimate import Codes, Floats
+
+# Draws that are made together, and raters whose labels are drawn together: memory does not grow with a study.
+DRAWS = 500
+RATERS = 4096
+# Labels of a batch that are held at once.
+HELD = 2**26
+# Labels that have no more arrangements are drawn from a list of them, and those of larger blocks are dealt, both many times as fast.
+ARRANGEMENTS = 5040
+LARGE = 1000
+DEAL = 2**8
+# Whole numbers up to here are exact in 32 bits of a float.
+EXACT = 2**24
+
+Labels = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Exchange:
+    """The raters of some groups who can be exchanged: ``label`` is a rater's place among those groups (-1: of none)."""
+
+    label: Codes
+    names: tuple[str, ...]
+    blocks: tuple[Blocks, ...]
+
+    @classmethod
+    def of(cls, study: Study, groups: Literal["all"] | tuple[int, ...]) -> Exchange | None:
+        """The raters of all groups, or of some, within their blocks; None where no block has raters of two of them."""
+        places = list(range(len(study.groups))) if groups == "all" else list(groups)
+        place_of = np.full(len(study.groups), -1)
+        place_of[places] = np.arange(len(places))
+        label = place_of[study.group_of]
+        block = np.zeros_like(label) if study.block_of is None else study.block_of
+        order = np.lexsort((label, block))
+        order = order[label[order] >= 0]
+        _, starts = np.unique(block[order], return_index=True)
+        sizes = np.diff(np.append(starts, len(order)))
+        blocks = []
+        for size in np.unique(sizes[sizes > 1]):
+            raters = order[starts[sizes == size][:, None] + np.arange(size)]
+            labels = label[raters].astype(np.min_scalar_type(len(places)))
+            blocks += list(Blocks.alike(raters, labels))
+        return cls(label, tuple(study.groups[place] for place in places), tuple(blocks)) if blocks else None
+
+    def ways(self) -> float:
+        """In how many ways their groups can be arranged, as the natural logarithm."""
+        return sum(len(one.raters) * _log_ways(one.labels) for one in self.blocks)
+
+    def of_label(self, label: int) -> int:
+        """How many raters of one of the groups can be exchanged."""
+        return sum(len(one.raters) * int((one.labels == label).sum()) for one in self.blocks)
+
+    def counts(self, by_rater: Codes, draws: int, seed: int) -> Iterator[Floats]:
+        """Counts by group, shape (n, groups, columns), from those by rater: what was seen, then the draws, a batch at a time.
+
+        Raters who cannot be exchanged count where they are.
+        """
+        seen = _totals(by_rater, self.label, len(self.names))
+        yield seen[None].astype(np.float64)
+        kind = np.float32 if by_rater.max(initial=0) * RATERS < EXACT else np.float64
+        # Seat by seat, so that the labels of a seat are drawn in one go.
+        exchanged = [by_rater[one.raters.T].astype(kind) for one in self.blocks]
+        still = np.ones(len(self.label), bool)
+        for one in self.blocks:
+            still[one.raters] = False
+        start = _totals(by_rater[still], self.label[still], len(self.names)).astype(np.float64)
+        for one, of_raters in zip(self.blocks, exchanged, strict=True):
+            start += np.bincount(one.labels, minlength=len(start))[:, None] * of_raters[0].sum(axis=0, dtype=np.float64)
+        rng = np.random.default_rng(derived_random(seed, "study", *self.names).getrandbits(64))
+        batch = min(DRAWS, HELD // max(one.raters.shape[1] for one in self.blocks) + 1)
+        for first in range(0, draws, batch):
+            drawn = np.repeat(start[None], min(batch, draws - first), axis=0)
+            for one, of_raters in zip(self.blocks, exchanged, strict=True):
+                one.exchange(drawn, of_raters, rng)
+            # Whatever is drawn, the ratings of all groups together are what they were.
+            drawn[:, -1] = seen.sum(axis=0) - drawn[:, :-1].sum(axis=1)
+            yield drawn
+
+
+def _totals(by_rater: Codes, label: Codes, groups: int) -> Codes:
+    """Sums of counts by label."""
+    return np.stack([by_rater[label == one].sum(axis=0, dtype=np.int64) for one in range(groups)])
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """Blocks that have the same labels: their raters, shape (blocks, size), those labels ascending, and their arrangements if few."""
+
+    raters: Codes
+    labels: Labels
+    arrangements: Labels | None
+
+    @classmethod
+    def alike(cls, raters: Codes, labels: Labels) -> Iterator[Blocks]:
+        """From blocks of one size, shape (blocks, size), those that go together; blocks of one label have nothing to exchange."""
+        numbers = np.stack([(labels == label).sum(axis=1) for label in range(labels.max() + 1)], axis=1)
+        _, first, kind = np.unique(numbers, axis=0, return_index=True, return_inverse=True)
+        for place, one in enumerate(labels[first]):
+            if one[0] < one[-1]:
+                few = len(one) <= LARGE and _ways(one) <= ARRANGEMENTS
+                yield cls(raters[kind.ravel() == place], one, np.array(_arrangements(tuple(one.tolist())), one.dtype) if few else None)
+
+    def exchange(self, drawn: Floats, of_raters: Labels, rng: np.random.Generator) -> None:
+        """Adds what each group but the last gets to draws, shape (draws, groups, columns); ``of_raters``: (size, blocks, columns).
+
+        The draws have the counts of a block's first rater for each label of the block, so that others add what they have more than that.
+        """
+        size, number, columns = of_raters.shape
+        present = [label for label in np.unique(self.labels) if label < drawn.shape[1] - 1]
+        for start in range(0, number, step := max(RATERS // size, 1)):
+            counts = of_raters[:, start : start + step]
+            labels = self._drawn(len(drawn), counts.shape[1], rng)
+            more = (counts[1:] - counts[0]).reshape(-1, columns)
+            for at in range(0, len(more), RATERS):
+                for label in present:
+                    taken = (labels[:, at : at + RATERS] == label).astype(more.dtype)
+                    drawn[:, label] += taken @ more[at : at + RATERS]
+
+    def _drawn(self, draws: int, blocks: int, rng: np.random.Generator) -> Labels:
+        """The labels of so many blocks, exchanged within each, shape (draws, (size - 1) * blocks): seat by seat, without the first."""
+        size = len(self.labels)
+        if self.arrangements is not None:
+            kinds = _kinds(len(self.arrangements), (draws, blocks), rng)
+            labels = np.empty((draws, size - 1, blocks), self.labels.dtype)
+            for seat, of_kind in enumerate(self.arrangements.T[1:]):
+                labels[:, seat] = np.take(of_kind, kinds)
+        elif size <= LARGE:
+            rows = np.broadcast_to(self.labels, (draws * blocks, size))
+            labels = rng.permuted(rows, axis=1).reshape(draws, blocks, size).swapaxes(1, 2)[:, 1:]
+        else:
+            labels = np.stack([_dealt(self.labels, draws, rng) for _ in range(blocks)], axis=2)[:, 1:]
+        return labels.reshape(draws, -1)
+
+
+def _kinds(ways: int, shape: tuple[int, int], rng: np.random.Generator) -> Labels:
+    """Places among so many arrangements; of two, by a bit each."""
+    if ways > 2:
+        return rng.integers(0, ways, shape)
+    rows, columns = shape
+    return np.unpackbits(rng.integers(0, 256, (rows, -(-columns // 8)), dtype=np.uint8), axis=1, count=columns)
+
+
+def _dealt(labels: Labels, draws: int, rng: np.random.Generator) -> Labels:
+    """Labels of a large block at random, shape (draws, size): each by a draw of its own, and then as few changed as make them right.
+
+    Nothing in that tells raters apart, so all arrangements are alike likely.
+    """
+    wanted = np.bincount(labels)
+    by_number = labels[np.arange(DEAL) * len(labels) // DEAL]
+    dealt = np.empty((draws, len(labels)), labels.dtype)
+    for row in dealt:
+        row[:] = np.take(by_number, np.frombuffer(rng.bytes(len(labels)), np.uint8))
+        over = np.bincount(row, minlength=len(wanted)) - wanted
+        spare = [rng.choice(np.flatnonzero(row == label), over[label], replace=False, shuffle=False) for label in np.flatnonzero(over > 0)]
+        if spare:
+            row[rng.permutation(np.concatenate(spare))] = np.repeat(np.arange(len(wanted)), np.maximum(-over, 0))
+    return dealt
+
+
+def _ways(labels: Labels) -> int:
+    """How many arrangements labels have."""
+    ways = math.factorial(len(labels))
+    for times in Counter(labels.tolist()).values():
+        ways //= math.factorial(times)
+    return ways
+
+
+def _log_ways(labels: Labels) -> float:
+    """The logarithm of :func:`_ways`, which is quick for large blocks too."""
+    return math.lgamma(len(labels) + 1) - sum(math.lgamma(times + 1) for times in np.bincount(labels).tolist())
+
+
+def _arrangements(labels: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """All arrangements of labels."""
+    if len(labels) < 2:
+        return [labels]
+    firsts = [place for place, one in enumerate(labels) if one not in labels[:place]]
+    return [(labels[place], *rest) for place in firsts for rest in _arrangements(labels[:place] + labels[place + 1 :])]
+
 
 # Counts of raters that are held at once: memory does not grow with the number of strata.
-HELD = 2**25
+NUMBERS_HELD = 2**25
 # Draws that differ from what was seen by rounding alone are as large.
 ROUNDING = 1e-12
 
@@ -66,7 +246,7 @@ def _drawn(study: Study, tables: Sequence[Wanted], permutations: int, seed: int)
     """By part of the tables their places, and of each what was seen and each draw: chi-squared over the number of ratings, plus 1."""
     masks = {id(one.where): one.where for one in tables}
     number = len(study.labels)
-    at_once = max(HELD // (len(study.raters) * number), 1)
+    at_once = max(NUMBERS_HELD // (len(study.raters) * number), 1)
     for start in range(0, len(masks), at_once):
         some = dict(list(masks.items())[start : start + at_once])
         counts = np.hstack([study.by_rater(mask) for mask in some.values()])

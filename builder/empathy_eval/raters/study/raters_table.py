@@ -15,11 +15,12 @@ import numpy as np
 from empathy_eval.base.errors import InputError, Problem, nearest_column
 from empathy_eval.base.schemas import violations
 from empathy_eval.base.tabular import csv_rows, json_rows
-from empathy_eval.evaluation.score_file import DELIMITERS
+from empathy_eval.evaluation.external.score_file import DELIMITERS
 from empathy_eval.raters.agreement.read import NUMBER
-from empathy_eval.raters.agreement.table import MISSING, Codes, Floats
+from empathy_eval.raters.agreement.table import MISSING
 from empathy_eval.raters.study.columns import Faults
 from empathy_eval.raters.study.ratings import Study, Table, tables_of
+from empathy_eval.statistics.estimate import Codes, Floats
 
 SCHEMA = "raters_row"
 RATER, GROUP, CHECKS, FAILED = "rater", "group", "checks", "checks_failed"

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from empathy_eval.base.errors import Problem, nearest
 from empathy_eval.base.hashing import digest_file
-from empathy_eval.raters.agreement.table import MISSING, Codes
+from empathy_eval.raters.agreement.table import MISSING
 from empathy_eval.raters.study.columns import Columns
-from empathy_eval.raters.study.design import MOST_GROUPS, MOST_STRATA, Named, Rows
-from empathy_eval.raters.study.scale import Scale, odd_labels, scale_of
+from empathy_eval.raters.study.scale import MOST_GROUPS, MOST_STRATA, Named, Rows, Scale, odd_labels, scale_of
+from empathy_eval.statistics.estimate import Codes
 
 # The columns that say what an item is like; tests are made by each of them.
 STRATA = ("valence", "stratum")

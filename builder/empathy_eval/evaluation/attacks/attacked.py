@@ -1,0 +1,305 @@
+"""Replies of a release under attack: a seeded sample of them, what attacks make of it, and how metrics score that."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.hashing import digest, signature_line
+from empathy_eval.base.stages import stage
+from empathy_eval.design.contrasts import PAIR_VARIANTS, PAIRS, TWO_BY_TWO
+from empathy_eval.evaluation.attacks.attacks import Attack, Reply
+from empathy_eval.evaluation.attacks.registry import Attacks, attacked, others
+from empathy_eval.evaluation.corpus.contexts import contexts_at
+from empathy_eval.evaluation.corpus.pairs import Corpus, drawn_rows
+from empathy_eval.evaluation.external.score_file import Given
+from empathy_eval.evaluation.inversion.inversion import Chance, Statistics, duels_of, estimate
+from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.evaluation.inversion.rows import AttackRow, AttackTable, Change, StanceEffect
+from empathy_eval.evaluation.inversion.stand import Stand
+from empathy_eval.metrics.protocol import Array, Context, Metric
+from empathy_eval.metrics.scoring import Pairs, Scored, statistics_of
+from empathy_eval.statistics.estimate import Estimate
+from empathy_eval.statistics.resampling import Clusters
+
+Rows = NDArray[np.bool_]
+EQUAL, RELEASED = "pairs with controls, at equal closeness", "pairs, as released"
+
+
+@dataclass(frozen=True)
+class Scores:
+    """What a scorer gave replies, row by row: before, and by attack under it. Higher is better; nan where there is no score.
+
+    ``eligible`` says by attack which replies could be attacked.
+    """
+
+    before: Array
+    under: Mapping[str, Array]
+    eligible: Mapping[str, Rows]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """What one attack did to the scores of all replies, and of those of each variant."""
+
+    whole: Change
+    by_variant: Mapping[str, Change]
+
+
+def changes(scores: Scores, variants: Sequence[str], clusters: Clusters, effect: StanceEffect, chance: Chance) -> dict[str, Changes]:
+    """The figures by attack; ``variants`` are those of the rows, ``clusters`` their dialogues.
+
+    All attacks share the resamples of dialogues, which are drawn once; a single dialogue has no intervals.
+    """
+    parts = {"": np.ones(len(variants), dtype=bool)} | {name: np.array([one == name for one in variants]) for name in sorted(set(variants))}
+    tables, counts = list[Array](), dict[tuple[str, str], tuple[int, int]]()
+    has = np.isfinite(scores.before)
+    for attack, under in scores.under.items():
+        for part, rows in parts.items():
+            both = rows & has & scores.eligible[attack] & np.isfinite(under)
+            gap = np.where(both, under - np.where(both, scores.before, 0.0), 0.0)
+            tables.append(np.column_stack([gap > 0, gap < 0, gap, both]).astype(np.float64))
+            counts[attack, part] = int((rows & has).sum()), int(both.sum())
+    if not tables:
+        return {}
+    totals = clusters.totals(np.hstack(tables))
+    sums = np.split(totals.sum(axis=0, keepdims=True), len(tables), axis=1)
+    drawn = np.split(clusters.bootstrapped(totals, chance.resamples, chance.seed), len(tables), axis=1) if len(clusters) > 1 else None
+    found = {key: _change(counts[key], sums[place], drawn and drawn[place], effect) for place, key in enumerate(counts)}
+    return {attack: Changes(found[attack, ""], {part: found[attack, part] for part in parts if part}) for attack in scores.under}
+
+
+def _change(counts: tuple[int, int], sums: Array, drawn: Sequence[Array] | Array | None, effect: StanceEffect) -> Change:
+    """The figures from the sums of rows (rises, falls, change, 1), and those of resamples."""
+    if not counts[1]:
+        return Change(*counts)
+    resampled = None if drawn is None else np.asarray(drawn)
+    with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without an eligible reply there is no figure
+        values, several = sums[:, :3] / sums[:, 3:], None if resampled is None else resampled[:, :3] / resampled[:, 3:]
+    rises, falls, change = (estimate(float(values[0, at]), None if several is None else several[:, at]) for at in range(3))
+    return Change(*counts, rises, falls, change, change and _in_units(change, effect))
+
+
+def _in_units(change: Estimate, effect: StanceEffect) -> Estimate | None:
+    """A change over the size of the stance effect, which is taken as it is; None where that is no unit."""
+    if effect.why is not None:
+        return None
+    ends = (None if one is None else round(one / abs(effect.value), PLACES) for one in (change.low, change.high))
+    return Estimate(round(change.value / abs(effect.value), PLACES), *ends)
+
+
+def stance_effects(pulls: Mapping[str, Array], clusters: Clusters, over: str, chance: Chance) -> dict[str, StanceEffect]:
+    """By scorer its stance effect, from kind minus cold score of each pair, nan where there is none; ``over`` says which pairs."""
+    if not pulls:
+        return {}
+    has = {name: np.isfinite(one) for name, one in pulls.items()}
+    totals = clusters.totals(
+        np.column_stack([column for name, one in pulls.items() for column in (np.where(has[name], one, 0), has[name])])
+    )
+    drawn = clusters.bootstrapped(totals, chance.resamples, chance.seed) if len(clusters) > 1 else None
+    sums, found = totals.sum(axis=0), dict[str, StanceEffect]()
+    for place, name in enumerate(pulls):
+        at = slice(2 * place, 2 * place + 2)
+        with np.errstate(divide="ignore", invalid="ignore"):  # of a resample without a score there is no effect
+            value, several = np.divide(*sums[at]), None if drawn is None else np.divide(*drawn[:, at].T)
+        found[name] = _effect(estimate(float(value), several), over)
+    return found
+
+
+def _effect(one: Estimate | None, over: str) -> StanceEffect:
+    if one is None:
+        return StanceEffect(0.0, None, None, over, "no pair has a score of both stances")
+    why = None
+    if one.low is not None and one.high is not None and one.low <= 0 <= one.high:
+        # Without its numbers: another machine's may differ a little, and a sentence is compared by its letters.
+        why = "the stance effect may be nothing, as its interval holds 0"
+    elif not one.value:
+        why = "the stance effect is nothing"
+    return StanceEffect(one.value, one.low, one.high, over, why)
+
+
+def pull_of(metric: Metric, pairs: Statistics, cells: Statistics) -> tuple[str, Array]:
+    """Over which pairs, and by pair kind minus cold score of a metric in its better direction: at equal closeness where it has controls."""
+    over, contrast, statistics = (EQUAL, TWO_BY_TWO[0], cells) if cells else (RELEASED, PAIRS[0], pairs)
+    return over, duels_of(metric, statistics, contrast).pull
+
+
+# So many pairs at most are attacked, each in both variants.
+MOST = 250
+# A report, which is not to be much slower, has so many of its pairs attacked: one in so many, and at least so many.
+ONE_IN, LEAST = 40, 50
+Key = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Replies:
+    """Replies to attack, row by row: (pair, variant), and the reply; and their dialogues."""
+
+    keys: Sequence[Key]
+    replies: Sequence[Reply]
+    clusters: Clusters
+    references: Sequence[str] = ()
+
+    @property
+    def variants(self) -> list[str]:
+        """The variant of each row."""
+        return [variant for _, variant in self.keys]
+
+
+@dataclass(frozen=True)
+class AttackedTexts:
+    """What attacks made of replies: by the name of each the texts, None where a reply is not eligible, and what its signature says."""
+
+    replies: Replies
+    texts: Mapping[str, Sequence[str | None]] = field(default_factory=dict)
+    signatures: Mapping[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, attacks: Sequence[Attack], replies: Replies, seed: int) -> AttackedTexts:
+        """All replies under all attacks.
+
+        Raises:
+            JobError: if an attack fails, or gives what is no text.
+        """
+        texts, signatures = dict[str, list[str | None]](), dict[str, str]()
+        for one in attacks:
+            made = [attacked(one, reply, key, seed) for key, reply in zip(replies.keys, replies.replies, strict=True)]
+            texts[one.name] = made
+            share = sum(text is not None for text in made) / len(made) if made else 0.0
+            signatures[one.name] = signature_line(
+                attack=one.name, version=one.version, replies=len(made), drawn="sha256", seed=seed, eligible=f"{share:.4f}",
+                texts=digest([[*key, text] for key, text in zip(replies.keys, made, strict=True)])[:16],
+            )  # fmt: skip
+        return cls(replies, texts, signatures)
+
+    @property
+    def places(self) -> list[tuple[str, int]]:
+        """The attack and the row of each text, reply after reply: what is known of a context or a reference serves all of them."""
+        rows = range(len(self.replies.keys))
+        return [(attack, row) for row in rows for attack, texts in self.texts.items() if texts[row] is not None]
+
+    def rows(self, metric: tuple[str, str], scores: Scores, effect: StanceEffect, chance: Chance) -> list[AttackRow]:
+        """The row of each attack, of a scorer by its name and signature."""
+        name, signature = metric
+        clusters = self.replies.clusters
+        unit = signature_line(rises="strictly", effect=f"size,taken-as-it-is,{effect.over.replace(', ', ',').replace(' ', '-')}")
+        found = changes(scores, self.replies.variants, clusters, effect, chance)
+        return [
+            AttackRow(
+                name, attack, one.whole, one.by_variant, effect,
+                f"{signature}|{self.signatures[attack]}|{unit}|{chance.of_intervals(clusters)}",
+            )
+            for attack, one in found.items()
+        ]  # fmt: skip
+
+    def table(self, rows: Sequence[AttackRow], told: Sequence[str], faults: Sequence[Scored] = ()) -> AttackTable:
+        """The table of all rows."""
+        pairs, faulty = {pair for pair, _ in self.replies.keys}, tuple(one.fault for one in faults if one.fault)
+        return AttackTable(tuple(rows), len(self.replies.keys), len(pairs), len(self.replies.clusters), tuple(told), faulty)
+
+
+def replies_of(corpus: Corpus, rows: Sequence[int], contexts: Sequence[Context], seed: int) -> Replies:
+    """Both variants of the pairs in those rows of a corpus, each beside the same variant of another dialogue."""
+    pair_ids, dialogues = ([some[row] for row in rows] for some in (corpus.pair_ids, corpus.dialogues))
+    found, keys = list[Reply](), list[Key]()
+    for place, other in enumerate(others(dialogues, pair_ids, seed)):
+        for name in PAIR_VARIANTS:
+            texts = corpus.variants[name]
+            found.append(Reply(texts[rows[place]], contexts[place], None if other is None else texts[rows[other]], corpus.language))
+            keys.append((pair_ids[place], name))
+    twice = [row for row in rows for _ in PAIR_VARIANTS]
+    clusters = Clusters.of([corpus.dialogues[row] for row in twice], [corpus.scenario_ids[row] for row in twice])
+    return Replies(keys, found, clusters, [corpus.references[row] for row in twice])
+
+
+def sampled_rows(pair_ids: Sequence[str], seed: int, most: int = MOST) -> list[int]:
+    """The rows of at most so many pairs, drawn by the SHA-256 of their ids, in their order."""
+    return drawn_rows(pair_ids, "attacks", seed, most)
+
+
+def few_of(pairs: int) -> int:
+    """How many pairs of so many a report has attacked."""
+    return min(MOST, max(LEAST, pairs // ONE_IN))
+
+
+class UnderAttack:
+    """Attacks what is on a stand: it takes the scores of all texts, and has the table of attacks then."""
+
+    def __init__(self, stand: Stand, attacks: Attacks, most: int = MOST) -> None:
+        self._stand, self._attacks, self._most = stand, attacks, most
+        self.table: AttackTable | None = None
+
+    def __call__(self, pairs: Corpus, controls: Corpus, rated: Sequence[tuple[Metric, Statistics, Statistics]]) -> None:
+        """Attacks a sample of the pairs, and has every metric that can be asked score that."""
+        stage("attacks")
+        stand = self._stand
+        seed = stand.chance.seed
+        rows = sampled_rows(pairs.pair_ids, seed, self._most)
+        contexts = [pairs.contexts[row] for row in rows] if pairs.contexts else contexts_at(stand.folder, "pairs", rows, stand.splits)
+        made = AttackedTexts.of(self._attacks.some, replies_of(pairs, rows, contexts, seed), seed)
+        asked = {metric.name: (metric, released, cells) for metric, released, cells in rated if _why_not(metric) is None}
+        scored = _scored([metric for metric, _, _ in asked.values()], made, stand)
+        effects = self._effects(list(asked.values()), pairs, controls)
+        found = list[AttackRow]()
+        for name, (metric, released, _) in asked.items():
+            if scored[name].rows:
+                scores = _scores(metric, {one: released[one][rows] for one in PAIR_VARIANTS}, scored[name], made)
+                found += made.rows((name, metric.signature), scores, effects[name], stand.chance)
+        others: list[Any] = [*(metric for metric, _, _ in rated), *stand.found.diversities]
+        told = [f"{one.name}: not attacked, as {why}" for one in others if (why := _why_not(one)) is not None]
+        self.table = made.table(found, [*told, *self._attacks.told], list(scored.values()))
+
+    def _effects(self, asked: Sequence[tuple[Metric, Statistics, Statistics]], pairs: Corpus, controls: Corpus) -> dict[str, StanceEffect]:
+        """The stance effect of each metric, at equal closeness where it has scores of controls."""
+        pulls: dict[str, dict[str, Array]] = {EQUAL: {}, RELEASED: {}}
+        for metric, released, cells in asked:
+            over, pull = pull_of(metric, released, cells)
+            pulls[over][metric.name] = pull
+        clusters = {EQUAL: controls.clusters, RELEASED: pairs.clusters}
+        return {
+            name: one
+            for over, some in pulls.items()
+            for name, one in stance_effects(some, clusters[over], over, self._stand.chance).items()
+        }
+
+
+def _why_not(metric: object) -> str | None:
+    """Why a measure is not attacked; None if it is."""
+    if not hasattr(metric, "statistics"):
+        return "it is of whole sets of texts"
+    if isinstance(metric, Given):
+        return "its scores are given, and it is not asked here: a judge is by annotate --attacks"
+    return "it has no better direction" if getattr(metric, "higher_is_better", None) is None else None
+
+
+def _scored(metrics: Sequence[Metric], made: AttackedTexts, stand: Stand) -> dict[str, Scored]:
+    """What metrics give attacked texts, reply after reply; what each reads beside a text is as it was."""
+    replies, places = made.replies, made.places
+    ids = [f"{', '.join(replies.keys[row])}, {attack}" for attack, row in places]
+    texts = [made.texts[attack][row] or "" for attack, row in places]
+    contexts = [replies.replies[row].context for _, row in places]
+    pairs = Pairs(ids, [replies.references[row] for _, row in places], {"attacked": texts}, contexts)
+    return statistics_of(metrics, pairs, stand.scoring)
+
+
+def _scores(metric: Metric, before: Statistics, scored: Scored, made: AttackedTexts) -> Scores:
+    """The scores of the replies before and under attack, turned round where lower is better."""
+    sign = -1 if metric.higher_is_better is False else 1
+
+    def of(statistics: Array) -> Array:
+        has = ~np.isnan(statistics[:, 0])
+        found = np.full(len(statistics), np.nan)
+        if has.any():
+            found[has] = sign * np.round(metric.scores(statistics[has]), metric.places)
+        return found
+
+    whole = np.column_stack([of(before[name]) for name in PAIR_VARIANTS]).ravel()
+    under = {attack: np.full(len(whole), np.nan) for attack in made.texts}
+    for (attack, row), value in zip(made.places, of(scored.rows["attacked"]), strict=True):
+        under[attack][row] = value
+    eligible = {attack: np.array([text is not None for text in texts], dtype=bool) for attack, texts in made.texts.items()}
+    return Scores(whole, under, eligible)

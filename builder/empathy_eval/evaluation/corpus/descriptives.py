@@ -1,0 +1,158 @@
+"""What a report tells of the texts themselves: their lengths, ways, strategies over a dialogue, examples, and what was left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from rapidfuzz.distance import Levenshtein
+
+from empathy_eval.base.tabular import table_batches
+from empathy_eval.base.text import ENGLISH, edit_ratio, joined, overlap, spaced
+from empathy_eval.design.canary import in_json
+from empathy_eval.design.contrasts import CELLS, CONTROLS, NEAR
+from empathy_eval.design.dataset import FAR_WAY, WAYS, column, files_of
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.evaluation.corpus.groupings import in_order
+from empathy_eval.evaluation.corpus.pairs import APART, Corpus
+from empathy_eval.metrics.length import Length
+
+# Lengths are counted in bins of so many words, a dialogue is cut into so many equal parts.
+BIN, PARTS = 5, 10
+LEFT_OUT = ("planned", "accepted", "rejected", "missing", "rejected_by_reason", "failed_for_good", "samples_refused")
+QUARTILES = (1, 2, 3)
+
+
+def lengths(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
+    """How long the texts are, in words; ``counts`` are of bins of ``bin`` words, the first from 0."""
+    texts = {"reference": pairs.references, **pairs.variants}
+    texts |= {name: controls.variants[name] for name in CONTROLS if len(controls)}
+    length = Length(pairs.language)
+    return {"bin": BIN, "signature": length.signature, "variants": [_lengths(name, some, length) for name, some in texts.items()]}
+
+
+def _lengths(name: str, texts: Sequence[str], length: Length) -> dict[str, Any]:
+    found = np.array([int(length.score(text)) for text in texts])
+    counts = np.bincount(found // BIN)
+    low, high = (int(one) for one in np.quantile(found, (0.05, 0.95), method="inverted_cdf"))
+    median = float(np.median(found))
+    figures = {"mean": round(float(found.mean()), 4), "low": low, "median": median, "high": high, "peak": int(counts.argmax()) * BIN}
+    return {"variant": name, "texts": len(texts), **figures, "counts": counts.tolist()}
+
+
+def ways(pairs: Corpus, controls: Corpus) -> dict[str, Any]:
+    """How many texts have each manner, near and far, and each device; empty where none is known."""
+    near, device = (Counter(pairs.groups.get(name, ())) for name in WAYS)
+    far = Counter(controls.groups.get(FAR_WAY, ()))
+    if APART.issuperset({*near, *far, *device}):
+        return {}
+    taxonomy = load_taxonomy()
+    manners, devices = ([one.name for one in some] for some in (taxonomy.manners, taxonomy.devices))
+    return {
+        "manners": [{"name": name, "near": near[name], "far": far[name]} for name in in_order({*near, *far}, manners)],
+        "devices": [{"name": name, "texts": device[name]} for name in in_order(device, devices)],
+    }
+
+
+def course(release_dir: Path) -> dict[str, Any]:
+    """How often each phase and strategy is used in each tenth of a dialogue's helper turns, as planned."""
+    phases, strategies = Counter[tuple[str, int]](), Counter[tuple[str, int]]()
+    for path in files_of(release_dir, "dialogues"):
+        for batch in table_batches(path, ["turns"]):
+            for turns in batch.column("turns").to_pylist():
+                tagged = [(turn["phase"], turn["strategy"]) for turn in turns if turn["role"] == "helper"]
+                for number, (phase, strategy) in enumerate(tagged):
+                    part = part_of(number, len(tagged))
+                    phases[phase, part] += 1
+                    strategies[strategy, part] += 1
+    taxonomy = load_taxonomy()
+    phase_of = {one.name: one.phase for one in taxonomy.strategies}
+    return {
+        "parts": PARTS,
+        "phases": _counts(phases, taxonomy.phases),
+        "strategies": [{**one, "phase": phase_of[one["name"]]} for one in _counts(strategies, list(phase_of))],
+    }
+
+
+def part_of(number: int, of: int) -> int:
+    """The part of a dialogue, from 0, that its helper turn of that number is in, of so many."""
+    return (2 * number + 1) * PARTS // (2 * of)
+
+
+def _counts(found: Mapping[tuple[str, int], int], names: Sequence[str]) -> list[dict[str, Any]]:
+    rows = [{"name": name, "counts": [found.get((name, part), 0) for part in range(PARTS)]} for name in names]
+    return [row for row in rows if any(row["counts"])]
+
+
+def examples(release_dir: Path, language: str = ENGLISH) -> list[dict[str, Any]]:
+    """Up to three pairs: at the quartiles of the apathetic edit ratio of those without a flag, with all four cells if any has them.
+
+    A dialogue that has a flag gives no example.
+    """
+    return _examples(release_dir, "controls", language) or _examples(release_dir, "pairs", language)
+
+
+def _examples(release_dir: Path, config: str, language: str) -> list[dict[str, Any]]:
+    named = zip(*(column(release_dir, "dialogues", name) for name in ("dialogue_id", "flags")), strict=True)
+    flagged = {dialogue_id for dialogue_id, flags in named if flags}
+    names = ("apathetic_edit_ratio", "pair_id", "dialogue_id", "flags")
+    rows = zip(*(column(release_dir, config, name) for name in names), strict=True)
+    calm = sorted((ratio, pair_id) for ratio, pair_id, dialogue_id, flags in rows if not flags and dialogue_id not in flagged)
+    wanted = [calm[place][1] for place in sorted({len(calm) * quartile // 4 for quartile in QUARTILES})] if calm else []
+    if not wanted:
+        return []
+    batches = (batch for path in files_of(release_dir, config) for batch in table_batches(path))
+    found = [row for batch in batches for row in batch.filter(pc.is_in(batch.column("pair_id"), pa.array(wanted))).to_pylist()]
+    return [_example(row, language) for row in sorted(found, key=lambda row: wanted.index(row["pair_id"]))]
+
+
+def _example(row: dict[str, Any], language: str) -> dict[str, Any]:
+    reference = row["reference"]
+    variants = {name: row[name] for name in CELLS if name in row}
+    return {
+        **{name: row[name] for name in ("pair_id", "scenario", "phase", "strategy", "empathetic_strategy", "reference")},
+        "before": row["context"][-1] if row["context"] else None,
+        "variants": {
+            name: {
+                "text": text,
+                "edit_ratio": round(edit_ratio(reference, text, language), 4),
+                "overlap": round(overlap(reference, text, language), 4),
+                "changes": changes(reference, text, language) if name in NEAR else [],
+            }
+            for name, text in variants.items()
+        },
+    }
+
+
+def changes(before: str, after: str, language: str = ENGLISH) -> list[list[str]]:
+    """The way from one text to another in ``[same | removed | added, words]``, with the fewest words changed."""
+    one, other = (spaced(text, language).split() for text in (before, after))
+    found: list[list[str]] = []
+    for same, group in groupby(Levenshtein.opcodes(one, other), key=lambda step: step.tag == "equal"):
+        steps = list(group)
+        gone, new = one[steps[0].src_start : steps[-1].src_end], other[steps[0].dest_start : steps[-1].dest_end]
+        parts = {"same": new} if same else {"removed": gone, "added": new}
+        found += [[kind, joined(some, language)] for kind, some in parts.items() if some]
+    return found
+
+
+def making(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """What the report tells of how a release was made: the part of its manifest that counts what was left out, and its settings."""
+    summary = facts["summary"]
+    return {
+        **{name: facts[name] for name in ("name", "version", "date", "identity", "configuration", "software", "withdrawn")},
+        **{name: summary[name] for name in LEFT_OUT},
+        "duplicates": len(facts["duplicates"]),
+        "spares_left_out": facts["spares_left_out"],
+        "models": sorted(summary["usage"]),
+        "removed_by_review": [one["dialogue_id"] for one in (facts.get("reviews") or {}).get("removed", [])],
+        "reviewed": bool(facts.get("reviews")),
+        **({"without": facts["without"]} if "without" in facts else {}),
+        **in_json(facts),
+    }

@@ -1,0 +1,229 @@
+"""The texts of a release as columns: pairs, pairs with controls, and pairs as the contrast checks had them before them."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.hashing import digest_bytes
+from empathy_eval.base.schemas import check
+from empathy_eval.base.tabular import WHOLE, TableRow, schema_of, table_batches
+from empathy_eval.base.text import ENGLISH, words
+from empathy_eval.design.contrasts import PAIR_VARIANTS, REASONS
+from empathy_eval.design.dataset import CANDIDATES, FAR_WAY, GROUPINGS, SPLITS, WAYS, column, files_of, parts_of
+from empathy_eval.design.dataset import pair_id as id_of
+from empathy_eval.design.personas import VOICES
+from empathy_eval.design.word_list import NOT_CHOSEN
+from empathy_eval.evaluation.corpus.contexts import read_contexts
+from empathy_eval.metrics.protocol import Context
+from empathy_eval.metrics.scoring import Pairs
+from empathy_eval.statistics.resampling import Clusters
+
+# The share of its words that the longer of two texts of equal length has more, at most.
+LENGTH_WITHIN = 0.1
+# What stands in the place of a manner or device where a text has none.
+BY_RULES, UNPLANNED = "made by rules", "none planned"
+APART = {BY_RULES, UNPLANNED}
+PAIR = re.compile(r"[0-9]{3}-(seed|[0-9]{5,12})(-r[1-9][0-9]{0,3})?-t[0-9]{2,4}")
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Pairs column by column, all of one length: the texts, and what pairs are grouped by; and the language."""
+
+    pair_ids: list[str]
+    dialogues: list[str]
+    scenario_ids: list[int]
+    references: list[str]
+    variants: dict[str, list[str]]
+    groups: dict[str, list[str]] = field(default_factory=dict)
+    contexts: Sequence[Context] = ()
+    language: str = ENGLISH
+
+    def __len__(self) -> int:
+        return len(self.pair_ids)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """The dialogues of the pairs."""
+        return Clusters.of(self.dialogues, self.scenario_ids)
+
+    def of_equal_length(self, one: str, other: str) -> NDArray[np.bool_]:
+        """By pair whether two variants are of equal length: the longer has at most ``LENGTH_WITHIN`` of its words more."""
+        lengths = [[len(words(text, self.language)) for text in self.variants[name]] for name in (one, other)]
+        return np.array([max(pair) - min(pair) <= LENGTH_WITHIN * max(pair) for pair in zip(*lengths, strict=True)], dtype=bool)
+
+    def take(self, rows: Sequence[int], contexts: Sequence[Context]) -> Corpus:
+        """The pairs of these rows, with these contexts."""
+
+        def some(values: Sequence[Any]) -> list[Any]:
+            return [values[row] for row in rows]
+
+        return Corpus(
+            some(self.pair_ids), some(self.dialogues), some(self.scenario_ids), some(self.references),
+            {name: some(texts) for name, texts in self.variants.items()}, {name: some(one) for name, one in self.groups.items()},
+            contexts, self.language,
+        )  # fmt: skip
+
+    def pairs(self, variants: Sequence[str]) -> Pairs:
+        """Some variants of all pairs, for a metric."""
+        return Pairs(self.pair_ids, self.references, {name: self.variants[name] for name in variants}, self.contexts)
+
+
+def drawn_rows(pair_ids: Sequence[str], what: str, seed: int, most: int) -> list[int]:
+    """The rows of at most so many pairs, drawn for something by the SHA-256 of their ids, in their order: fewer are among more."""
+    drawn = sorted(range(len(pair_ids)), key=lambda row: digest_bytes(f"{seed}:{what}:{pair_ids[row]}".encode()))
+    return sorted(drawn[:most])
+
+
+def read_corpus(
+    release_dir: Path, config: str, variants: Sequence[str], *, contexts: bool = False, splits: Sequence[str] = SPLITS,
+    language: str = ENGLISH,
+) -> Corpus:  # fmt: skip
+    """The pairs of a config; ``language`` is the code of the texts' language.
+
+    Raises:
+        InputError: if a file is not there or is no parquet.
+    """
+    texts = ("reference", *variants)
+    table = {name: column(release_dir, config, name, splits) for name in ("pair_id", "dialogue_id", "scenario_id", *texts, *GROUPINGS)}
+    return Corpus(
+        table["pair_id"],
+        table["dialogue_id"],
+        table["scenario_id"],
+        table["reference"],
+        {name: table[name] for name in variants},
+        {**{name: table[name] for name in GROUPINGS}, **_ways(release_dir, config, splits)},
+        read_contexts(release_dir, config, splits) if contexts else (),
+        language,
+    )
+
+
+def _ways(release_dir: Path, config: str, splits: Sequence[str]) -> dict[str, list[str]]:
+    """The manners, devices and voices of a config by column, with a word for those that have none; older releases have none."""
+    there = [schema_of(path).names for path in files_of(release_dir, config, splits)]
+    found = {name: column(release_dir, config, name, splits) for name in (*WAYS, FAR_WAY, *VOICES) if all(name in names for names in there)}
+    manner = WAYS[0]
+    if manner in found:
+        methods = column(release_dir, config, "apathetic_method", splits)
+        # Rules have no manner, whatever the column says.
+        found[manner] = [BY_RULES if method == "rules" else one for one, method in zip(found[manner], methods, strict=True)]
+    return {name: [UNPLANNED if one is None else one for one in values] for name, values in found.items()}
+
+
+def refuse_odd_rows(release_dir: Path) -> None:
+    """Raises an :class:`InputError` for the first row of a release that breaks the schema of its config."""
+    for config in ("dialogues", "pairs", "controls"):
+        for path in files_of(release_dir, config):
+            for batch in table_batches(path):
+                for row in batch.to_pylist():
+                    check(row, f"{config}_row", path)
+
+
+@dataclass(frozen=True)
+class Candidates:
+    """All pairs as the contrast checks had them before them: those that differ from the release, and where the others are in it."""
+
+    corpus: Corpus
+    same: NDArray[np.int64]
+
+    def without_texts(self) -> Candidates:
+        """What is left to know once they are scored: the memory of the texts is free again."""
+        return replace(self, corpus=replace(self.corpus, references=[], variants={}, contexts=()))
+
+
+def before_contrast(release_dir: Path, released: Corpus, splits: Sequence[str] = SPLITS) -> Candidates | None:
+    """For each helper turn of these splits the first text of each variant that only a contrast check could refuse; None if none was.
+
+    A turn counts if it has both variants. Those that are as released are rows of ``same``.
+    """
+    first = _first_candidates(release_dir)
+    place = {pair: row for row, pair in enumerate(released.pair_ids)}
+    contexts: list[Context] = []
+    changed = Corpus([], [], [], [], {name: [] for name in PAIR_VARIANTS}, contexts=contexts, language=released.language)
+    for pair_id, dialogue, turn in _turns(release_dir, first, splits):
+        row = place.get(pair_id)
+        texts = {name: first[pair_id].get(name, released.variants[name][row] if row is not None else None) for name in PAIR_VARIANTS}
+        if None not in texts.values():
+            changed.pair_ids.append(pair_id)
+            changed.dialogues.append(dialogue["dialogue_id"])
+            changed.scenario_ids.append(dialogue["scenario_id"])
+            # One string in memory where the release has it too.
+            changed.references.append(dialogue["turns"][turn]["text"] if row is None else released.references[row])
+            if released.contexts:
+                contexts.append([{"role": one["role"], "text": one["text"]} for one in dialogue["turns"][:turn]])
+            for name, text in texts.items():
+                changed.variants[name].append(str(text))
+    if not len(changed):
+        return None
+    gone = set(changed.pair_ids)
+    return Candidates(changed, np.array([row for pair, row in place.items() if pair not in gone], dtype=np.int64))
+
+
+def _first_candidates(release_dir: Path) -> dict[str, dict[str, str]]:
+    found: dict[str, dict[str, str]] = {}
+    refused = False
+    for (pair_id, variant), rows in itertools.groupby(candidate_rows(release_dir), lambda row: (row["pair_id"], row["variant"])):
+        if variant in PAIR_VARIANTS and (first := _first_of(list(rows))):
+            refused = refused or bool(first["reasons"])
+            found.setdefault(pair_id, {}).setdefault(variant, first["text"])
+    return found if refused else {}
+
+
+def _first_of(rows: list[TableRow]) -> TableRow | None:
+    """Of a variant's texts, in the order they were judged, the first that only a contrast check could refuse; None if there is none.
+
+    Where one of several candidates was released, those before and after it are left out: what was refused there was not in its place.
+    """
+    first, before = None, 0
+    for row in rows:
+        if row["attempt"] > before + 1:  # the released one has the number between
+            break
+        before = row["attempt"]
+        if row["reasons"] == [NOT_CHOSEN]:
+            first = None
+        elif REASONS.issuperset(row["reasons"]):
+            first = first or row
+        if not row["reasons"]:
+            break
+    return first
+
+
+def candidate_rows(release_dir: Path) -> Iterator[TableRow]:
+    """The texts of variants that reached the checks and are not released, in order; none where a release has no such file.
+
+    Raises:
+        InputError: if the file is none of a release's.
+    """
+    path = release_dir / "candidates.parquet"
+    for batch in table_batches(path, CANDIDATES.names) if path.is_file() else ():
+        if not batch.schema.equals(CANDIDATES) or any(column.null_count for column in batch.columns):
+            raise input_error(path, "does not match the data contract", WHOLE)
+        for row in batch.to_pylist():
+            if not PAIR.fullmatch(row["pair_id"]):
+                raise input_error(path, f'"{row["pair_id"]}" is not a pair', WHOLE)
+            yield row
+
+
+def _turns(release_dir: Path, pair_ids: Collection[str], splits: Sequence[str]) -> Iterator[tuple[str, dict[str, Any], int]]:
+    """(pair id, dialogue, place of the turn) of helper turns, in the order of the dialogues."""
+    wanted: dict[str, list[int]] = {}
+    for pair_id in sorted(pair_ids):
+        dialogue_id, turn = parts_of(pair_id)
+        wanted.setdefault(dialogue_id, []).append(turn)
+    for path in files_of(release_dir, "dialogues", splits) if wanted else ():
+        for batch in table_batches(path):
+            for row in batch.to_pylist():
+                for place in wanted.get(row["dialogue_id"], ()):
+                    if place >= len(row["turns"] or ()):
+                        raise input_error(release_dir, f"{row['dialogue_id']} has no turn {place}, which candidates.parquet names", WHOLE)
+                    yield id_of(row["dialogue_id"], place), row, place

@@ -1,0 +1,1 @@
+"""Crossed items: whether a scorer prefers the reply that fits the context."""

@@ -1,0 +1,190 @@
+"""Crossed items: whether a scorer prefers the reply that fits where two contexts differ in what the seeker said last alone.
+
+Each of the two replies fits one context and passes the other by, so what scores a reply without its context is right exactly half of
+the time.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.tabular import WHOLE
+from empathy_eval.base.text import ENGLISH
+from empathy_eval.design.dataset import SPLITS, column, files_of
+from empathy_eval.evaluation.corpus.contexts import read_contexts
+from empathy_eval.evaluation.external.custom_scores import Column
+from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.evaluation.inversion.rows import Crossed, CrossedRow
+from empathy_eval.evaluation.wording import counted
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.protocol import Array, Context, Metric
+from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statistics_of
+from empathy_eval.statistics.estimate import Estimate
+from empathy_eval.statistics.ranking import wins
+from empathy_eval.statistics.resampling import Clusters
+
+CONFIG = "crossed"
+CONTEXTS = ("context_1", "context_2")
+REPLIES = ("reply_1", "reply_2")
+REFERENCE = "not applicable: a reference is read, and crossed items have none"
+# What a scorer without a better direction is taken for.
+MORE = "right:more-is-fitting"
+
+
+@dataclass(frozen=True)
+class Items:
+    """Crossed items column by column, all of one length: the first context and reply of each, and the second."""
+
+    ids: Sequence[str]
+    dialogues: Sequence[str]
+    scenario_ids: Sequence[int]
+    contexts: tuple[Sequence[Context], Sequence[Context]]
+    replies: tuple[Sequence[str], Sequence[str]]
+    sources: Sequence[str]
+    language: str = ENGLISH
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @cached_property
+    def clusters(self) -> Clusters:
+        """The dialogues of the items."""
+        return Clusters.of(self.dialogues, self.scenario_ids)
+
+    def pairs(self, side: int) -> Pairs:
+        """Both replies in the first context (0) or in the second (1), for a metric."""
+        names = [f"{one}, context {side + 1}" for one in self.ids]
+        return Pairs(names, [""] * len(self), dict(zip(REPLIES, self.replies, strict=True)), self.contexts[side])
+
+
+def read_items(release_dir: Path, splits: Sequence[str] = SPLITS, language: str = ENGLISH) -> Items | None:
+    """The crossed items of a release; None where it has none.
+
+    Raises:
+        InputError: if a file is missing or damaged, or a context does not end with a turn of the seeker.
+    """
+    if not any(path.is_file() for path in files_of(release_dir, CONFIG)):
+        return None
+    names = ("crossed_id", "dialogue_id", "scenario_id", *REPLIES, "source")
+    table = {name: column(release_dir, CONFIG, name, splits) for name in names}
+    first, second = (read_contexts(release_dir, CONFIG, splits, name) for name in CONTEXTS)
+    ends = zip(table["crossed_id"], first.last_roles, second.last_roles, strict=True)
+    if odd := [name for name, *roles in ends if roles != ["seeker", "seeker"]]:
+        what = f'crossed item "{odd[0]}": a context does not end with a turn of the seeker ({counted(len(odd), "such item")})'
+        raise input_error(release_dir, what, WHOLE)
+    replies = table[REPLIES[0]], table[REPLIES[1]]
+    return Items(table["crossed_id"], table["dialogue_id"], table["scenario_id"], (first, second), replies, table["source"], language)
+
+
+@dataclass(frozen=True)
+class Verdicts:
+    """What a scorer decided, by item 1 where it is right, 0 where it is wrong, one half for a tie and nan without scores.
+
+    ``fitting``: the first reply beside the second in the first context, and the second beside the first in the second. ``own``: the first
+    reply in the first context beside the second, and the second reply in the second beside the first.
+    """
+
+    fitting: tuple[Array, Array]
+    own: tuple[Array, Array]
+
+    @classmethod
+    def of(cls, first: tuple[Array, Array], second: tuple[Array, Array]) -> Verdicts:
+        """From the scores of both replies in the first context, and in the second; higher is better."""
+        (a, b), (c, d) = first, second
+        return cls((wins(a, b), wins(d, c)), (wins(a, c), wins(d, b)))
+
+    @property
+    def figures(self) -> tuple[Array, Array, Array]:
+        """By item how often it preferred the reply that fits, whether it did so twice, and how often the reply's own context."""
+        one, other = self.fitting
+        both = np.where(np.isnan(one + other), np.nan, (one == 1) & (other == 1))
+        return (one + other) / 2, both, (self.own[0] + self.own[1]) / 2
+
+    @property
+    def scored(self) -> NDArray[np.bool_]:
+        """Which items have all scores."""
+        return np.asarray(~np.isnan(np.array(self.figures)).any(axis=0))
+
+    @property
+    def ties(self) -> tuple[Array, Array]:
+        """By item the share of equal scores between replies, and between contexts."""
+        (one, other), (first, second) = ((a == 0.5, b == 0.5) for a, b in (self.fitting, self.own))
+        return (one + other * 1.0) / 2, (first + second * 1.0) / 2
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A scorer and what it decided; None where it cannot be asked, and ``why`` says why. With ``strict`` items without scores are wrong."""
+
+    name: str
+    signature: str
+    verdicts: Verdicts | None
+    why: str | None = None
+    strict: bool = False
+
+
+def rows_of(asked: Sequence[Asked], items: Items, chance: Chance) -> list[CrossedRow]:
+    """A row a scorer, with intervals over dialogues; scorers of the same items share their resamples."""
+    made, over = dict[int, CrossedRow](), dict[bytes, list[tuple[int, Asked, Verdicts]]]()
+    for number, one in enumerate(asked):
+        if one.verdicts and one.verdicts.scored.any():
+            over.setdefault((one.verdicts.scored | one.strict).tobytes(), []).append((number, one, one.verdicts))
+        else:
+            made[number] = CrossedRow(one.name, 0, len(items), *(None,) * 5, one.why or "it has no score of these items", one.signature)
+    for mask, some in over.items():
+        rows = np.frombuffer(mask, dtype=bool)
+        clusters = items.clusters if rows.all() else items.clusters.take(rows)
+        found = accuracies([np.nan_to_num(figure[rows]) for _, _, verdicts in some for figure in verdicts.figures], clusters, chance)
+        for place, (number, one, verdicts) in enumerate(some):
+            made[number] = _row(one, verdicts, found[3 * place : 3 * place + 3], chance.of_intervals(clusters))
+    return [made[number] for number in range(len(asked))]
+
+
+def _row(one: Asked, verdicts: Verdicts, found: Sequence[Estimate], interval: str) -> CrossedRow:
+    scored, (fitting, both, own) = verdicts.scored, found
+    ties, own_ties = (round(float(each[scored].mean()), PLACES) for each in verdicts.ties)
+    missing = "|missing:wrong" if one.strict and not scored.all() else ""
+    count, signature = int(scored.sum()), f"{one.signature}{missing}|{interval}"
+    return CrossedRow(one.name, count, len(scored) - count, fitting, both, own, ties, own_ties, None, signature)
+
+
+def asked_of(metrics: Sequence[Metric], items: Items, scoring: Scoring = PLAIN) -> tuple[list[Asked], list[MetricFault]]:
+    """What these metrics decide, and what kept some from scoring; each text is scored once by what reads it alone."""
+    fit = [one for one in metrics if "reference" not in one.reads]
+    alone, both = ([one for one in fit if bool(one.reads) is reads] for reads in (False, True))
+    first = statistics_of(fit, items.pairs(0), scoring)
+    second = {one.name: first[one.name] for one in alone} | statistics_of(both, items.pairs(1), scoring)
+    asked, faults = list[Asked](), list[MetricFault]()
+    for one in metrics:
+        signature = one.signature if one.higher_is_better is not None else f"{one.signature}|{MORE}"
+        if one not in fit:
+            asked.append(Asked(one.name, signature, None, REFERENCE))
+            continue
+        sides = first[one.name], second[one.name]
+        faults += [side.fault for side in sides if side.fault][:1]
+        broken = next((side.fault.what for side in sides if side.fault and not side.rows), None)
+        verdicts = None if broken else Verdicts.of(*(_scores(one, side) for side in sides))
+        asked.append(Asked(one.name, signature, verdicts, broken and f"it failed: {broken}"))
+    return asked, faults
+
+
+def _scores(metric: Metric, scored: Scored) -> tuple[Array, Array]:
+    """The scores of both replies, cut to the places that are the same in every process, and turned round where lower is better."""
+    sign = -1 if metric.higher_is_better is False else 1
+    one, other = (sign * Column(metric, scored.rows[name]).scores for name in REPLIES)
+    return one, other
+
+
+def crossed_of(items: Items, asked: Sequence[Asked], shortcuts: Sequence[Asked], chance: Chance) -> Crossed:
+    """The rows of metrics and shortcuts, and what they are over."""
+    rows = [tuple(rows_of(some, items, chance)) for some in (asked, shortcuts)]
+    return Crossed(len(items), len(items.clusters), dict(sorted(Counter(items.sources).items())), *rows)

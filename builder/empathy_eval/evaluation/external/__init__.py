@@ -1,0 +1,1 @@
+"""Scores and texts from elsewhere: files of scores, annotations, custom texts."""

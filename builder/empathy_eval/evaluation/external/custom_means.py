@@ -1,0 +1,212 @@
+"""Texts of one's own, scored: the mean of each metric and system, and every two systems over the contexts that both answer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from empathy_eval.base.printed import data_frame
+from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.evaluation.external.custom_scores import Column, Outside, Scores
+from empathy_eval.evaluation.external.custom_texts import Texts
+from empathy_eval.evaluation.inversion.comparisons import tested
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
+from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.metrics.protocol import Array
+from empathy_eval.statistics.estimate import Estimate, Tested
+from empathy_eval.statistics.ranking import holm
+from empathy_eval.statistics.resampling import Clusters, studentised
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# No configuration says how chance is reckoned with: as one without words of its own does.
+CHANCE = Chance(1000, EXCHANGES, 0)
+NUMBERS = ("texts", "contexts", "left_out", "value", "low", "high", "p", "holm")
+RECORD = ("table", "metric", "system", "other", *NUMBERS, "signature", "told")
+
+
+@dataclass(frozen=True)
+class Mean:
+    """The corpus score of a metric over the texts of a system ("" where texts have none); ``left_out`` texts have no score.
+
+    ``score`` is None where none has.
+    """
+
+    metric: str
+    system: str
+    texts: int
+    contexts: int
+    left_out: int
+    score: Estimate | None
+    higher_is_better: bool | None
+    signature: str
+
+
+@dataclass(frozen=True)
+class SystemGap:
+    """The first system minus the second over the contexts that both answer; ``left_out`` contexts only one of them does.
+
+    ``difference`` is None where there is no such context.
+    """
+
+    metric: str
+    system: str
+    other: str
+    contexts: int
+    left_out: int
+    difference: Tested | None
+    signature: str
+
+
+@dataclass(frozen=True, repr=False)
+class OwnMeasured(Result):
+    """What metrics say of texts of one's own."""
+
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *RECORD)
+    means: tuple[Mean, ...]
+    comparisons: tuple[SystemGap, ...]
+    outside: tuple[Outside, ...]
+    faults: tuple[MetricFault, ...]
+
+    @property
+    def headline(self) -> dict[tuple[str, str], Estimate]:
+        """By metric and system ("" where texts have none) the mean score, with its interval."""
+        return {(one.metric, one.system): one.score for one in self.means if one.score}
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything as JSON values."""
+        return self._with_provenance(asdict(self) | {"faults": [str(one) for one in self.faults]})
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The long form, a record a mean, comparison, warning or fault with the columns ``columns``."""
+        return self._stamped(self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        for table, rows in (("means", self.means), ("comparisons", self.comparisons)):
+            for row in rows:
+                plain = asdict(row)
+                plain |= plain.pop("score" if table == "means" else "difference") or {}
+                yield _record(table, **{name: value for name, value in plain.items() if name in RECORD})
+        yield from (_record("outside", metric=one.metric, texts=one.texts, told=str(one)) for one in self.outside)
+        yield from (_record("faults", told=str(one)) for one in self.faults)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The long form as a data frame; a number that there is not is NaN.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return data_frame(self.records(), self.columns, NUMBERS)
+
+
+def _record(table: str, **values: Any) -> dict[str, Any]:
+    return dict.fromkeys(RECORD, "") | dict.fromkeys(NUMBERS) | {"table": table} | values
+
+
+def own_measured(scores: Scores, chance: Chance = CHANCE) -> OwnMeasured:
+    """Means and comparisons of systems, with intervals of resampled contexts and Student's distribution.
+
+    A p-value is of the exchange of the two systems within contexts (ties half), corrected over all comparisons of all metrics.
+    """
+    systems = list(dict.fromkeys(scores.texts.systems))
+    places = {name: np.array([one == name for one in scores.texts.systems]) for name in systems}
+    parts = {
+        (number, name): _Part.of(scores.texts, column, np.flatnonzero(place & column.there).tolist())
+        for number, column in enumerate(scores.columns)
+        for name, place in places.items()
+    }
+    means = [
+        _mean(column, name, parts[number, name], int(places[name].sum()), chance)
+        for number, column in enumerate(scores.columns)
+        for name in systems
+    ]
+    gaps = [
+        _gap(column, (one, other), (parts[number, one], parts[number, other]), chance)
+        for number, column in enumerate(scores.columns)
+        for one, other in combinations(systems, 2)
+    ]
+    return OwnMeasured(tuple(means), tuple(_corrected(gaps)), scores.outside, scores.faults)
+
+
+@dataclass(frozen=True)
+class _Part:
+    """The texts of a system that have a score: the contexts they answer, and the sums of statistics of each."""
+
+    texts: int
+    contexts: tuple[str, ...]
+    totals: Array
+
+    @classmethod
+    def of(cls, texts: Texts, column: Column, rows: Sequence[int]) -> _Part:
+        names = [texts.contexts_of[row] for row in rows]
+        clusters = Clusters.of(names, [0] * len(rows))
+        return cls(len(rows), tuple(dict.fromkeys(names)), clusters.totals(column.statistics[rows]))
+
+    def at(self, contexts: Sequence[str]) -> Array:
+        """The sums of these contexts, in this order."""
+        place = {name: row for row, name in enumerate(self.contexts)}
+        return self.totals[[place[name] for name in contexts]]
+
+
+def _alone(count: int) -> Clusters:
+    """So many contexts, each by itself, of one stratum."""
+    return Clusters(np.arange(count), np.zeros(count, dtype=np.int64))
+
+
+def _settings(chance: Chance, contexts: int, exchanged: bool) -> str:
+    p = f"p:exchange-within-context,two-sided,ties:half|exchanges:{chance.exchanges}|" if exchanged else ""
+    interval = f"interval:bootstrap,Rao-Wu,student|level:0.95|resamples:{chance.resamples}|unit:context|contexts:{contexts}"
+    return f"{p}{interval}|seed:{chance.seed}|numpy:{np.__version__}"
+
+
+def _mean(column: Column, system: str, part: _Part, texts: int, chance: Chance) -> Mean:
+    metric, count = column.metric, len(part.contexts)
+    score = None
+    if count:
+        value, low, high = round(float(metric.aggregate(part.totals.sum(axis=0, keepdims=True))[0]), metric.places), None, None
+        if (freedom := _alone(count).freedom) > 0:
+            drawn = metric.aggregate(_alone(count).bootstrapped(part.totals, chance.resamples, chance.seed))
+            low, high = studentised(value, drawn, freedom, metric.places) if np.isfinite(drawn).all() else (None, None)
+        score = Estimate(value, low, high)
+    signature = f"{metric.signature}|{_settings(chance, count, exchanged=False)}"
+    return Mean(metric.name, system, part.texts, count, texts - part.texts, score, metric.higher_is_better, signature)
+
+
+def _gap(column: Column, systems: tuple[str, str], parts: tuple[_Part, _Part], chance: Chance) -> SystemGap:
+    metric, (one, other) = column.metric, parts
+    there = set(other.contexts)
+    common = [name for name in one.contexts if name in there]
+    left_out = len(one.contexts) + len(other.contexts) - 2 * len(common)
+    difference = None
+    if common:
+        first, second = one.at(common), other.at(common)
+        clusters, width = _alone(len(common)), first.shape[1]
+
+        def gaps(sums: Array) -> Array:
+            return np.asarray(metric.aggregate(sums[:, :width]) - metric.aggregate(sums[:, width:]))
+
+        both, mirrored = np.hstack([first, second]), np.hstack([second, first])
+        whole = both.sum(axis=0, keepdims=True)
+        value, chances = float(gaps(whole)[0]), None
+        if len(common) > 1:
+            swapped = whole + clusters.exchanged(mirrored - both, chance.exchanges, chance.seed)
+            chances = gaps(clusters.bootstrapped(both, chance.resamples, chance.seed)), gaps(swapped), value
+        difference = tested(value, chances, clusters.freedom)
+    signature = f"{metric.signature}|{_settings(chance, len(common), exchanged=True)}"
+    return SystemGap(metric.name, *systems, len(common), left_out, difference, signature)
+
+
+def _corrected(gaps: Sequence[SystemGap]) -> Iterator[SystemGap]:
+    """The comparisons with their p-values corrected for standing together."""
+    values = iter(holm([one.difference.p for one in gaps if one.difference and one.difference.p is not None]))
+    for one in gaps:
+        found = one.difference
+        tested = found is not None and found.p is not None
+        yield replace(one, difference=replace(found, holm=round(next(values), PLACES))) if found and tested else one

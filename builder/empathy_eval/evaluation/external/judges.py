@@ -1,0 +1,199 @@
+"""Judges on the stand: what annotations say of the texts of pairs, a criterion a row, as scores that are given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.hashing import digest, signature_line
+from empathy_eval.base.tabular import WHOLE, table_batches
+from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import TEXT, column, files_of, read_manifest
+from empathy_eval.design.rubrics import REWARDS, load_rubric, packaged_rubrics
+from empathy_eval.evaluation.external.score_file import VARIANTS, Given
+
+ANNOTATIONS = "annotations"
+# What is read of annotations; they hold more.
+COLUMNS = pa.schema(
+    [*((name, TEXT) for name in ("pair_id", "variant", "teacher", "rubric", "rubric_hash", "criterion")),
+     ("sample", pa.int64()), ("value", pa.float64())]
+)  # fmt: skip
+MADE = "annotate the release, and release it again with --annotations DIR; or score it with --annotations DIR"
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """What a judge was asked of a text: by which rubric, and for which of its criteria."""
+
+    teacher: str
+    rubric: str
+    rubric_hash: str
+    name: str
+
+    @property
+    def judge(self) -> str:
+        """``teacher/rubric``."""
+        return f"{self.teacher}/{self.rubric}"
+
+    @property
+    def row(self) -> str:
+        """``teacher/rubric:criterion``: what its row on the stand is called."""
+        return f"{self.judge}:{self.name}"
+
+
+@dataclass(frozen=True)
+class Annotations:
+    """Ratings of the texts of a release: the columns of ``COLUMNS`` part by part, as often as they are asked for.
+
+    ``rubrics`` hold, by hash, what the rubrics say; of packaged ones it is known without.
+    """
+
+    where: Path
+    parts: Callable[[], Iterable[pa.RecordBatch]]
+    rubrics: Mapping[str, Mapping[str, Any]]
+
+    def criteria(self) -> list[Criterion]:
+        """All there are, in the order in which they come first."""
+        asked = ("teacher", "rubric", "rubric_hash", "criterion")
+        found = (zip(*(part.column(name).to_pylist() for name in asked), strict=True) for part in self._of_texts())
+        return [Criterion(*one) for one in dict.fromkeys(row for rows in found for row in rows)]
+
+    def given(self, names: Sequence[str], known: set[str]) -> list[Given]:
+        """The criteria of judges by name, ``teacher/rubric`` or ``teacher/rubric:criterion`` (none: all), as scores of known pairs.
+
+        Raises:
+            InputError: if there is no such judge, or what it said cannot be put on the stand.
+        """
+        there = self.criteria()
+        if not there:
+            raise input_error(self.where, "holds no rating of a text", "annotate it with a rubric that rates replies")
+        unknown = [name for name in names if not any(name in (one.judge, one.row) for one in there)]
+        if unknown:
+            fix, known_names = f"name one of {', '.join(_listed(there))}", [name for one in there for name in (one.judge, one.row)]
+            what = 'there is no judge "{}" in its annotations'
+            raise InputError([Problem(str(self.where), what.format(name), fix + nearest(name, known_names)) for name in unknown])
+        wanted = [one for one in there if not names or {one.judge, one.row} & set(names)]
+        if twice := [one.row for one in wanted if [other.row for other in wanted].count(one.row) > 1]:
+            raise input_error(
+                self.where, f'"{twice[0]}" was annotated with more than one version of its rubric', "keep the annotations of one version"
+            )
+        return [self._given(one, known) for one in wanted]
+
+    def _given(self, one: Criterion, known: set[str]) -> Given:
+        better = self._better(one)
+        said = pa.Table.from_batches([_of(part, one) for part in self._of_texts()], _SAID)
+        if stray := set(said.column("pair_id").unique().to_pylist()) - known:
+            raise input_error(self.where, f'"{min(stray)}" is annotated, but is not a pair of this release', WHOLE)
+        if stray := set(said.column("variant").unique().to_pylist()) - set(VARIANTS):
+            raise input_error(self.where, f'"{min(stray)}" is annotated, but is not a text of a pair', WHOLE)
+        # In one thread: the sum of a mean goes in the order of the rows.
+        table = said.group_by(["pair_id", "variant"], use_threads=False).aggregate(
+            [("value", "mean"), ("value", "count"), ("sample", "count_distinct")]
+        )
+        if table.column("value_count") != table.column("sample_count_distinct"):
+            raise input_error(self.where, f'"{one.row}" has the same sample of a text twice', "keep one annotation of each sample")
+        texts = zip(table.column("pair_id").to_pylist(), table.column("variant").to_pylist(), strict=True)
+        scores = _comparable(dict(zip(texts, table.column("value_mean").to_pylist(), strict=True)))
+        signature = signature_line(
+            teacher=one.teacher, rubric=f"{one.rubric}@{one.rubric_hash[:16]}", criterion=one.name,
+            samples=pc.max(table.column("value_count")).as_py() or 0,
+            values=digest(sorted([*text, value] for text, value in scores.items()))[:16], reads="context",
+        )  # fmt: skip
+        return Given(one.row, signature, scores, better == "high", family=one.judge)
+
+    def _of_texts(self) -> Iterator[pa.RecordBatch]:
+        """The rows on texts of pairs that have a value; those on whole dialogues have no pair."""
+        for part in self.parts():
+            rows = part.filter(pc.and_(part.column("pair_id").is_valid(), part.column("value").is_valid()))
+            if rows.num_rows and any(column.null_count for column in rows.columns):
+                raise input_error(self.where, "an annotation of a text does not match the data contract", WHOLE)
+            if not pc.all(pc.less_equal(pc.abs(rows.column("value")), REWARDS.high), min_count=0).as_py():  # NaN is not either
+                raise input_error(self.where, f"the value of an annotation is not between {REWARDS.low:g} and {REWARDS.high:g}", WHOLE)
+            yield rows
+
+    def _better(self, one: Criterion) -> str:
+        """Which end of its values is the better one.
+
+        Raises:
+            InputError: if nothing says it.
+        """
+        rubric = self.rubrics.get(one.rubric_hash) or _packaged(one)
+        if rubric and rubric["kind"] == "reward":
+            return "high"
+        found = next((other["better"] for other in rubric["criteria"] if other["name"] == one.name), None) if rubric else None
+        if found not in ("high", "low"):
+            fix = "score the folder of annotations itself, with --annotations DIR: it holds its rubric"
+            raise input_error(self.where, f'it is not known which values of "{one.row}" are better', fix)
+        return str(found)
+
+
+_SAID = pa.schema([COLUMNS.field(name) for name in ("pair_id", "variant", "sample", "value")])
+
+
+def annotations_of(release_dir: Path) -> Annotations:
+    """The ratings that a release holds.
+
+    Raises:
+        InputError: if it holds none, or a file is damaged or of other columns.
+    """
+    if not any(path.is_file() for path in files_of(release_dir, ANNOTATIONS)):
+        raise input_error(release_dir, "holds no annotations", MADE)
+    told = read_manifest(release_dir).get(ANNOTATIONS, [])
+    return Annotations(release_dir, lambda: _parts(release_dir), {one["rubric_hash"]: one["says"] for one in told})
+
+
+def judged(release_dir: Path, names: Sequence[str], annotations: Annotations | None = None) -> list[Given]:
+    """The judges that are named, of the annotations handed in or of those that the release holds; all where none is named.
+
+    Raises:
+        InputError: as :func:`annotations_of` and :meth:`Annotations.given`.
+    """
+    if not names and annotations is None:
+        return []
+    return (annotations or annotations_of(release_dir)).given(names, set(column(release_dir, "pairs", "pair_id")))
+
+
+def _parts(release_dir: Path) -> Iterator[pa.RecordBatch]:
+    for path in files_of(release_dir, ANNOTATIONS):
+        for batch in table_batches(path, COLUMNS.names):
+            part = batch.select(COLUMNS.names)
+            if part.schema.types != COLUMNS.types:
+                raise input_error(path, "does not match the data contract", WHOLE)
+            yield part
+
+
+def _of(part: pa.RecordBatch, one: Criterion) -> pa.RecordBatch:
+    """The rows of one criterion of one judge."""
+    asked = {"teacher": one.teacher, "rubric": one.rubric, "rubric_hash": one.rubric_hash, "criterion": one.name}
+    wanted = pa.array([True] * part.num_rows, pa.bool_())
+    for name, value in asked.items():
+        wanted = pc.and_(wanted, pc.equal(part.column(name), value))
+    return pa.RecordBatch.from_arrays(part.filter(wanted).select(_SAID.names).columns, schema=_SAID)
+
+
+def _comparable(scores: dict[tuple[str, str], float]) -> dict[tuple[str, str], float]:
+    """Without what has nothing to be compared with: of a pair both variants stay, of its controls both or none."""
+    pairs = {pair for pair, _ in scores if all((pair, name) in scores for name in PAIR_VARIANTS)}
+    whole = {pair for pair in pairs if all((pair, name) in scores for name in CELLS)}
+    return {(pair, name): value for (pair, name), value in scores.items() if pair in (whole if name in CONTROLS else pairs)}
+
+
+def _packaged(one: Criterion) -> Mapping[str, Any] | None:
+    """A packaged rubric, if it is the one that the judge went by."""
+    rubric = load_rubric(data_folder("rubrics") / f"{one.rubric}.yaml") if one.rubric in packaged_rubrics() else None
+    return asdict(rubric) if rubric and rubric.hash == one.rubric_hash else None
+
+
+def _listed(criteria: Sequence[Criterion]) -> list[str]:
+    """What there is, a judge each with the criteria that may follow it."""
+    by: dict[str, list[str]] = {}
+    for one in criteria:
+        by.setdefault(one.judge, []).append(one.name)
+    return [f"{judge} (:{', :'.join(names)})" for judge, names in by.items()]

@@ -1,0 +1,175 @@
+"""Scoring: any metrics, judges' scores from files and judges by their annotations, side by side on the stand of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.design.configuration import language_of
+from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.design.provenance import Provenance, file_of
+from empathy_eval.evaluation.attacks.attacked import UnderAttack
+from empathy_eval.evaluation.attacks.registry import Attacks
+from empathy_eval.evaluation.crossed.scores import GivenCrossed
+from empathy_eval.evaluation.crossed.shortcuts import read_given, with_crossed
+from empathy_eval.evaluation.external.items import check_items, write_items
+from empathy_eval.evaluation.external.judges import Annotations, judged
+from empathy_eval.evaluation.external.score_file import Given, read_scores
+from empathy_eval.evaluation.fairness.fairness import Fairness
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
+from empathy_eval.evaluation.inversion.results import Measured
+from empathy_eval.evaluation.inversion.stand import Stand, Take
+from empathy_eval.evaluation.shortcuts.shortcuts import measured_with_audit
+from empathy_eval.evaluation.wording import listed
+from empathy_eval.metrics.protocol import SEEDS, Metric, Trained
+from empathy_eval.metrics.registry import Found, find
+from empathy_eval.metrics.scoring import PLAIN, Scoring
+
+# The name of all splits, and what the ids of curated seed dialogues have.
+ALL, SEED = "all", "-seed-"
+
+
+def score(
+    release_dir: Path, names: Sequence[str] = (), scores: Sequence[Path] = (), *, split: str | None = None, lower_is_better: bool = False,
+    strict: bool = False, items: Path | None = None, shortcuts: bool = True, scoring: Scoring = PLAIN, judges: Sequence[str] = (),
+    annotations: Annotations | None = None, attacks: Callable[..., Attacks] | None = None,
+    fairness: Callable[[Stand], Fairness] | None = None, limit: int | None = None,
+) -> Measured:  # fmt: skip
+    """Puts metrics, by name or ``module:name``, files of scores and judges on the stand of the report, over all splits or one.
+
+    Without a split that is ``test`` where a metric was trained on the release, else all. A ``limit`` is for a first look at so many pairs.
+    Judges are those of ``annotations`` (none named: all), or of what the release holds; no model is asked. With ``strict`` a pair that a
+    file or a judge leaves out counts as wrong in its accuracy. ``items`` is a file for the scores of every text and
+    the verdicts of every pair, parquet or CSV. The audit of ``shortcuts`` is over the same pairs, without an embedding, as is what is told
+    of crossed items; a file of scores may be of these. ``attacks`` gives those for a ``language``, ``fairness`` what asks a stand of it,
+    such as :class:`~empathy_eval.evaluation.fairness.fairness.Fairness`.
+
+    Raises:
+        InputError: if the folder is no release, a metric or a judge is unknown, a file of scores is faulty or has the name of another
+            row, or nothing is left to score.
+    """
+    configuration = (manifest := read_manifest(release_dir))["configuration"]
+    chance = Chance(configuration["report"]["bootstrap"], EXCHANGES, configuration["seed"], limit)
+    if items:
+        check_items(items)
+    language = language_of(configuration)
+    found = find(names, configuration["report"], language=language) if names else Found((), (), language)
+    splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"])
+    chosen = attacks(language=language) if attacks else None
+    ruled = judged(release_dir, judges, annotations)
+    files, (scores, of_items) = scores, read_given(release_dir, scores, higher_is_better=not lower_is_better)
+    for some in (scores, [one.path for one in of_items]):
+        named_apart([*(one.name for one in (*found.metrics, *ruled)), *(one.name for one in found.diversities)], some)
+    given = [*given_in(release_dir, scores, higher_is_better=not lower_is_better), *ruled]
+    stand = Stand(release_dir, replace(found, metrics=(*found.metrics, *given)), chance, scoring, splits=splits, strict=strict)
+    _refuse_unscored(stand, release_dir, dict(zip([*map(str, scores), *(one.name for one in ruled)], given, strict=True)))
+    under, fair = UnderAttack(stand, chosen) if chosen else None, fairness(stand) if fairness else None
+    take = _in_turn([*([partial(write_items, items)] if items else []), *(one for one in (under, fair) if one)])
+    measured = _measured(stand, take, of_items, notes, shortcuts)
+    measured = measured.under(_told(under, of_items, "not attacked"), _told(fair, of_items, "is not asked"))
+    asked = {"lower_is_better": lower_is_better, "shortcuts": shortcuts, "fairness": fairness is not None}
+    return measured.of(_provenance(stand, files, chosen, asked))
+
+
+def _measured(stand: Stand, take: Take, of_items: Sequence[GivenCrossed], notes: Sequence[str], shortcuts: bool) -> Measured:
+    """The tables with what is said of their pairs; those of a first look without the audit and crossed items."""
+    if stand.chance.limit is None:
+        measured = measured_with_audit(stand, take=take) if shortcuts else stand.measured(take)
+        return replace(with_crossed(measured, stand, of_items, shortcuts=shortcuts), notes=tuple(notes))
+    if of_items:
+        raise input_error(of_items[0].path, "holds scores of crossed items, but --limit is for pairs", "leave out one of the two")
+    left = "without the shortcut audit, crossed items and texts from before the contrast checks"
+    said = f"a first look: {len(stand.pairs)} pairs, drawn by their ids, {left}"
+    return replace(stand.measured(take), notes=(*notes, said))
+
+
+def splits_measured(
+    split: str | None, metrics: Sequence[Metric], release_dir: Path, name: str, *, default: Sequence[str] = ("test",)
+) -> tuple[Sequence[str], list[str]]:
+    """The splits that are measured, and what is said of metrics that were trained on the release of that name.
+
+    With such a metric ``default`` is measured where no split is named, if it holds pairs.
+    """
+    seen = {one.name: trained for one in metrics if (trained := _trained_on(one, release_dir, name))}
+    if split is None and seen and column(release_dir, "pairs", "pair_id", default):
+        splits, chosen = tuple(default), True
+    else:
+        splits, chosen = SPLITS if split in (None, ALL) else (str(split),), False
+    notes = []
+    for metric, trained in seen.items():
+        said = f"{metric} was trained on {listed(trained)} of this release"
+        if both := [one for one in trained if one in splits]:
+            notes.append(f"warning: {said}: no figure over {listed(both)} shows how good it is")
+        elif chosen:
+            notes.append(f"{said}: measured on {listed(splits)} alone; --split {ALL} measures all")
+    return splits, notes
+
+
+def _trained_on(metric: Metric, release_dir: Path, name: str) -> list[str]:
+    """The splits of a release that a metric was trained on, as far as it says so."""
+    told: Mapping[str, Sequence[str]] = metric.trained_on if isinstance(metric, Trained) else {}
+    found = set(told.get(name, ()))
+    if seeds := [one for one in told.get(SEEDS, ()) if one not in found]:
+        found |= {one for one in seeds if any(SEED in pair for pair in column(release_dir, "pairs", "pair_id", [one]))}
+    return [one for one in SPLITS if one in found]
+
+
+def given_in(release_dir: Path, scores: Sequence[Path], *, higher_is_better: bool) -> list[Given]:
+    """What files of scores give the pairs of a release.
+
+    Raises:
+        InputError: for a faulty file.
+    """
+    known, controls = (column(release_dir, config, "pair_id") if scores else [] for config in ("pairs", "controls"))
+    return [read_scores(path, known, controls, higher_is_better=higher_is_better) for path in scores]
+
+
+def _provenance(stand: Stand, files: Sequence[Path], chosen: Attacks | None, asked: Mapping[str, Any]) -> Provenance:
+    """What the numbers of a stand are of: its pairs, the files of scores that were read beside, its metrics, and how chance is reckoned."""
+    found, of_files = stand.found, {one.stem for one in files}
+    metrics = [*(one.name for one in found.metrics if not isinstance(one, Given)), *(one.name for one in found.diversities)]
+    judges = [one.name for one in found.metrics if isinstance(one, Given) and one.name not in of_files]
+    attacks = [one.name for one in chosen.some] if chosen else []
+    how = {"metrics": metrics, "judges": judges, "strict": stand.strict, "attacks": attacks, **asked, **asdict(stand.chance)}
+    return Provenance.of(stand.folder, stand.splits, (len(stand.pairs), len(stand.controls)), map(file_of, files), **how)
+
+
+def _told(of: UnderAttack | Fairness | None, given: Sequence[GivenCrossed], what: str) -> Any:
+    """The table that came of it, which is of pairs, with what is told of files of scores that are of crossed items."""
+    table = of.table if of else None
+    return table and replace(table, told=(*table.told, *(f"{one.path.stem}: {what}, as its scores are of crossed items" for one in given)))
+
+
+def _in_turn(takes: Sequence[Take]) -> Take:
+    """What is given to each of several, one after another."""
+
+    def take(*scored: Any) -> None:
+        for one in takes:
+            one(*scored)
+
+    return take
+
+
+def _refuse_unscored(stand: Stand, release_dir: Path, given: Mapping[str, Given]) -> None:
+    """Refuses splits that hold no pairs, and files and judges, by where they are from, that hold no score of one."""
+    splits, fix = ", ".join(stand.splits), "leave --split out, or name another"
+    if not len(stand.pairs):
+        raise input_error(release_dir, f"holds no pairs in {splits}", fix)
+    what = f"holds no score of a pair in {splits}"
+    if empty := [place for place, one in given.items() if one.pair_ids.isdisjoint(stand.pairs.pair_ids)]:
+        raise InputError([Problem(place, what, fix) for place in empty])
+
+
+def named_apart(metrics: Iterable[str], scores: Sequence[Path]) -> None:
+    """Refuses a file whose row would have the name of another."""
+    known, problems = set(metrics), list[Problem]()
+    for path in scores:
+        if path.stem in known:
+            problems.append(Problem(str(path), f'there is another row with the name "{path.stem}"', "give the file a name of its own"))
+        known.add(path.stem)
+    if problems:
+        raise InputError(problems)

@@ -1,0 +1,1 @@
+"""Fairness: scorers by group of scenarios, and under an exchange of names."""

@@ -1,0 +1,248 @@
+"""Fairness by group: the stance effect of each scorer in a group of scenarios beside that in all other scenarios."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.hashing import derived_random, digest, signature_line
+from empathy_eval.design.contrasts import Contrast
+from empathy_eval.evaluation.corpus.pairs import Corpus
+from empathy_eval.evaluation.fairness.names import Names, exchanged_names
+from empathy_eval.evaluation.inversion.comparisons import Rated, compared
+from empathy_eval.evaluation.inversion.inversion import Chance, Statistics, duels_of, estimate
+from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.evaluation.inversion.rows import FairnessRow, Gap
+from empathy_eval.evaluation.wording import counted
+from empathy_eval.metrics.protocol import Array, Context, Metric
+from empathy_eval.metrics.scoring import Pairs
+from empathy_eval.statistics.estimate import Estimate, Tested
+from empathy_eval.statistics.ranking import Duels, effects, shares_won
+from empathy_eval.statistics.resampling import Clusters, student_p, studentised
+
+# Fewer dialogues on one side carry no interval: resamples of so few leave out most of what there may be.
+LEAST_DIALOGUES = 5
+# A smaller deviation of resamples is rounding: then all of them are alike.
+LEAST_DEVIATION = 1e-9
+HERE_AND_THERE = (True, False)
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Grouped:
+    """The groups of a set of pairs: by name the numbers of their scenarios, in the order of the file, and the hash of that."""
+
+    scenarios: Mapping[str, frozenset[int]]
+    digest: str
+
+
+def group_rows(contrast: str, rated: Mapping[str, Rated], clusters: Clusters, groups: Grouped, chance: Chance) -> list[FairnessRow]:
+    """The row of each scorer and group, over the pairs that the scorer has scores of; a group without such pairs has none.
+
+    The two sides are of different dialogues, which are resampled together. Interval and p-value of a difference are of the deviation of its
+    resamples and Student's distribution, with the degrees of freedom of the smaller side. p-values are not corrected here.
+    """
+    has = {name: ~np.isnan(one.duels.won()) for name, one in rated.items()}
+    sets: dict[bytes, list[str]] = {}
+    for name, mask in has.items():
+        sets.setdefault(mask.tobytes(), []).append(name)
+    found: dict[tuple[str, str], FairnessRow] = {}
+    for key, names in sets.items():
+        rows = np.frombuffer(key, dtype=bool)
+        if rows.any():
+            over = _Over(contrast, {name: _taken(rated[name], rows) for name in names}, clusters.take(rows), groups, chance)
+            found |= {(one.metric, one.name): one for one in over.rows()}
+    return [found[name, group] for name in rated for group in groups.scenarios if (name, group) in found]
+
+
+def _taken(one: Rated, rows: Mask) -> Rated:
+    return Rated(Duels([(kind[rows], cold[rows]) for kind, cold in one.duels.sides]), one.signature)
+
+
+def _strata(clusters: Clusters, inside: Mask) -> NDArray[np.int64]:
+    """The scenario of each dialogue; those of one dialogue are together with others of their side, so that a side is never without any."""
+    numbers, counts = np.unique(clusters.scenarios, return_counts=True)
+    single = np.isin(clusters.scenarios, numbers[counts == 1])
+    return np.where(single, np.where(inside, -1, -2), clusters.scenarios)
+
+
+@dataclass(frozen=True)
+class _Over:
+    """Scorers over the same pairs: their sums are resampled together."""
+
+    contrast: str
+    rated: Mapping[str, Rated]
+    clusters: Clusters
+    groups: Grouped
+    chance: Chance
+
+    def rows(self) -> Iterator[FairnessRow]:
+        """The row of each scorer and group."""
+        inside = {group: np.isin(self.clusters.scenarios, sorted(numbers)) for group, numbers in self.groups.scenarios.items()}
+        inside = {group: one for group, one in inside.items() if one.any()}
+        totals = {name: self.clusters.totals(one.duels.sums()) for name, one in self.rated.items()}
+        drawn = self._drawn(totals, inside)
+        for name, group in ((name, group) for name in self.rated for group in inside):
+            sums = {here: totals[name][inside[group] == here].sum(axis=0, keepdims=True) for here in HERE_AND_THERE}
+            yield self._row(name, group, inside[group], [(one, drawn[name, group, here]) for here, one in sums.items()])
+
+    def _drawn(self, totals: Mapping[str, Array], inside: Mapping[str, Mask]) -> dict[tuple[str, str, bool], Array]:
+        """By scorer, group and side its sums over resampled dialogues; groups that have the same strata share the draws."""
+        alike: dict[bytes, list[str]] = {}
+        for group, mask in inside.items():
+            alike.setdefault(_strata(self.clusters, mask).tobytes(), []).append(group)
+        found: dict[tuple[str, str, bool], Array] = {}
+        for groups in alike.values():
+            clusters = replace(self.clusters, scenarios=_strata(self.clusters, inside[groups[0]]))
+            keys = [(name, group, here) for name in totals for group in groups for here in HERE_AND_THERE]
+            tables = [totals[name] * (inside[group] == here)[:, None] for name, group, here in keys]
+            ends = np.cumsum([one.shape[1] for one in tables])[:-1]
+            stacked = clusters.bootstrapped(np.hstack(tables), self.chance.resamples, self.chance.seed)
+            found |= zip(keys, np.split(stacked, ends, axis=1), strict=True)
+        return found
+
+    def _row(self, name: str, group: str, mask: Mask, sides: Sequence[tuple[Array, Array | None]]) -> FairnessRow:
+        of_pairs = mask[self.clusters.members]
+        few, freedom = self._few(mask, of_pairs)
+        sides = [(sums, None if few else drawn) for sums, drawn in sides]
+        accuracy, effect = (_gap(rate, sides, freedom) for rate in (shares_won, effects))
+        if effect and effect.difference.low is None and not few:
+            few = "some resamples have no spread, and so no effect"
+        there = int(of_pairs.sum())
+        settings = signature_line(
+            groups=self.groups.digest[:16],
+            sides="group,all-other-scenarios",
+            difference=f"student,freedom:{freedom}",
+            least=LEAST_DIALOGUES,
+        )
+        signature = f"{self.rated[name].signature}|{self.contrast}|{settings}|{self.chance.of_intervals(self.clusters)}"
+        return FairnessRow(name, group, self.contrast, there, len(of_pairs), int(mask.sum()), accuracy, effect, signature, few)
+
+    def _few(self, mask: Mask, of_pairs: Mask) -> tuple[str | None, int]:
+        """What keeps an interval from being there, and the degrees of freedom of the smaller side."""
+        here, there = int(mask.sum()), int((~mask).sum())
+        if not there:
+            return "there are no other scenarios", 0
+        if min(here, there) < LEAST_DIALOGUES:
+            side = "here" if here < LEAST_DIALOGUES else "elsewhere"
+            return f"{counted(min(here, there), 'dialogue')} {side}, and an interval wants {LEAST_DIALOGUES}", 0
+        clusters = replace(self.clusters, scenarios=_strata(self.clusters, mask))
+        freedom = min(clusters.take(of_pairs).freedom, clusters.take(~of_pairs).freedom)
+        return (None, freedom) if freedom else ("no two dialogues are of one stratum", 0)
+
+
+def _gap(rate: Callable[[Array], Array], sides: Sequence[tuple[Array, Array | None]], freedom: int) -> Gap | None:
+    """A figure on both sides, from their sums and those of resamples, and the difference; None where it is not defined on one."""
+    with np.errstate(invalid="ignore"):  # of a side without a pair there is no figure
+        (here, drawn_here), (there, drawn_there) = ((rate(sums), None if drawn is None else rate(drawn)) for sums, drawn in sides)
+    first, second = estimate(float(here[0]), drawn_here), estimate(float(there[0]), drawn_there)
+    if first is None or second is None:
+        return None
+    drawn = None if drawn_here is None or drawn_there is None else drawn_here - drawn_there
+    return Gap(first, second, _tested(float(here[0] - there[0]), drawn, freedom))
+
+
+def _tested(value: float, drawn: Array | None, freedom: int) -> Tested:
+    """A difference with its interval and its p-value, where all resamples have one."""
+    if drawn is None or not freedom or not np.isfinite(drawn).all():
+        return Tested(round(value, PLACES))
+    deviation = float(drawn.std(ddof=1))
+    if deviation < LEAST_DEVIATION:
+        # Where nothing varies, resamples say nothing of how sure a difference is; that there is none is as sure as can be.
+        return Tested(round(value, PLACES)) if abs(value) > LEAST_DEVIATION else Tested(0.0, 0.0, 0.0, 1.0)
+    return Tested(round(value, PLACES), *studentised(value, drawn, freedom, PLACES), round(student_p(value / deviation, freedom), PLACES))
+
+
+# Pairs whose texts are looked through for names, and pairs of those with names that are scored, at most.
+LOOKED, MOST = 2000, 500
+
+
+@dataclass(frozen=True)
+class Exchanged:
+    """Pairs with other names in all that is read of them: which rows of the corpus they are, and over how many was looked."""
+
+    version: str
+    rows: list[int]
+    pairs: Pairs
+    looked: int
+    signature: str
+
+
+def exchanged_pairs(
+    corpus: Corpus, looked: tuple[Sequence[int], Sequence[Context]], names: Names, version: str, seed: int, most: int = MOST
+) -> Exchanged:  # fmt: skip
+    """The pairs of a corpus, of the rows that are looked at (with their contexts), that have names which can be exchanged.
+
+    Names are drawn by the seed and the pair alone: a release that grows keeps those of its pairs.
+    """
+    rows, contexts, references = list[int](), list[Context](), list[str]()
+    variants: dict[str, list[str]] = {name: [] for name in corpus.variants}
+    for row, context in zip(*looked, strict=True):
+        if len(rows) == most:
+            break
+        said = [turn["text"] for turn in context]
+        texts = [*said, corpus.references[row], *(some[row] for some in corpus.variants.values())]
+        made = exchanged_names(texts, derived_random(seed, "names", version, corpus.pair_ids[row]), names, version)
+        if made is not None:
+            rows.append(row)
+            contexts.append([{"role": turn["role"], "text": text} for turn, text in zip(context, made, strict=False)])
+            references.append(made[len(said)])
+            for name, text in zip(corpus.variants, made[len(said) + 1 :], strict=True):
+                variants[name].append(text)
+    ids = [corpus.pair_ids[row] for row in rows]
+    signature = signature_line(
+        names=f"exchanged,{version}", file=names.digest[:16], looked=len(looked[0]), most=most, drawn="sha256", seed=seed,
+        texts=digest([ids, contexts, references, variants])[:16],
+    )  # fmt: skip
+    return Exchanged(version, rows, Pairs(ids, references, variants, contexts), len(looked[0]), signature)
+
+
+def name_row(
+    metric: Metric, before: Statistics, after: Statistics, contrast: Contrast, exchanged: Exchanged, corpus: Corpus, chance: Chance
+) -> FairnessRow | None:  # fmt: skip
+    """The row of a metric, from its statistics of all pairs of the corpus and of those with other names; None where none was scored twice.
+
+    p-values are not corrected here for standing together.
+    """
+    here = duels_of(metric, after, contrast)
+    there = duels_of(metric, {name: one[exchanged.rows] for name, one in before.items()}, contrast)
+    mask = np.isin(np.arange(len(corpus)), exchanged.rows)
+    # Rows are looked at in an order of their own; those of the clusters go up.
+    order = np.argsort(exchanged.rows)
+    clusters = corpus.clusters.take(mask)
+    rated = {
+        "exchanged": Rated(_in_order(here, order), f"{metric.signature}|{exchanged.signature}"),
+        "released": Rated(_in_order(there, order), metric.signature),
+    }
+    found = compared(contrast.name, rated, clusters, chance) if exchanged.rows else []
+    if not found:
+        return None
+    (one,) = found
+    both = ~np.isnan(rated["exchanged"].duels.won()) & ~np.isnan(rated["released"].duels.won())
+    sums = [_sums(some.duels, both) for some in rated.values()]
+    dialogues = len(clusters.take(both))
+    why = None if dialogues > 1 else "all pairs with names are of one dialogue"
+    accuracy, effect = _gap_under_exchange(sums, shares_won, one.accuracy), _gap_under_exchange(sums, effects, one.effect)
+    return FairnessRow(
+        metric.name, exchanged.version, contrast.name, one.pairs, exchanged.looked, dialogues, accuracy, effect, one.signature, why
+    )
+
+
+def _in_order(duels: Duels, order: NDArray[np.intp]) -> Duels:
+    return Duels([(kind[order], cold[order]) for kind, cold in duels.sides])
+
+
+def _sums(duels: Duels, rows: NDArray[np.bool_]) -> Array:
+    """The sums that figures are made of, over some pairs."""
+    sums: Array = Duels([(kind[rows], cold[rows]) for kind, cold in duels.sides]).sums().sum(axis=0, keepdims=True)
+    return sums
+
+
+def _gap_under_exchange(sums: Sequence[Array], rate: Callable[[Array], Array], difference: Tested | None) -> Gap | None:
+    here, there = (float(rate(one)[0]) for one in sums)
+    if difference is None or not np.isfinite([here, there]).all():
+        return None
+    return Gap(Estimate(round(here, PLACES)), Estimate(round(there, PLACES)), difference)

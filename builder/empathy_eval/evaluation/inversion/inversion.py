@@ -1,0 +1,207 @@
+"""The inversion: what each metric gives each variant, whom it prefers, by how much, and how sure that is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.design.contrasts import Contrast
+from empathy_eval.evaluation.inversion.results import PLACES, Difference, MetricRow
+from empathy_eval.metrics.protocol import Array, Diversity, Metric
+from empathy_eval.statistics.estimate import CONFIDENCE, Estimate
+from empathy_eval.statistics.ranking import Duels, area, effects, holm, shares_won
+from empathy_eval.statistics.resampling import Clusters, interval, jackknifed
+
+# The two-sided quantile of the normal distribution that belongs to CONFIDENCE.
+NORMAL = 1.959964
+Statistics = Mapping[str, Array]
+
+
+class Made(Mapping[str, Statistics]):
+    """Statistics by metric that are made when they are asked for, so that those of one metric at a time are in memory."""
+
+    def __init__(self, names: Sequence[str], make: Callable[[str], Statistics]) -> None:
+        self._names, self._make = names, make
+
+    def __getitem__(self, name: str) -> Statistics:
+        return self._make(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+@dataclass(frozen=True)
+class Chance:
+    """How chance is reckoned with: resamples of an interval, exchanges of a p-value, and the seed of both.
+
+    With a ``limit`` no more than so many pairs are measured, drawn by the seed and their ids.
+    """
+
+    resamples: int
+    exchanges: int
+    seed: int
+    limit: int | None = None
+
+    def signature(self, clusters: Clusters) -> str:
+        """The settings behind the intervals and p-values over these dialogues."""
+        return signature_line(
+            interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, p="exchange-within-dialogue,two-sided",
+            exchanges=self.exchanges, auc="Obuchowski,normal", unit="dialogue", strata="scenario,singles-pooled", dialogues=len(clusters),
+            seed=self.seed, numpy=np.__version__, **self.drawn,
+        )  # fmt: skip
+
+    def of_intervals(self, clusters: Clusters) -> str:
+        """The settings behind intervals alone over these dialogues."""
+        return signature_line(
+            interval="bootstrap,Rao-Wu,percentile", level=CONFIDENCE, resamples=self.resamples, unit="dialogue",
+            strata="scenario,singles-pooled", dialogues=len(clusters), seed=self.seed, numpy=np.__version__, **self.drawn,
+        )  # fmt: skip
+
+    @property
+    def drawn(self) -> dict[str, str]:
+        """What of the settings says that pairs were drawn."""
+        return {"pairs": f"{self.limit},drawn,sha256"} if self.limit else {}
+
+
+def measured_rows(
+    metrics: Sequence[Metric], statistics: Mapping[str, Statistics], clusters: Clusters, contrasts: Sequence[Contrast], chance: Chance
+) -> list[MetricRow]:
+    """A row a metric, from the statistics of each variant by metric, shape (pairs, k); p-values are corrected over all of them.
+
+    All metrics share the resamples, which are drawn once. A single dialogue has neither intervals nor p-values.
+    """
+    if not metrics:
+        return []
+    ranked = {(one.name, contrast.name): duels_of(one, statistics[one.name], contrast) for one in metrics for contrast in contrasts}
+    totals = {(one.name, name): clusters.totals(found) for one in metrics for name, found in statistics[one.name].items()}
+    won = {key: clusters.totals(duels.sums()) for key, duels in ranked.items() if duels.sides}
+    many = len(clusters) > 1
+    drawn = _columnwise(totals | won, lambda stacked: clusters.bootstrapped(stacked, chance.resamples, chance.seed)) if many else {}
+    exchanged = {one.name: _exchanged(metrics, totals, clusters, one, chance) for one in contrasts} if many else {}
+    made = []
+    for metric in metrics:
+        sums = {name: found.sum(axis=0, keepdims=True) for (of, name), found in totals.items() if of == metric.name}
+        scores = {name: round(float(metric.aggregate(one)[0]), metric.places) for name, one in sums.items()}
+        resampled = {name: metric.aggregate(drawn[metric.name, name]) for name in sums} if many else {}
+        found = {}
+        for one in contrasts:
+            low, high = interval(_weighted(one, resampled), metric.places) if many else (None, None)
+            p = _p_value(metric, sums, exchanged[one.name], one) if many else None
+            forced = one.forced and "reference" in metric.reads
+            value = round(sum(weight * scores[name] for name, weight in one.weights.items()), metric.places)
+            difference = Difference(value, low, high, p, forced=forced, higher_is_better=metric.higher_is_better)
+            key = metric.name, one.name
+            found[one.name] = _ranking(difference, ranked[key], clusters, won[key], drawn.get(key)) if key in won else difference
+        settings = chance.signature(clusters)
+        made.append(MetricRow(metric.name, metric.signature, settings, scores, found, len(clusters.members), metric.higher_is_better))
+    return corrected(made)
+
+
+Key = tuple[str, str]
+
+
+def _columnwise(tables: Mapping[Key, Array], work: Callable[[Array], Array]) -> dict[Key, Array]:
+    """What work makes of tables of one height side by side, taken apart again."""
+    ends = np.cumsum([one.shape[1] for one in tables.values()])[:-1]
+    return dict(zip(tables, np.split(work(np.hstack(list(tables.values()))), ends, axis=1), strict=True))
+
+
+def _weighted(contrast: Contrast, values: Mapping[str, Array]) -> Array:
+    return np.asarray(sum(weight * values[name] for name, weight in contrast.weights.items()))
+
+
+def _exchanged(
+    metrics: Sequence[Metric], totals: Mapping[Key, Array], clusters: Clusters, contrast: Contrast, chance: Chance
+) -> dict[Key, Array]:
+    """By metric and variant what its sums gain when it is exchanged with its mirror in dialogues chosen at random."""
+    first = [name for name in contrast.weights if name < contrast.mirror[name]]
+    change = {(one.name, name): totals[one.name, contrast.mirror[name]] - totals[one.name, name] for one in metrics for name in first}
+    gained = _columnwise(change, lambda stacked: clusters.exchanged(stacked, chance.exchanges, chance.seed))
+    return gained | {(metric, contrast.mirror[name]): -one for (metric, name), one in gained.items()}
+
+
+def _p_value(metric: Metric, sums: Mapping[str, Array], gained: Mapping[Key, Array], contrast: Contrast) -> float:
+    """How often exchanging variants gives a contrast at least as far from 0; what was seen counts as one of them."""
+    seen = abs(float(_weighted(contrast, {name: metric.aggregate(one) for name, one in sums.items()})[0]))
+    found = {name: metric.aggregate(sums[name] + gained[metric.name, name]) for name in contrast.weights}
+    far = np.abs(_weighted(contrast, found)) >= seen - 1e-12
+    return round((1 + int(far.sum())) / (1 + len(far)), PLACES)
+
+
+def duels_of(metric: Metric, statistics: Statistics, contrast: Contrast) -> Duels:
+    """The scores of the two variants of each duel of a contrast; no duel for one that is no comparison of stances.
+
+    They are cut to the places that are the same in every process, and turned round where lower is better.
+    """
+    sign = -1 if metric.higher_is_better is False else 1
+    scores = {name: sign * np.round(metric.scores(statistics[name]), metric.places) for duel in contrast.duels for name in duel}
+    return Duels([(scores[kind], scores[cold]) for kind, cold in contrast.duels])
+
+
+def _ranking(difference: Difference, duels: Duels, clusters: Clusters, won: Array, drawn: Array | None) -> Difference:
+    """The difference with its pairwise figures, from the sums of its duels by dialogue, and those of resamples."""
+    sums = won.sum(axis=0, keepdims=True)
+    accuracy, effect = (estimate(float(rate(sums)[0]), None if drawn is None else rate(drawn)) for rate in (shares_won, effects))
+    auc = _auc(duels.sides[0], clusters, drawn is not None) if len(duels.sides) == 1 else None
+    return replace(difference, accuracy=accuracy, effect=effect, auc=auc, ties=round(duels.ties, PLACES))
+
+
+def estimate(value: float, drawn: Array | None) -> Estimate | None:
+    """A figure with the interval of its resamples, where they all have it; None where the figure itself is not defined."""
+    if not np.isfinite(value):
+        return None
+    bounds = interval(drawn, PLACES) if drawn is not None and np.isfinite(drawn).all() else (None, None)
+    return Estimate(round(value, PLACES), *bounds)
+
+
+def _auc(sides: tuple[Array, Array], clusters: Clusters, many: bool) -> Estimate:
+    """Area under the curve."""
+    value, error = area(*sides, clusters.members)
+    if not many or error is None:
+        return Estimate(round(value, PLACES))
+    bounds = (round(max(value - NORMAL * error, 0.0), PLACES), round(min(value + NORMAL * error, 1.0), PLACES))
+    return Estimate(round(value, PLACES), *bounds)
+
+
+def accuracies(won: Sequence[Array], clusters: Clusters, chance: Chance) -> list[Estimate]:
+    """How often each of several raters is right, from what it won of each pair; a single dialogue has no interval."""
+    values = [round(float(one.mean()), PLACES) for one in won]
+    if len(clusters) < 2:
+        return [Estimate(one) for one in values]
+    drawn = clusters.bootstrapped(clusters.totals(np.column_stack([*won, np.ones(len(won[0]))])), chance.resamples, chance.seed)
+    return [Estimate(one, *interval(drawn[:, place] / drawn[:, -1], PLACES)) for place, one in enumerate(values)]
+
+
+def diversity_row(
+    measure: Diversity, variants: Mapping[str, Sequence[str]], dialogues: Sequence[str], contrasts: Sequence[Contrast], seed: int
+) -> MetricRow:
+    """The row of a measure of whole sets of texts: no pairwise figures and no p-value."""
+    values, words = measure.measure(variants, dialogues, seed)
+    scores = {name: round(float(one[0]), PLACES) for name, one in values.items()}
+    found = {}
+    for one in contrasts:
+        value = round(sum(weight * scores[name] for name, weight in one.weights.items()), PLACES)
+        half = NORMAL * jackknifed(_weighted(one, values)) if len(next(iter(values.values()))) > 1 else None
+        found[one.name] = Difference(value, *((None, None) if half is None else (round(value - half, PLACES), round(value + half, PLACES))))
+    settings = f"{measure.signature}|words:{words}|dialogues:{len(next(iter(values.values()))) - 1}|seed:{seed}"
+    return MetricRow(measure.name, settings, None, scores, found, len(dialogues))
+
+
+def corrected(rows: Sequence[MetricRow]) -> list[MetricRow]:
+    """The rows with the p-values of all their contrasts corrected for standing together."""
+    places = [(number, name) for number, one in enumerate(rows) for name, found in one.differences.items() if found.p is not None]
+    values = holm([rows[number].differences[name].p or 0.0 for number, name in places])
+    changed = [dict(one.differences) for one in rows]
+    for (number, name), value in zip(places, values, strict=True):
+        changed[number][name] = replace(changed[number][name], holm=round(value, PLACES))
+    return [replace(one, differences=found) for one, found in zip(rows, changed, strict=True)]
+
+
+# Exchanges behind each p-value: the smallest that can come out is 1 / 2,000.
+EXCHANGES = 1999

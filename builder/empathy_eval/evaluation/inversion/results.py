@@ -1,0 +1,198 @@
+"""The rows of a report's tables: scores, differences with their intervals, and all tables of a release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from empathy_eval.base.printed import data_frame
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, STANCE
+from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.evaluation.inversion.long_form import COLUMNS, NUMBERS, records
+from empathy_eval.evaluation.inversion.rows import AttackTable, Audit, Crossed, FairnessTable
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.statistics.estimate import Estimate, Tested
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+PLACES = 6
+
+
+@dataclass(frozen=True)
+class Difference(Tested):
+    """A contrast of variants' scores.
+
+    ``accuracy`` is how often the kind text of a duel is rated better, ties half; ``effect`` by how many standard deviations of the
+    scores in a cell; ``ties`` the share of duels with two equal scores: None where the contrast is no comparison of stances.
+    ``auc`` is the accuracy for texts drawn anywhere, only where two variants are compared. ``forced`` says that the checks force
+    the sign.
+    """
+
+    accuracy: Estimate | None = None
+    auc: Estimate | None = None
+    forced: bool = False
+    higher_is_better: bool | None = True
+    effect: Estimate | None = None
+    ties: float | None = None
+
+    @property
+    def prefers(self) -> str:
+        """Which of the two the metric points to, ``neither`` where the interval holds 0; no interval is said so."""
+        up = self.value > 0 if self.higher_is_better is not False else self.value < 0
+        way = EMPATHETIC if up else APATHETIC
+        way = f"more in {way}" if self.higher_is_better is None else way
+        if self.low is None:
+            return f"{way} (no interval)"
+        return way if self.decided else "neither"
+
+
+@dataclass(frozen=True)
+class MetricRow:
+    """One metric over one set of pairs: scores by variant, contrasts by name, and the settings of both.
+
+    ``pairs`` have scores, ``left_out`` have none; ``strict`` if accuracies are over all of them.
+    """
+
+    metric: str
+    signature: str
+    interval_signature: str | None
+    scores: dict[str, float]
+    differences: dict[str, Difference]
+    pairs: int
+    higher_is_better: bool | None = True
+    left_out: int = 0
+    strict: bool = False
+
+    @property
+    def only(self) -> Difference:
+        """The one contrast of a row of a breakdown."""
+        (found,) = self.differences.values()
+        return found
+
+    @property
+    def of(self) -> int:
+        """The number of pairs it could have been measured over."""
+        return self.pairs + self.left_out
+
+    @property
+    def coverage(self) -> str:
+        """How many pairs it is measured over, in words."""
+        if not self.left_out:
+            return f"{self.pairs} pairs"
+        return f"{self.pairs} of {self.of} pairs; {self.left_out} left out{', wrong in accuracy' if self.strict else ''}"
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        plain = {name: value for name, value in asdict(self).items() if name not in ("left_out", "strict")}
+        return plain | {"coverage": {"pairs": self.pairs, "of": self.of, "left_out": self.left_out}}
+
+
+@dataclass(frozen=True)
+class Smallest:
+    """The smallest accuracy and standardised effect that so many pairs could have shown, with the settings of that; see ``power``."""
+
+    pairs: int
+    accuracy: float
+    effect: float
+    signature: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two metrics over the pairs that both have scores of: the first minus the second.
+
+    ``accuracy`` and ``effect`` are differences of these two of a contrast, with p-values and their correction over all comparisons
+    of that contrast; ``effect`` is None where a metric's scores have no spread.
+    """
+
+    one: str
+    other: str
+    contrast: str
+    pairs: int
+    accuracy: Tested
+    effect: Tested | None
+    signature: str
+
+
+@dataclass(frozen=True, repr=False)
+class Measured(Result):
+    """All tables of a release.
+
+    ``matched`` and ``groups`` hold rows of pairs of equal length, and by scenario, phase, strategy, manner: at equal closeness, or of
+    released pairs where the name ends with ``, as released``; ``smallest`` by contrast what so many pairs could have shown; ``audit`` what
+    shortcuts reach; ``attacks`` how scores change when replies are attacked; ``fairness`` whether scorers do as well in each group of
+    scenarios, and where names are others; ``crossed`` what is made of crossed items, where there are some; ``notes`` what is said of the
+    pairs that are measured.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
+    inversion: list[MetricRow]
+    controls: list[MetricRow] = field(default_factory=list)
+    matched: dict[str, list[MetricRow]] = field(default_factory=dict)
+    groups: dict[str, dict[str, list[MetricRow]]] = field(default_factory=dict)
+    candidates: list[MetricRow] = field(default_factory=list)
+    balance: list[MetricRow] = field(default_factory=list)
+    faults: list[MetricFault] = field(default_factory=list)
+    comparisons: list[Comparison] = field(default_factory=list)
+    smallest: dict[str, Smallest] = field(default_factory=dict)
+    audit: Audit | None = None
+    attacks: AttackTable | None = None
+    fairness: FairnessTable | None = None
+    crossed: Crossed | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def equal_closeness(self) -> dict[str, Difference]:
+        """By metric with a better direction its stance contrast: the accuracy of it is the number to report."""
+        rows = [row for row in self.controls if row.higher_is_better is not None]
+        return {row.metric: one for row in rows if (one := row.differences[STANCE]).accuracy}
+
+    @property
+    def headline(self) -> dict[str, Estimate]:
+        """By metric the number to report: the accuracy at equal closeness, with its interval."""
+        return {metric: one.accuracy for metric, one in self.equal_closeness.items() if one.accuracy}
+
+    @property
+    def word_margins(self) -> Mapping[str, float]:
+        """By pair the margin of words alone, as the audit says; empty without one."""
+        return self.audit.word_margins if self.audit else {}
+
+    def to_json(self) -> dict[str, Any]:
+        """The tables as JSON values."""
+        plain = {name: [one.to_json() for one in getattr(self, name)] for name in ("inversion", "controls", "candidates", "balance")}
+        return self._with_provenance(plain) | {
+            "matched": {name: [one.to_json() for one in rows] for name, rows in self.matched.items()},
+            "groups": {
+                name: {group: [one.to_json() for one in rows] for group, rows in found.items()} for name, found in self.groups.items()
+            },
+            "comparisons": [asdict(one) for one in self.comparisons],
+            "smallest": {name: asdict(one) for name, one in self.smallest.items()},
+            "shortcuts": self.audit and self.audit.to_json(),
+            "faults": [str(one) for one in self.faults],
+            **({"attacks": self.attacks.to_json()} if self.attacks else {}),
+            **({"fairness": self.fairness.to_json()} if self.fairness else {}),
+            **({"crossed": self.crossed.to_json()} if self.crossed else {}),
+            **({"notes": list(self.notes)} if self.notes else {}),
+        }
+
+    def under(self, attacks: AttackTable | None, fairness: FairnessTable | None = None) -> Measured:
+        """The tables with that of attacks and those of fairness, and the faults of metrics that none was told of before."""
+        faults = {one.metric: one for one in (*(fairness.faults if fairness else ()), *(attacks.faults if attacks else ()))}
+        known = {one.metric for one in self.faults}
+        new = [one for metric, one in faults.items() if metric not in known]
+        return replace(self, attacks=attacks, fairness=fairness, faults=[*self.faults, *new])
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """The same in the long form: a record a contrast, comparison, shortcut or fault, with the columns ``columns``."""
+        return self._stamped(records(self.to_json()))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The long form as a data frame, with the columns ``columns``; a number that there is not is NaN.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return data_frame(self.records(), self.columns, NUMBERS)

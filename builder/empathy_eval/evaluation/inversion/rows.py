@@ -1,0 +1,336 @@
+"""The rows of the table of attacks: how a scorer's scores change when the replies are attacked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from empathy_eval.base.printed import data_frame
+from empathy_eval.design.provenance import KEYS, Result
+from empathy_eval.metrics.faults import MetricFault
+from empathy_eval.statistics.estimate import Estimate, Tested
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+@dataclass(frozen=True)
+class StanceEffect(Estimate):
+    """The mean difference of a scorer between kind and cold replies, in its better direction: the unit that changes are told in.
+
+    ``over`` says of which texts; ``why`` is what keeps it from being a unit, None where nothing does.
+    """
+
+    over: str = ""
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an attack did to the scores of replies, in the scorer's better direction.
+
+    ``replies`` have a score; of these ``eligible`` have one under attack too. ``rises`` and ``falls`` are the shares of the eligible whose
+    score is higher, or lower, under attack; ``change`` is the mean of the score under attack minus the score before, ``in_effects`` that in
+    units of the size of the stance effect. None where there is none.
+    """
+
+    replies: int
+    eligible: int
+    rises: Estimate | None = None
+    falls: Estimate | None = None
+    change: Estimate | None = None
+    in_effects: Estimate | None = None
+
+
+@dataclass(frozen=True)
+class AttackRow:
+    """One scorer under one attack: over all replies, and by variant."""
+
+    metric: str
+    attack: str
+    whole: Change
+    by_variant: Mapping[str, Change]
+    effect: StanceEffect
+    signature: str
+
+    def to_json(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        named = {"metric": self.metric, "attack": self.attack, **asdict(self.whole), "effect": asdict(self.effect)}
+        return {**named, "by_variant": {name: asdict(one) for name, one in self.by_variant.items()}, "signature": self.signature}
+
+
+@dataclass(frozen=True)
+class AttackTable:
+    """All rows, over how many replies they are, and in words which scorers and attacks are left out and why.
+
+    ``faults`` are of metrics that failed on attacked texts.
+    """
+
+    rows: Sequence[AttackRow]
+    replies: int
+    pairs: int
+    dialogues: int
+    told: Sequence[str] = ()
+    faults: Sequence[MetricFault] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The table as JSON values; faults stand elsewhere."""
+        counts = {name: getattr(self, name) for name in ("replies", "pairs", "dialogues")}
+        return {**counts, "rows": [one.to_json() for one in self.rows], "told": list(self.told)}
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A figure here and there, and the first minus the second."""
+
+    here: Estimate
+    there: Estimate
+    difference: Tested
+
+
+@dataclass(frozen=True)
+class FairnessRow:
+    """How often a scorer rates the kind reply of a contrast better (``accuracy``), and by how many standard deviations (``effect``).
+
+    Of a group of scenarios ``here`` is the group and ``there`` are all other scenarios; ``pairs`` and ``dialogues`` are those of the group,
+    ``of`` are all pairs. Of an exchange of names ``here`` are the texts with other names and ``there`` the same texts as released; ``of``
+    are the pairs that were looked at. A figure is None where it is not defined; ``why`` says what keeps an interval from being there.
+    """
+
+    metric: str
+    name: str
+    contrast: str
+    pairs: int
+    of: int
+    dialogues: int
+    accuracy: Gap | None
+    effect: Gap | None
+    signature: str
+    why: str | None = None
+
+
+@dataclass(frozen=True)
+class FairnessTable:
+    """The rows by group of scenarios and by exchange of names, what each group holds, and in words what is left out and why.
+
+    ``faults`` are of metrics that failed on texts with other names.
+    """
+
+    groups: list[FairnessRow]
+    names: list[FairnessRow]
+    told: Sequence[str] = ()
+    definitions: Sequence[tuple[str, str]] = ()
+    faults: Sequence[MetricFault] = field(default=())
+
+    def to_json(self) -> dict[str, Any]:
+        """The tables as JSON values; faults stand elsewhere."""
+        return {
+            "groups": [asdict(one) for one in self.groups],
+            "names": [asdict(one) for one in self.names],
+            "told": list(self.told),
+            "definitions": dict(self.definitions),
+        }
+
+
+FIGURES = ("fitting", "both_right", "own_context")
+
+
+@dataclass(frozen=True)
+class CrossedRow:
+    """What a scorer makes of crossed items, ``items`` of which it has scores of, while it has none of ``left_out``.
+
+    ``fitting`` is how often it scores the reply that fits a context above the one that passes it by, ties half; ``both_right`` in how many
+    items it does so in both contexts, a tie being wrong; ``own_context`` how often it scores a reply higher in its own context than in the
+    other, ties half. ``ties`` and ``own_ties`` are the shares of equal scores in the first and the last. All are None where the scorer
+    cannot be asked, and ``why`` says why.
+    """
+
+    metric: str
+    items: int
+    left_out: int
+    fitting: Estimate | None
+    both_right: Estimate | None
+    own_context: Estimate | None
+    ties: float | None
+    own_ties: float | None
+    why: str | None
+    signature: str
+
+    @property
+    def figures(self) -> dict[str, Estimate | None]:
+        """The three figures, by name."""
+        return {name: getattr(self, name) for name in FIGURES}
+
+
+@dataclass(frozen=True)
+class Crossed:
+    """Crossed items of a release: how many there are by source, what metrics make of them, and what shortcuts do."""
+
+    items: int
+    dialogues: int
+    sources: Mapping[str, int]
+    metrics: tuple[CrossedRow, ...]
+    shortcuts: tuple[CrossedRow, ...]
+
+    @property
+    def line(self) -> CrossedRow | None:
+        """The shortcut that most often prefers the reply that fits, the first of equals; None without any."""
+        return max((one for one in self.shortcuts if one.fitting), key=lambda one: one.fitting.value if one.fitting else 0, default=None)
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        return {**asdict(self), **{name: [asdict(one) for one in getattr(self, name)] for name in ("metrics", "shortcuts")}}
+
+
+def crossed_records(crossed: Mapping[str, Any]) -> Iterator[tuple[str, str, str, dict[str, Any]]]:
+    """(group, scorer, figure, values) of the JSON values of crossed items; one without a figure for a scorer that cannot be asked."""
+    for group in ("metrics", "shortcuts"):
+        for row in crossed[group]:
+            of = row["items"] + row["left_out"]
+            about = {"pairs": row["items"], "of": of, "left_out": row["left_out"], "signature": row["signature"], "told": row["why"] or ""}
+            ties = {"fitting": row["ties"], "own_context": row["own_ties"]}
+            found = [(name, {**about, "accuracy": row[name], "ties": ties.get(name)}) for name in FIGURES if row[name]]
+            yield from ((group, row["metric"], name, values) for name, values in found or [("", about)])
+
+
+COLUMNS = ("contrast", "shortcut", "trained", "pairs", "accuracy", "low", "high", "why", "signature")
+NUMBERS = ("accuracy", "low", "high")
+# The feature whose direction is told in a sentence: VADER's positive words.
+POSITIVE = "positive"
+
+
+@dataclass(frozen=True)
+class Shortcut:
+    """How often a shortcut is right over these pairs, ties half; None where that is not defined, and ``why`` says why.
+
+    One that is ``trained`` is scored out of fold; for another more is kind.
+    """
+
+    name: str
+    trained: bool
+    pairs: int
+    accuracy: Estimate | None
+    why: str | None
+    signature: str
+
+
+@dataclass(frozen=True)
+class Telltale:
+    """A word that gives a stance away: its weight (above 0: kind), and how often the kind and the cold texts have it."""
+
+    word: str
+    weight: float
+    kind: int
+    cold: int
+
+
+@dataclass(frozen=True)
+class Margin:
+    """By how much *words alone* prefers the kind text of a pair, out of fold."""
+
+    pair_id: str
+    margin: float
+
+
+@dataclass(frozen=True)
+class Direction:
+    """A feature's standardised difference, empathetic minus apathetic: Cohen's d with the mean of both variances; None without spread."""
+
+    feature: str
+    what: str
+    difference: Estimate | None
+    signature: str
+
+
+@dataclass(frozen=True)
+class ContrastAudit:
+    """The shortcuts of a contrast of two variants, the words that give stances away, and the pairs where that is easiest and hardest."""
+
+    contrast: str
+    config: str
+    kind: str
+    cold: str
+    pairs: int
+    dialogues: int
+    folds: int
+    shortcuts: tuple[Shortcut, ...]
+    telltale_kind: tuple[Telltale, ...] = ()
+    telltale_cold: tuple[Telltale, ...] = ()
+    easiest: tuple[Margin, ...] = ()
+    hardest: tuple[Margin, ...] = ()
+    directions: tuple[Direction, ...] = ()
+
+    @property
+    def line(self) -> Shortcut | None:
+        """The shortcut line: the shortcut that is most often right, the first of equals; None without pairs."""
+        return max((one for one in self.shortcuts if one.accuracy), key=lambda one: one.accuracy.value if one.accuracy else 0, default=None)
+
+    @property
+    def leans_to_apathy(self) -> Direction | None:
+        """The direction of positive words where these stand more often in apathetic texts, beyond chance."""
+        found = next((one for one in self.directions if one.feature == POSITIVE), None)
+        high = found.difference.high if found and found.difference else None
+        return found if high is not None and high < 0 else None
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON values."""
+        plain = {name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()}
+        return plain | {"line": {"shortcut": self.line.name, **asdict(self.line)["accuracy"]} if self.line else None}
+
+
+@dataclass(frozen=True)
+class FirstSamples:
+    """How often words alone is right where the first accepted candidate of each variant stands in the place of the chosen one.
+
+    ``others`` says in how many pairs that is another text.
+    """
+
+    contrast: str
+    others: int
+    shortcut: Shortcut
+
+
+@dataclass(frozen=True, repr=False)
+class Audit(Result):
+    """The audit of a release, contrast by contrast; ``by`` says what folds are made of.
+
+    ``word_margins`` are by pair the margin of *words alone* between the two variants as released, out of fold: above 0 it is right. It is
+    empty where that is not defined. ``first`` is by contrast what words alone reach over first samples; empty where nothing was chosen.
+    """
+
+    columns: ClassVar[tuple[str, ...]] = (*KEYS, *COLUMNS)
+    by: str
+    contrasts: tuple[ContrastAudit, ...]
+    word_margins: Mapping[str, float] = field(default_factory=dict, repr=False)
+    first: tuple[FirstSamples, ...] = ()
+
+    @property
+    def headline(self) -> dict[str, Estimate]:
+        """The shortcut line of each contrast: how often the best shortcut is right, with its interval."""
+        return {one.contrast: one.line.accuracy for one in self.contrasts if one.line and one.line.accuracy}
+
+    def to_json(self) -> dict[str, Any]:
+        """The figures as JSON values, but for the margin of each pair."""
+        first = [{"contrast": one.contrast, "others": one.others, **asdict(one.shortcut)} for one in self.first]
+        plain = {"by": self.by, "contrasts": [one.to_json() for one in self.contrasts], **({"first_samples": first} if first else {})}
+        return self._with_provenance(plain)
+
+    def records(self) -> Iterator[dict[str, Any]]:
+        """A record a shortcut and contrast with the columns ``columns``; what there is not is None."""
+        return self._stamped(self._records())
+
+    def _records(self) -> Iterator[dict[str, Any]]:
+        rows = [(contrast.contrast, one) for contrast in self.contrasts for one in contrast.shortcuts]
+        for contrast, one in [*rows, *((first.contrast, first.shortcut) for first in self.first)]:
+            bounds = asdict(one.accuracy) if one.accuracy else {}
+            values = [one.trained, one.pairs, *(bounds.get(name) for name in ("value", "low", "high")), one.why, one.signature]
+            yield dict(zip(COLUMNS, [contrast, one.name, *values], strict=True))
+
+    def to_pandas(self) -> pd.DataFrame:
+        """A row a shortcut and contrast with the columns ``columns``; a number that there is not is NaN.
+
+        Raises:
+            InputError: if pandas is not installed.
+        """
+        return data_frame(self.records(), self.columns, NUMBERS)

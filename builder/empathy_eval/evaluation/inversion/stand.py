@@ -1,0 +1,270 @@
+"""Measuring a release: every metric over pairs, over the 2 x 2, at equal length, by group, and before the contrast checks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.stages import stage
+from empathy_eval.base.tabular import WHOLE
+from empathy_eval.design.contrasts import CELLS, CONTROLS, PAIR_VARIANTS, PAIRS, TWO_BY_TWO, Contrast
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.evaluation.corpus.contexts import contexts_at
+from empathy_eval.evaluation.corpus.groupings import Grouping, groupings
+from empathy_eval.evaluation.corpus.pairs import Candidates, Corpus, before_contrast, drawn_rows, read_corpus
+from empathy_eval.evaluation.external.score_file import Given
+from empathy_eval.evaluation.inversion.comparisons import Rated, compared, smallest
+from empathy_eval.evaluation.inversion.inversion import (
+    Chance,
+    Made,
+    Statistics,
+    accuracies,
+    corrected,
+    diversity_row,
+    duels_of,
+    measured_rows,
+)
+from empathy_eval.evaluation.inversion.results import Comparison, Measured, MetricRow
+from empathy_eval.metrics.consistency import consistent
+from empathy_eval.metrics.faults import MetricFault, attempted
+from empathy_eval.metrics.length import EditRatio, Length
+from empathy_eval.metrics.protocol import Metric
+from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.scoring import PLAIN, Pairs, Scored, Scoring, statistics_of
+from empathy_eval.metrics.vader import Vader
+from empathy_eval.statistics.resampling import Clusters
+
+Matched = NDArray[np.bool_]
+# What is given every score of all pairs and of those with controls, by variant: the texts, then each metric with its statistics of both.
+Take = Callable[[Corpus, Corpus, Sequence[tuple[Metric, Statistics, Statistics]]], None]
+
+
+class Stand:
+    """The texts of a release, and how they are scored; each text is scored once."""
+
+    def __init__(
+        self, release_dir: Path, found: Found, chance: Chance, scoring: Scoring = PLAIN, *, splits: Sequence[str] = SPLITS,
+        strict: bool = False,
+    ) -> None:  # fmt: skip
+        self.folder, self.found, self.chance, self.scoring, self.splits, self.strict = release_dir, found, chance, scoring, splits, strict
+        # What a shortcut of the audit gave the texts, as far as that is known: by its name and variant.
+        self.known: dict[str, Statistics] = {}
+        self.pairs = self._read("pairs", PAIR_VARIANTS)
+        self.controls = self._read("controls", CELLS)
+        if stray := set(self.controls.pair_ids).difference(self.pairs.pair_ids):
+            raise input_error(release_dir, f'the control "{min(stray)}" is not a pair', WHOLE)
+
+    def _read(self, config: str, variants: Sequence[str]) -> Corpus:
+        """The pairs of a config; with a limit those that are drawn of it, each with its context."""
+        most = self.chance.limit
+        contexts = most is None and any("context" in metric.reads for metric in self.found.metrics)
+        corpus = read_corpus(self.folder, config, variants, contexts=contexts, splits=self.splits, language=self.found.language)
+        if most is None:
+            return corpus
+        if config == "pairs":
+            rows = drawn_rows(corpus.pair_ids, "limit", self.chance.seed, most)
+        else:  # controls are those of the pairs that are drawn
+            drawn = set(self.pairs.pair_ids)
+            rows = [row for row, one in enumerate(corpus.pair_ids) if one in drawn]
+        return corpus.take(rows, contexts_at(self.folder, config, rows, self.splits))
+
+    def measured(self, take: Take | None = None) -> Measured:
+        """All tables; ``take`` is given every score before they are made."""
+        before = self._candidates()
+        stage("scoring")
+        # All scoring comes first: later this process needs more memory, and those that score have ended.
+        texts = self._checked(self._texts(before))
+        stage("computing tables")
+        before = before and before.without_texts()
+        both = [texts[config].get(Vader.name, Scored()).rows for config in ("pairs", "controls")]
+        self.known = {Vader.name: {**self.known.get(Vader.name, {}), **both[0], **both[1]}}
+        sound = [one for one in self.found.metrics if texts["pairs"][one.name].rows]
+        pairs = {metric.name: texts["pairs"][metric.name].rows for metric in sound}
+        cells = self._cells(pairs, texts["controls"])
+        if take:
+            take(self.pairs, self.controls, [(one, pairs[one.name], cells.get(one.name, {})) for one in sound])
+        whole = [one for one in sound if one.name in cells]
+        dist, more = self._diversities(self.pairs, PAIRS)
+        dist_of_cells, _ = self._diversities(self.controls, TWO_BY_TWO)
+        # The first fault of each metric is told.
+        faults = {name: one.fault for found in reversed(texts.values()) for name, one in found.items() if one.fault}
+        tables = ((self.controls, whole, cells, TWO_BY_TWO), (self.pairs, sound, pairs, PAIRS))
+        controls, inversion = (self._table(*one) for one in tables)
+        return Measured(
+            inversion + dist,
+            controls + dist_of_cells,
+            self._matched(sound, pairs, cells),
+            {one.name: self._grouped(one, sound) for one in groupings(self.pairs, pairs, self.controls, cells)},
+            self._before(before, sound, pairs, texts["candidates"]) if before else [],
+            self._balance(),
+            [*faults.values(), *more],
+            [one for corpus, metrics, found, (first, *_) in tables for one in self._compared(corpus, metrics, found, first)],
+            {
+                first.name: smallest(rows, first, len(corpus))
+                for (corpus, _, _, (first, *_)), rows in zip(tables, (controls, inversion), strict=True)
+                if rows
+            },
+        )
+
+    def _cells(self, pairs: Mapping[str, Statistics], scored: Mapping[str, Scored]) -> dict[str, Statistics]:
+        """The statistics of all four cells of the pairs with controls, of the metrics that have them; none where there are no controls."""
+        if not len(self.controls):  # of no texts nobody knows how wide a metric's rows are
+            return {}
+        place = {pair: number for number, pair in enumerate(self.pairs.pair_ids)}
+        at = np.array([place[pair] for pair in self.controls.pair_ids], dtype=np.int64)
+        found = {name: ({key: one[at] for key, one in rows.items()}, scored[name].rows) for name, rows in pairs.items()}
+        return {name: {**near, **controls} for name, (near, controls) in found.items() if controls}
+
+    def _candidates(self) -> Candidates | None:
+        """What the contrast checks refused, where anything is there that could score it."""
+        # A first look at some pairs says nothing of what was refused.
+        return before_contrast(self.folder, self.pairs, self.splits) if self._asked and self.chance.limit is None else None
+
+    @property
+    def _asked(self) -> list[Metric]:
+        """The metrics that score texts, as opposed to those whose scores are given."""
+        return [one for one in self.found.metrics if not isinstance(one, Given)]
+
+    def _texts(self, before: Candidates | None) -> dict[str, Pairs]:
+        return {
+            "pairs": self.pairs.pairs(PAIR_VARIANTS),
+            "controls": self.controls.pairs(CONTROLS),
+            **({"candidates": before.corpus.pairs(PAIR_VARIANTS)} if before else {}),
+        }
+
+    def _checked(self, sets: Mapping[str, Pairs]) -> dict[str, dict[str, Scored]]:
+        """What is scored and given of each set; what gave one text two scores has no scores at all."""
+        scored = [(pairs, self._scored(pairs)) for pairs in sets.values()]
+        return dict(zip(sets, consistent(self._asked, scored, self.scoring), strict=True))
+
+    def _scored(self, pairs: Pairs) -> dict[str, Scored]:
+        """What is scored of these pairs, and what is given of them."""
+        given = {one.name: Scored(one.looked_up(pairs)) for one in self.found.metrics if isinstance(one, Given)}
+        return given | statistics_of(self._asked, pairs, self.scoring)
+
+    def _table(
+        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrasts: Sequence[Contrast],
+        chosen: Matched | None = None,
+    ) -> list[MetricRow]:  # fmt: skip
+        """The rows over the pairs of a corpus, or those chosen of them; none where there are none."""
+        wanted = np.ones(len(corpus), dtype=bool) if chosen is None else chosen
+        sides = {name for one in contrasts for name in one.weights}
+
+        def chosen_of(metric: str) -> Statistics:
+            return {name: one[wanted] for name, one in statistics[metric].items() if name in sides}
+
+        return self._rows(metrics, chosen_of, corpus.clusters.take(wanted), contrasts)
+
+    def _rows(
+        self, metrics: Sequence[Metric], statistics: Callable[[str], Statistics], clusters: Clusters, contrasts: Sequence[Contrast]
+    ) -> list[MetricRow]:
+        """The row of each metric over those pairs that it has scores of; p-values are corrected among metrics, and in each file alone."""
+        found: dict[bytes, list[Metric]] = {}
+        for metric in metrics if len(clusters) else ():
+            has = ~np.any([np.isnan(one).any(axis=1) for one in statistics(metric.name).values()], axis=0)
+            found.setdefault(has.tobytes(), []).append(metric)
+        made: dict[str, MetricRow] = {}
+        for mask, some in found.items():
+            has = np.frombuffer(mask, dtype=bool)
+            if has.any():
+                kept = Made([one.name for one in some], lambda name, has=has: {key: one[has] for key, one in statistics(name).items()})  # type: ignore[misc]
+                rows = measured_rows(some, kept, clusters if has.all() else clusters.take(has), contrasts, self.chance)
+                made |= {one.metric: replace(one, left_out=int((~has).sum())) for one in rows}
+        rows = [self._strictly(made[one.name], one, statistics(one.name), clusters, contrasts) for one in metrics if one.name in made]
+        return self._corrected(rows)
+
+    def _strictly(
+        self, row: MetricRow, metric: Metric, statistics: Statistics, clusters: Clusters, contrasts: Sequence[Contrast]
+    ) -> MetricRow:
+        """The row with its accuracies over all pairs, those without scores wrong, where that is wanted."""
+        if not self.strict or not isinstance(metric, Given):
+            return row
+        duels = {one.name: duels_of(metric, statistics, one) for one in contrasts if one.duels}
+        right = accuracies([one.won(missing=0.0) for one in duels.values()], clusters, self.chance) if duels else []
+        found = {name: replace(row.differences[name], accuracy=one) for name, one in zip(duels, right, strict=True)}
+        return replace(row, differences={**row.differences, **found}, signature=f"{row.signature}|missing:wrong", strict=True)
+
+    def _corrected(self, rows: Sequence[MetricRow]) -> list[MetricRow]:
+        """The rows with p-values corrected over all metrics, and over each file of scores or judge by itself: their pairs may differ."""
+        given = {one.name: one.family for one in self.found.metrics if isinstance(one, Given)}
+        families: dict[str, list[int]] = {}
+        for number, row in enumerate(rows):
+            families.setdefault(given.get(row.metric, ""), []).append(number)
+        made = list(rows)
+        for some in families.values():
+            for number, row in zip(some, corrected([rows[one] for one in some]), strict=True):
+                made[number] = row
+        return made
+
+    def _compared(
+        self, corpus: Corpus, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], contrast: Contrast
+    ) -> list[Comparison]:
+        rated = {
+            one.name: Rated(duels_of(one, statistics[one.name], contrast), one.signature)
+            for one in metrics
+            if one.higher_is_better is not None
+        }
+        return compared(contrast.name, rated, corpus.clusters, self.chance) if len(corpus) else []
+
+    def _diversities(self, corpus: Corpus, contrasts: Sequence[Contrast]) -> tuple[list[MetricRow], list[MetricFault]]:
+        """The rows of the measures of whole sets of texts, and what kept others from having one."""
+        seed = self.chance.seed
+        found = [
+            attempted(one.name, lambda one=one: diversity_row(one, corpus.variants, corpus.dialogues, contrasts, seed))  # type: ignore[misc]
+            for one in (self.found.diversities if len(corpus) else ())
+        ]
+        drawn = "".join(f"|{name}:{one}" for name, one in self.chance.drawn.items())
+        rows = [replace(one, signature=one.signature + drawn) for one in found if isinstance(one, MetricRow)]
+        return rows, [one for one in found if isinstance(one, MetricFault)]
+
+    def _matched(
+        self, metrics: Sequence[Metric], pairs: Mapping[str, Statistics], cells: Mapping[str, Statistics]
+    ) -> dict[str, list[MetricRow]]:
+        """By contrast of two variants the rows over the pairs whose two texts are of equal length."""
+        found: dict[str, list[MetricRow]] = {}
+        if not metrics:
+            return found
+        for corpus, statistics, contrasts in ((self.pairs, pairs, PAIRS), (self.controls, cells, TWO_BY_TWO)):
+            for contrast in contrasts:
+                if contrast.sides is not None:
+                    chosen = corpus.of_equal_length(*contrast.sides)
+                    scored = [one for one in metrics if one.name in statistics]
+                    found[contrast.name] = self._table(corpus, scored, statistics, (contrast,), chosen)
+        return found
+
+    def _grouped(self, by: Grouping, metrics: Sequence[Metric]) -> dict[str, list[MetricRow]]:
+        """By group the row of each metric; p-values are corrected over groups and metrics."""
+        column, scored = np.array(by.labels), [one for one in metrics if one.name in by.statistics]
+        found: dict[str, list[MetricRow]] = {}
+        for group in by.groups:
+            found[group] = self._table(by.corpus, scored, by.statistics, (by.contrast,), column == group)
+        rows = iter(self._corrected([by.told(row) for group in found.values() for row in group]))
+        return {group: [next(rows) for _ in made] for group, made in found.items()}
+
+    def _before(
+        self, candidates: Candidates, metrics: Sequence[Metric], statistics: Mapping[str, Statistics], scored: Mapping[str, Scored]
+    ) -> list[MetricRow]:
+        """The rows over all candidates that only a contrast check could refuse."""
+        changed, same = candidates.corpus, candidates.same
+        dialogues = [self.pairs.dialogues[one] for one in same] + changed.dialogues
+        clusters = Clusters.of(dialogues, [self.pairs.scenario_ids[one] for one in same] + changed.scenario_ids)
+        sound = [metric for metric in metrics if metric in self._asked and scored[metric.name].rows]
+
+        def both(metric: str) -> Statistics:
+            return {name: np.vstack([statistics[metric][name][same], new]) for name, new in scored[metric].rows.items()}
+
+        # No check had looked at these yet.
+        return self._rows(sound, both, clusters, [replace(one, forced=False) for one in PAIRS])
+
+    def _balance(self) -> list[MetricRow]:
+        """What the cells of the 2 x 2 should have in common: edit size and length."""
+        if not len(self.controls):
+            return []
+        measures: list[Metric] = [EditRatio(self.found.language), Length(self.found.language)]
+        scored = statistics_of(measures, self.controls.pairs(CELLS), self.scoring)
+        return self._table(self.controls, measures, {name: one.rows for name, one in scored.items()}, TWO_BY_TWO)

@@ -1,0 +1,1 @@
+"""The shortcut audit: how far classifiers get that understand nothing."""

@@ -1,0 +1,213 @@
+"""Closed forms that learn from counted pairs which of two texts is the kind one; each pair is scored by what the other folds teach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.design.word_list import UNIT as UNIT
+from empathy_eval.evaluation.shortcuts.bag_of_words import Bag, Counts, Features, Readings
+from empathy_eval.metrics.protocol import Array
+from empathy_eval.statistics.ranking import wins
+
+ALPHA = 1
+# What is added to the spread of a difference, so that one without any spread has a weight.
+LEAST_SPREAD = 0.01
+# And what is added to its variance: words that stand in few texts weigh less by it.
+LEAST_VARIANCE = 0.05
+# Pairs counted at once: memory does not grow with their number.
+AT_ONCE = 512
+# Of so few pairs most hashed features are in no text, and those alone that are in some are reckoned with.
+FEW, MANY = 2000, 2**16
+
+
+@dataclass(frozen=True)
+class Sums:
+    """What the forms learn from: by feature its counts in the kind and in the cold texts and the sum of squared differences of pairs.
+
+    There are no squares where no form asks for them: they take longer than all the rest.
+    """
+
+    kind: Counts | NDArray[np.int32]
+    cold: Counts | NDArray[np.int32]
+    squares: Counts
+    pairs: int
+
+    @classmethod
+    def of(cls, parts: Iterable[tuple[Counts, Bag, Bag]], size: int, *, paired: bool) -> Sums:
+        """Of some pairs at a time, the kind and the cold text of each in one row."""
+        kind, cold, squares = (np.zeros(length, dtype=np.int64) for length in (size, size, size if paired else 0))
+        pairs = 0
+        for rows, one, other in parts:
+            pairs += len(rows)
+            for total, bag in ((kind, one), (cold, other)):
+                total += _counted(bag.places, bag.counts, size)
+            if paired:
+                squares += _squares(one, other, size)
+        # Plain counts stay below 2^31, and there are sums for every fold.
+        return cls(kind, cold, squares, pairs) if paired else cls(kind.astype(np.int32), cold.astype(np.int32), squares, pairs)
+
+    def __add__(self, other: Sums) -> Sums:
+        return Sums(self.kind + other.kind, self.cold + other.cold, self.squares + other.squares, self.pairs + other.pairs)
+
+    def __sub__(self, other: Sums) -> Sums:
+        return Sums(self.kind - other.kind, self.cold - other.cold, self.squares - other.squares, self.pairs - other.pairs)
+
+
+def _squares(kind: Bag, cold: Bag, size: int) -> Counts:
+    keys = np.concatenate([kind.rows * size + kind.places, cold.rows * size + cold.places])
+    order = np.argsort(keys, kind="stable")
+    keys, signed = keys[order], np.concatenate([kind.counts, -cold.counts])[order]
+    starts = np.flatnonzero(np.diff(keys, prepend=-1))
+    difference = np.add.reduceat(signed, starts) if len(starts) else signed
+    return _counted(keys[starts] % size, difference * difference, size)
+
+
+def _counted(places: Counts, counts: Counts, size: int) -> Counts:
+    # Doubles hold whole numbers below 2^53 without loss.
+    return np.bincount(places, counts, size).astype(np.int64)
+
+
+def log_odds(sums: Sums) -> Counts:
+    """The log of a feature's share of all counts in kind texts over that in cold ones, each count one higher; 0 where it never was."""
+    seen = (sums.kind + sums.cold) > 0
+    kind, cold = ((one + ALPHA) / max(one.sum(dtype=np.int64) + ALPHA * seen.sum(), 1) for one in (sums.kind, sums.cold))
+    return _rounded(np.where(seen, np.log(kind / cold), 0.0))
+
+
+def mean_over_spread(sums: Sums) -> Counts:
+    """The mean difference of a feature's counts, kind minus cold, over its standard deviation and a hundredth; 0 where it never was."""
+    total, spread = _difference(sums)
+    return _rounded(total / spread)
+
+
+def mean_over_variance(sums: Sums) -> Counts:
+    """The mean difference of a feature's counts over its variance and a twentieth: a discriminant that takes features as independent."""
+    difference = (sums.kind - sums.cold) / max(sums.pairs, 1)
+    variance = np.maximum(sums.squares / max(sums.pairs, 1) - difference**2, 0.0)
+    return _rounded(difference / (variance + LEAST_VARIANCE))
+
+
+def standardised(sums: Sums) -> Counts:
+    """The same of counts in units of their spread, for features of different units."""
+    total, spread = _difference(sums)
+    return _rounded(sums.pairs * total / spread**2)
+
+
+def _difference(sums: Sums) -> tuple[Array, Array]:
+    """By feature the sum of its differences, and the number of pairs times their standard deviation and a hundredth."""
+    total, squares = (sums.kind - sums.cold).astype(np.float64), sums.squares.astype(np.float64)
+    return total, np.sqrt(np.maximum(sums.pairs * squares - total * total, 0.0)) + LEAST_SPREAD * sums.pairs
+
+
+def _rounded(weights: Array) -> Counts:
+    return np.rint(weights * UNIT).astype(np.int64)
+
+
+class Form(NamedTuple):
+    """A closed form: its signature, what weights it gives features, and whether it asks for squared differences."""
+
+    signature: str
+    weights: Callable[[Sums], Counts]
+    paired: bool = True
+
+
+FORMS: Mapping[str, Form] = {
+    "log-odds": Form(f"log-odds,alpha={ALPHA}", log_odds, paired=False),
+    "mean-over-spread": Form(f"mean-over-spread,least-spread={LEAST_SPREAD}", mean_over_spread),
+    "mean-over-variance": Form(f"mean-over-variance,least-variance={LEAST_VARIANCE}", mean_over_variance),
+    "standardised": Form(f"mean-over-spread,least-spread={LEAST_SPREAD},standardised", standardised),
+}
+
+
+@dataclass(frozen=True)
+class Sides:
+    """The kind and the cold text of pairs, and the fold of each pair."""
+
+    kind: Readings
+    cold: Readings
+    folds: Counts
+
+    @property
+    def number(self) -> int:
+        """How many folds there are."""
+        return int(self.folds.max(initial=-1)) + 1
+
+    def parts(self, features: Features, fold: int) -> Iterator[tuple[Counts, Bag, Bag]]:
+        """Some pairs of a fold at a time: their rows, and what is counted in their texts."""
+        rows = np.flatnonzero(self.folds == fold)
+        for start in range(0, len(rows), AT_ONCE):
+            some = rows[start : start + AT_ONCE]
+            kind, cold = (features.bag(texts.take(some)) for texts in (self.kind, self.cold))
+            yield some, kind, cold
+
+
+class Occurring:
+    """Those features alone, by their places in rising order, that occur in some texts: all others count nothing and weigh nothing."""
+
+    def __init__(self, features: Features, sides: Sides) -> None:
+        """Those of the texts of all pairs."""
+        self.features, self.signature = features, features.signature
+        bags = (bag for fold in range(sides.number) for _, *both in sides.parts(features, fold) for bag in both)
+        self.places = np.unique(np.concatenate([bag.places for bag in bags]))
+
+    @property
+    def size(self) -> int:
+        """How many occur."""
+        return len(self.places)
+
+    def bag(self, texts: Readings) -> Bag:
+        """What is counted in such texts."""
+        bag = self.features.bag(texts)
+        return bag._replace(places=np.searchsorted(self.places, bag.places))
+
+
+@dataclass(frozen=True)
+class Learned:
+    """What was learned: by pair the margin of the kind text, out of fold and in millionths; the sums of all pairs; and the form.
+
+    Of few pairs the sums of hashed features are those of the features that occur.
+    """
+
+    margins: Counts
+    whole: Sums
+    form: str
+
+    @property
+    def won(self) -> Array:
+        """By pair 1 where it is right, 0 where it is wrong, one half for a tie."""
+        return wins(self.margins.astype(np.float64), np.zeros(len(self.margins)))
+
+    @property
+    def weights(self) -> Counts:
+        """The weights of features, in millionths, as all pairs teach them."""
+        return FORMS[self.form].weights(self.whole)
+
+
+@dataclass(frozen=True)
+class Learner:
+    """What is counted, and the forms of which the one that is more often right out of fold is taken, the first of equals."""
+
+    features: Features
+    forms: Sequence[str]
+
+    def learn(self, sides: Sides) -> Learned:
+        """Scores each pair by weights of the other folds alone."""
+        paired = any(FORMS[name].paired for name in self.forms)
+        sparse = self.features.size > MANY and 0 < len(sides.folds) <= FEW
+        features: Features = Occurring(self.features, sides) if sparse else self.features
+        own = [Sums.of(sides.parts(features, fold), features.size, paired=paired) for fold in range(sides.number)]
+        whole = reduce(add, own)
+        margins = {name: np.zeros(len(sides.folds), dtype=np.int64) for name in self.forms}
+        for fold, sums in enumerate(own):
+            weights = {name: FORMS[name].weights(whole - sums) for name in self.forms}
+            for rows, kind, cold in sides.parts(features, fold):
+                for name, one in weights.items():
+                    margins[name][rows] = kind.scores(one, len(rows)) - cold.scores(one, len(rows))
+        return max((Learned(margins[name], whole, name) for name in self.forms), key=lambda one: float(one.won.sum()))

@@ -1,0 +1,291 @@
+"""The shortcut audit: how often something that understands nothing tells the kind text of a pair from the cold one."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from empathy_eval.base.errors import input_error, nearest
+from empathy_eval.base.hashing import digest_bytes, signature_line
+from empathy_eval.base.stages import advance, stage
+from empathy_eval.base.tabular import table_batches
+from empathy_eval.design.configuration import language_of
+from empathy_eval.design.contrasts import APATHETIC, CELLS, FAR, NEAR, PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.design.dataset import read_manifest
+from empathy_eval.design.provenance import Provenance
+from empathy_eval.design.word_list import NOT_CHOSEN
+from empathy_eval.evaluation.corpus.pairs import Corpus, candidate_rows
+from empathy_eval.evaluation.inversion.inversion import Chance, accuracies
+from empathy_eval.evaluation.inversion.results import Measured
+from empathy_eval.evaluation.inversion.rows import Audit, ContrastAudit, Direction, FirstSamples, Margin, Shortcut, Telltale
+from empathy_eval.evaluation.inversion.stand import Stand, Take
+from empathy_eval.evaluation.shortcuts.bag_of_words import Characters, Counts, LengthAndMarks, Lexicon, WordPairs, Words
+from empathy_eval.evaluation.shortcuts.embedding import NAME as EMBEDDING
+from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of, margins_of
+from empathy_eval.evaluation.shortcuts.linear_classifiers import FORMS, UNIT, Learned, Learner, Sides
+from empathy_eval.evaluation.shortcuts.texts import REFERENCE, VOICE, Held, Texts, by_voice, counted_texts, directions, read_texts
+from empathy_eval.metrics.protocol import Array
+from empathy_eval.metrics.scoring import PLAIN, Scoring
+from empathy_eval.statistics.ranking import wins
+
+
+def first_samples(held: Held) -> Held | None:
+    """What is held with the first accepted candidate in the place of each chosen one; None where nothing was chosen.
+
+    Raises:
+        InputError: if the candidates of the release are none.
+    """
+    if not _any_chosen(held.folder):
+        return None
+    first = _firsts(held.folder)
+    return replace(held, pairs=_with(held.pairs, first), controls=_with(held.controls, first), known={})
+
+
+def others(one: Corpus, other: Corpus, variants: Sequence[str]) -> int:
+    """In how many pairs two corpora of the same pairs differ in one of these variants."""
+    columns = [zip(one.variants[name], other.variants[name], strict=True) for name in variants if name in one.variants]
+    return sum(any(a != b for a, b in row) for row in zip(*columns, strict=True))
+
+
+def _any_chosen(release_dir: Path) -> bool:
+    path = release_dir / "candidates.parquet"
+    batches = table_batches(path, ["reasons"]) if path.is_file() else ()
+    return any([NOT_CHOSEN] in batch.column(0).to_pylist() for batch in batches)
+
+
+def _firsts(release_dir: Path) -> dict[tuple[str, str], str]:
+    """By pair and variant the first accepted text, where that is not the released one: that one's number is none of the others'."""
+    found = dict[tuple[str, str], str]()
+    for place, rows in itertools.groupby(candidate_rows(release_dir), lambda row: (row["pair_id"], row["variant"])):
+        for number, row in enumerate(rows, 1):
+            if row["attempt"] != number:
+                break
+            if row["reasons"] == [NOT_CHOSEN]:
+                found[place] = row["text"]
+                break
+    return found
+
+
+def _with(corpus: Corpus, first: Mapping[tuple[str, str], str]) -> Corpus:
+    def column(name: str, texts: Sequence[str]) -> list[str]:
+        return [first.get((pair, name), text) for pair, text in zip(corpus.pair_ids, texts, strict=True)]
+
+    return replace(corpus, variants={name: column(name, texts) for name, texts in corpus.variants.items()})
+
+
+FOLDS, TELLTALE, EXTREMES = 5, 20, 5
+BY = ("dialogue", "scenario")
+WORDS_ALONE = "words alone"
+FIRST_SAMPLES = f"{WORDS_ALONE}, first samples"
+# (contrast, config, kind variant, cold variant); the reference is the kind text of its contrast.
+AUDITED = (
+    (RAW, "pairs", *PAIR_VARIANTS[::-1]), (STANCE_NEAR, "controls", *NEAR), (STANCE_FAR, "controls", *FAR),
+    ("reference - apathetic", "pairs", REFERENCE, APATHETIC),
+)  # fmt: skip
+
+
+def audit(release_dir: Path, *, by: str = "dialogue", without: Collection[str] = (), scoring: Scoring = PLAIN) -> Audit:
+    """Audits all pairs of a release; ``by`` says whether folds are of dialogues or of whole scenarios.
+
+    The embedding is among the shortcuts where the manifest asks for it and neither that nor the caller leaves it out.
+
+    Raises:
+        InputError: if the folder is no release, ``by`` is neither, or the packages of the embedding are not installed.
+    """
+    if by not in BY:
+        raise input_error("by", f'"{by}" is not known', f"use one of these: {', '.join(BY)}{nearest(by, BY)}")
+    if strange := [name for name in without if name != EMBEDDING]:
+        raise input_error("--without", f'"{strange[0]}" cannot be left out of the audit', f"leave out {EMBEDDING}, or nothing")
+    manifest = read_manifest(release_dir)
+    configuration = manifest["configuration"]
+    embedding = embedding_of(configuration["report"], [*without, *manifest.get("without", ())])
+    chance = Chance(configuration["report"]["bootstrap"], 0, configuration["seed"])
+    held = Held.of(release_dir, language_of(configuration))
+    found = audited(held, chance, by=by, embedding=embedding, scoring=scoring)
+    counts = len(held.pairs), len(held.controls)
+    settings: dict[str, Any] = {"by": by, "without": sorted(without), "embedding": embedding is not None}
+    return found.of(Provenance.of(release_dir, counts=counts, **settings, resamples=chance.resamples, seed=chance.seed))
+
+
+def audited(held: Held, chance: Chance, *, by: str = "dialogue", embedding: Embedding | None = None, scoring: Scoring = PLAIN) -> Audit:
+    """Audits the pairs that are held, such as those of a report; what is known of their scores is not made again."""
+    stage("reading texts for the shortcut audit")
+    lexicon = Lexicon(held.pairs.language)
+    texts = read_texts(held, lexicon, scoring, embedding, chance.seed)
+    learners = {
+        WORDS_ALONE: words_alone(lexicon),
+        "words and pairs of words": Learner(WordPairs(lexicon), ("log-odds",)),
+        "characters": Learner(Characters(), ("log-odds",)),
+        "length and punctuation": Learner(LengthAndMarks(), ("standardised",)),
+    }
+    found, known = dict[str, ContrastAudit](), lexicon.words
+    won, word_margins = dict[str, dict[str, _Won]](), dict[str, float]()
+    stage("shortcut audit", len(AUDITED), "contrasts")
+    for name, config, kind, cold in AUDITED:
+        one = _Contrast(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
+        won[name], learned = one.won(learners, embedding)
+        rows = one.judged(won[name], chance)
+        advance()
+        found[name] = ContrastAudit(name, config, kind, cold, *one.counts, rows, directions=one.directions(chance))
+        if learned:
+            found[name] = _explained(found[name], one.texts.corpus.pair_ids, learned, known)
+            if name == RAW:
+                margins = (learned.margins / UNIT).tolist()
+                word_margins = dict(zip(one.texts.corpus.pair_ids, margins, strict=True))
+    near, far = found[STANCE_NEAR], found[STANCE_FAR]
+    both = _Contrast(texts["controls"], "", "", folds_of(units_of(texts["controls"].corpus, by), chance.seed), by)
+    sides = " and ".join((near.kind, far.kind)), " and ".join((near.cold, far.cold))
+    rows = both.judged(_at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]), chance)
+    stance = ContrastAudit(STANCE, "controls", *sides, *both.counts, rows)
+    return Audit(by, (*found.values(), stance), word_margins, tuple(_first(held, chance, by)))
+
+
+def _first(held: Held, chance: Chance, by: str) -> Iterator[FirstSamples]:
+    """What words alone reach over first samples, contrast by contrast, learned and dealt as over the chosen ones."""
+    if (first := first_samples(held)) is None:
+        return
+    lexicon, won = Lexicon(first.pairs.language), dict[str, dict[str, _Won]]()
+    texts, learners = counted_texts(first, lexicon), {FIRST_SAMPLES: words_alone(lexicon)}
+    for name, config, kind, cold in (*AUDITED, (STANCE, "controls", "", "")):
+        one = _Contrast(texts[config], kind, cold, folds_of(units_of(texts[config].corpus, by), chance.seed), by)
+        won[name] = _at_equal_closeness(won[STANCE_NEAR], won[STANCE_FAR]) if name == STANCE else one.won(learners, None)[0]
+        (row,) = one.judged(won[name], chance)
+        yield FirstSamples(name, others(getattr(held, config), one.texts.corpus, (kind, cold) if kind else CELLS), row)
+
+
+def words_alone(lexicon: Lexicon) -> Learner:
+    """The shortcut that knows nothing but which words a text has."""
+    return Learner(Words(lexicon), ("log-odds", "mean-over-spread", "mean-over-variance"))
+
+
+def measured_with_audit(stand: Stand, embedding: Embedding | None = None, take: Take | None = None) -> Measured:
+    """All tables of a stand, its audit among them, over the same pairs."""
+    measured = stand.measured(take)
+    held = Held(stand.folder, stand.pairs, stand.controls, stand.splits, stand.known)
+    return replace(measured, audit=audited(held, stand.chance, embedding=embedding, scoring=stand.scoring))
+
+
+def units_of(corpus: Corpus, by: str) -> Sequence[str]:
+    """Of each pair what folds are made of."""
+    return corpus.dialogues if by == "dialogue" else [str(one) for one in corpus.scenario_ids]
+
+
+def folds_of(units: Sequence[str], seed: int) -> Counts:
+    """The fold of each pair, from the dialogue (or scenario) that it is of: these are dealt out in the order of their SHA-256.
+
+    There are ``FOLDS`` folds, and fewer where there are fewer dialogues.
+    """
+    order = sorted(set(units), key=lambda one: digest_bytes(f"{seed}:{one}".encode()))
+    fold = {unit: number % FOLDS for number, unit in enumerate(order)}
+    return np.array([fold[one] for one in units], dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class _Won:
+    """What a shortcut won of each pair, or of the pairs of a sample; None where that is not defined. And its settings."""
+
+    signature: str
+    trained: bool
+    won: Array | None
+    sample: Counts | None = None
+
+
+def _at_equal_closeness(near: Mapping[str, _Won], far: Mapping[str, _Won]) -> dict[str, _Won]:
+    """By pair the mean of what each shortcut won near and far."""
+
+    def mean(one: _Won, other: _Won) -> _Won:
+        both = [one.signature] if one.signature == other.signature else [f"near({one.signature})", f"far({other.signature})"]
+        won = None if one.won is None or other.won is None else (one.won + other.won) / 2
+        return replace(one, signature="|".join(["mean:near,far", *both]), won=won)
+
+    return {name: mean(one, far[name]) for name, one in near.items()}
+
+
+@dataclass(frozen=True)
+class _Contrast:
+    """Two variants of all pairs of a config, and the fold of each pair."""
+
+    texts: Texts
+    kind: str
+    cold: str
+    folds: Counts
+    by: str
+
+    @property
+    def number(self) -> int:
+        """How many folds there are."""
+        return int(self.folds.max(initial=-1)) + 1
+
+    @property
+    def counts(self) -> tuple[int, int, int]:
+        """How many pairs, dialogues and folds there are."""
+        return len(self.texts.corpus), len(self.texts.corpus.clusters), self.number
+
+    def directions(self, chance: Chance) -> tuple[Direction, ...]:
+        """The direction of each plain feature; empty without pairs and in another language than English."""
+        shares, clusters = self.texts.shares, self.texts.corpus.clusters
+        return directions(shares[self.kind], shares[self.cold], clusters, chance) if shares and len(clusters) else ()
+
+    def won(self, learners: Mapping[str, Learner], embedding: Embedding | None) -> tuple[dict[str, _Won], Learned | None]:
+        """What each shortcut won, those that learn first; and what words alone learned."""
+        texts, found, of_words = self.texts, dict[str, _Won](), None
+        sides = Sides(texts.readings[self.kind], texts.readings[self.cold], self.folds)
+        for name, learner in learners.items():
+            learned = learner.learn(sides) if self.number > 1 else None
+            of_words = learned if name == WORDS_ALONE else of_words
+            form = FORMS[learned.form].signature if learned else "none"
+            how = signature_line(counts=learner.features.signature, form=form, of=",".join(learner.forms))
+            found[name] = _Won(f"{how}|{self._dealt()}", True, learned.won if learned else None)
+        for name, (how, scores) in texts.untrained.items():
+            won = wins(scores[self.kind], scores[self.cold]) if len(texts.corpus) else None
+            found[name] = _Won(f"{how}|right:more-is-kind", False, won)
+        if texts.untrained and self.number > 1 and (voices := texts.voices(self.kind, self.cold)):
+            found[VOICE] = _Won(f"one-hot|log-odds:+1|{self._dealt()}", True, by_voice(voices[0], voices[1], self.folds))
+        if embedding:
+            some = None
+            if self.number > 1:
+                margins = margins_of(texts.embedded[self.kind], texts.embedded[self.cold], self.folds[texts.sample])
+                some = wins(margins, np.zeros(len(margins)))
+            found[EMBEDDING] = _Won(f"{embedding.signature}|{self._dealt()}", True, some, texts.sample)
+        return found, of_words
+
+    def _dealt(self) -> str:
+        return signature_line(scored="out-of-fold", folds=self.number, by=self.by, dealt="sha256")
+
+    def judged(self, won: Mapping[str, _Won], chance: Chance) -> tuple[Shortcut, ...]:
+        """How often each shortcut is right."""
+        return tuple(self._judged(won, chance))
+
+    def _judged(self, won: Mapping[str, _Won], chance: Chance) -> Iterator[Shortcut]:
+        corpus = self.texts.corpus
+        whole = {name: one.won for name, one in won.items() if one.won is not None and one.sample is None}
+        right = dict(zip(whole, accuracies(list(whole.values()), corpus.clusters, chance), strict=True)) if whole else {}
+        few = f"all pairs are of one {self.by}: there is no other to learn from" if len(corpus) else "there are no pairs"
+        for name, one in won.items():
+            pairs, clusters = len(corpus), corpus.clusters
+            if one.sample is not None:
+                pairs, clusters = len(one.sample), clusters.take(np.isin(np.arange(pairs), one.sample))
+                if one.won is not None:
+                    right |= {name: accuracies([one.won], clusters, chance)[0]}
+            signature = f"{one.signature}|{chance.of_intervals(clusters)}"
+            yield Shortcut(name, one.trained, pairs, right.get(name), None if name in right else few, signature)
+
+
+def _explained(found: ContrastAudit, ids: Sequence[str], learned: Learned, known: Sequence[str]) -> ContrastAudit:
+    """The audit with the words that give the kind and the cold stance away, and the easiest and the hardest pairs."""
+    weights, whole, margins = learned.weights, learned.whole, learned.margins
+
+    def telltale(sign: int) -> tuple[Telltale, ...]:
+        best = sorted(np.flatnonzero(sign * weights > 0).tolist(), key=lambda place: (-sign * weights[place], known[place]))[:TELLTALE]
+        return tuple(Telltale(known[at], float(weights[at]) / UNIT, int(whole.kind[at]), int(whole.cold[at])) for at in best)
+
+    def extreme(sign: int) -> tuple[Margin, ...]:
+        rows = sorted(range(len(ids)), key=lambda row: (-sign * margins[row], ids[row]))[:EXTREMES]
+        return tuple(Margin(ids[row], float(margins[row]) / UNIT) for row in rows)
+
+    return replace(found, telltale_kind=telltale(1), telltale_cold=telltale(-1), easiest=extreme(1), hardest=extreme(-1))

@@ -1,0 +1,184 @@
+"""The texts of a release as the shortcut audit reads them: counted, scored by what learns nothing, and embedded where that is asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from empathy_eval.base.errors import job_error
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.text import ENGLISH
+from empathy_eval.design.contrasts import CELLS, CONTROLS, FAR, PAIR_VARIANTS
+from empathy_eval.design.dataset import SPLITS
+from empathy_eval.design.personas import VOICES
+from empathy_eval.evaluation.corpus.contexts import said_before
+from empathy_eval.evaluation.corpus.pairs import UNPLANNED, Corpus, read_corpus
+from empathy_eval.evaluation.inversion.results import PLACES
+from empathy_eval.evaluation.inversion.rows import Direction
+from empathy_eval.evaluation.shortcuts.bag_of_words import Counts, Lexicon, Readings
+from empathy_eval.evaluation.shortcuts.embedding import Embedding, sampled
+from empathy_eval.metrics.empathy_score.features import UNIT, Features, Shares
+from empathy_eval.metrics.empathy_score.word_lists import word_lists
+from empathy_eval.metrics.length import Echo, Length
+from empathy_eval.metrics.protocol import Array, Segments
+from empathy_eval.metrics.scoring import Pairs, Scoring, statistics_of
+from empathy_eval.metrics.vader import Vader
+from empathy_eval.statistics.estimate import Estimate
+from empathy_eval.statistics.resampling import Clusters, interval
+
+if TYPE_CHECKING:
+    from empathy_eval.evaluation.inversion.inversion import Chance
+
+
+def shares_of(texts: Sequence[str]) -> Shares:
+    """The plain features of texts in millionths, shape (texts, features); without contexts nothing is an echo."""
+    return Features(word_lists()).of(Segments(texts, [""] * len(texts)))
+
+
+def directions(kind: Shares, cold: Shares, clusters: Clusters, chance: Chance) -> tuple[Direction, ...]:
+    """The direction of each feature, with intervals over dialogues where there are two or more."""
+    sides = [shares.astype(np.float64) / UNIT for shares in (kind, cold)]
+    sums = np.column_stack([np.ones(len(kind)), *(part for shares in sides for part in (shares, shares**2))])
+    totals = clusters.totals(sums)
+    values = _standardised(totals.sum(axis=0, keepdims=True))[0]
+    drawn = _standardised(clusters.bootstrapped(totals, chance.resamples, chance.seed)) if len(clusters) > 1 else None
+    lists, found = word_lists(), list[Direction]()
+    settings = signature_line(difference="Cohen's d,mean-of-variances", features=lists.sha256[:12], vader=lists.vader[:12])
+    signature = f"{settings}|{chance.of_intervals(clusters)}"
+    for place, (value, listed) in enumerate(zip(values.tolist(), lists.features, strict=True)):
+        # Where a resample has no spread, no interval is valid.
+        bounds = () if drawn is None or np.isnan(drawn[:, place]).any() else interval(drawn[:, place], PLACES)
+        difference = None if np.isnan(value) else Estimate(round(value, PLACES), *bounds)
+        found.append(Direction(listed.name, listed.what, difference, signature))
+    return tuple(found)
+
+
+def _standardised(totals: Array) -> Array:
+    """Cohen's d of each feature from rows of sums (count, then sums and sums of squares of each side); NaN without spread."""
+    count, parts = totals[:, :1], np.split(totals[:, 1:], 4, axis=1)
+    means, squares = [parts[0] / count, parts[2] / count], [parts[1] / count, parts[3] / count]
+    spread = np.sqrt(np.maximum((squares[0] - means[0] ** 2 + squares[1] - means[1] ** 2) / 2, 0))
+    return np.divide(means[0] - means[1], spread, out=np.full_like(spread, np.nan), where=spread > 0)
+
+
+REFERENCE, VOICE = "reference", "voice"
+# What the contrasts of each config compare.
+COMPARED = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CELLS}
+
+
+@dataclass(frozen=True)
+class Held:
+    """What is read of a release: its pairs and its controls, of which splits they are, and statistics that are known of them.
+
+    Those are by metric and variant: over the pairs for the two variants of a pair, over the controls for the other two cells.
+    """
+
+    folder: Path
+    pairs: Corpus
+    controls: Corpus
+    splits: Sequence[str] = SPLITS
+    known: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, release_dir: Path, language: str = ENGLISH) -> Held:
+        """All pairs of a release."""
+        pairs = read_corpus(release_dir, "pairs", PAIR_VARIANTS, language=language)
+        return cls(release_dir, pairs, read_corpus(release_dir, "controls", CELLS, language=language))
+
+
+@dataclass(frozen=True)
+class Texts:
+    """The pairs of a config, the readings of their texts by variant, and by untrained shortcut its signature and scores by variant.
+
+    ``sample`` are the rows of pairs that are embedded, ``embedded`` their embeddings by variant. ``shares`` are the plain
+    features by variant, of English texts.
+    """
+
+    corpus: Corpus
+    readings: Mapping[str, Readings]
+    untrained: Mapping[str, tuple[str, Mapping[str, Array]]]
+    sample: Counts
+    embedded: Mapping[str, Array] = field(default_factory=dict)
+    shares: Mapping[str, Shares] = field(default_factory=dict)
+
+    def voices(self, *variants: str) -> list[Sequence[str]]:
+        """By variant the voice of each text; empty where no voice is planned."""
+        columns: list[Sequence[str]] = [self.corpus.groups.get(VOICES[name in FAR], ()) for name in variants]
+        return columns if all(columns) and not all({UNPLANNED}.issuperset(one) for one in columns) else []
+
+
+def by_voice(kind: Sequence[str], cold: Sequence[str], folds: Counts) -> Array:
+    """What is won of each pair by the voices of its two texts alone: their log-odds in the other folds, one added to each count."""
+    won = np.empty(len(folds))
+    for fold in set(folds.tolist()):
+        rows = [Counter(voice for voice, other in zip(side, folds, strict=True) if other != fold) for side in (kind, cold)]
+        for row in np.flatnonzero(folds == fold).tolist():
+            odds = [(rows[0][side[row]] + 1) / (rows[1][side[row]] + 1) for side in (kind, cold)]
+            won[row] = (np.sign(odds[0] - odds[1]) + 1) / 2
+    return won
+
+
+def read_texts(held: Held, lexicon: Lexicon, scoring: Scoring, embedding: Embedding | None, seed: int) -> dict[str, Texts]:
+    """The texts by config.
+
+    Raises:
+        JobError: if VADER cannot score one of them.
+    """
+    return {config: _read(held, config, lexicon, scoring, (embedding, seed)) for config in COMPARED}
+
+
+def counted_texts(held: Held, lexicon: Lexicon) -> dict[str, Texts]:
+    """The texts by config, for what counts words alone."""
+    found = {}
+    for config, compared in COMPARED.items():
+        corpus: Corpus = getattr(held, config)
+        texts = {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in compared}
+        found[config] = Texts(corpus, {name: lexicon.read(some) for name, some in texts.items()}, {}, np.zeros(0, dtype=np.int64))
+    return found
+
+
+def _read(held: Held, config: str, lexicon: Lexicon, scoring: Scoring, embedded: tuple[Embedding | None, int]) -> Texts:
+    corpus: Corpus = getattr(held, config)
+    texts = {name: corpus.references if name == REFERENCE else corpus.variants[name] for name in COMPARED[config]}
+    readings = {name: lexicon.read(some) for name, some in texts.items()}
+    # VADER's lexicon is English: in another language it would count next to nothing.
+    vader = {"VADER": (Vader.signature, _vader(held, corpus, texts, scoring))} if lexicon.language == ENGLISH else {}
+    untrained = vader | {
+        "echo": (Echo(lexicon.language).signature, _echoes(held, config, readings, lexicon)),
+        "length": (Length(lexicon.language).signature, {name: one.lengths.astype(np.float64) for name, one in readings.items()}),
+    }
+    embedding, seed = embedded
+    shares = {name: shares_of(some) for name, some in texts.items()} if lexicon.language == ENGLISH else {}
+    if embedding is None:
+        return Texts(corpus, readings, untrained, np.zeros(0, dtype=np.int64), shares=shares)
+    sample = sampled(corpus.pair_ids, seed)
+    vectors = embedding.embedded([some[row] for some in texts.values() for row in sample.tolist()])
+    return Texts(corpus, readings, untrained, sample, dict(zip(texts, np.split(vectors, len(texts)), strict=True)), shares)
+
+
+def _vader(held: Held, corpus: Corpus, texts: Mapping[str, Sequence[str]], scoring: Scoring) -> dict[str, Array]:
+    """Scores by variant; those that are known are not made again."""
+    known = held.known.get(Vader.name, {})
+    found = {name: known[name] for name in texts if name in known and (name in CONTROLS) == (corpus is held.controls)}
+    left = {name: some for name, some in texts.items() if name not in found}
+    if left:
+        made = statistics_of([Vader()], Pairs(corpus.pair_ids, corpus.references, left), scoring)[Vader.name]
+        if made.fault:
+            raise job_error(made.fault.where, made.fault.what, "install vaderSentiment again")
+        found |= made.rows
+    return {name: np.round(one[:, 0], PLACES) for name, one in found.items()}
+
+
+def _echoes(held: Held, config: str, readings: Mapping[str, Readings], lexicon: Lexicon) -> dict[str, Array]:
+    """By variant and pair the share of a reply's words that the seeker's turns before it have."""
+    found = {name: np.zeros(len(one.texts)) for name, one in readings.items()}
+    for row, said in enumerate(said_before(held.folder, config, lexicon.known, held.splits)):
+        for name, one in readings.items():
+            if own := one.codes[one.starts[row] : one.starts[row + 1]].tolist():
+                found[name][row] = sum(code in said for code in own) / len(own)
+    return found

@@ -1,0 +1,73 @@
+"""What is put on a stand, searched for the canary of the benchmark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+
+from empathy_eval.base.schemas import read_json
+from empathy_eval.base.tabular import json_rows, schema_of, table_batches
+from empathy_eval.design.canary import CANARY, called, holds_canary
+from empathy_eval.design.dataset import JUDGED, files_of, read_manifest
+from empathy_eval.evaluation.external.custom_texts import REPLY, SIDES, SUFFIX
+from empathy_eval.generation.build_folder import BUILD, OUTCOMES
+from empathy_eval.metrics.conversation import reply_of
+from empathy_eval.raters.judges.folder import ATTACKS
+
+MEANS = "the training data of the model may contain this benchmark, so its scores on it mean little"
+
+
+def heard(outputs: Iterable[tuple[str, str]], canary: str | None = None) -> list[str]:
+    """At most one warning for (place, text) of a model: how many texts hold the canary, what that means, and where the first is."""
+    places = [place for place, text in outputs if holds_canary(text, canary)]
+    return [f"the canary occurs in {len(places)} outputs, first in {places[0]}: {MEANS}"] if places else []
+
+
+def heard_in_folder(folder: Path) -> list[str]:
+    """The same of what models answered in a finished build or finished annotations; nothing where the folder holds neither."""
+    if not (folder / BUILD).is_file() or not (folder / OUTCOMES).is_file():
+        return []
+    made = read_json(folder / BUILD, None, "run the same command again")["configuration"]
+    name = made["release"]["name"] if "rubric" in made else made["name"]
+    return heard(lines_of(folder / OUTCOMES), called({"name": name})[CANARY])
+
+
+def lines_of(path: Path, *, head: bool = False) -> Iterator[tuple[str, str]]:
+    """(place, line) of a file of text, but for the head of a table."""
+    with path.open(encoding="utf-8", errors="replace") as stream:
+        yield from ((f"{path}: line {number}", line) for number, line in enumerate(stream, 1) if number > head)
+
+
+def heard_in_scores(source: Path, files: Sequence[Path], annotations: Sequence[Path], *, judged: bool) -> list[str]:
+    """A warning for each of what is put on a stand in which the canary stands.
+
+    These are the replies of a file of texts; lines of files of scores, but for the head of a table; answers in folders of annotations, and
+    with ``judged`` the reasons in the annotations of the release.
+
+    Args:
+        source: the release, or a ``.jsonl`` file of texts; all are known to be readable.
+    """
+    own = source.suffix.lower() == SUFFIX
+    canary = None if own else read_manifest(source).get(CANARY)
+    found = heard(_replies(source)) if own else []
+    for path in files:
+        found += heard(lines_of(path, head=path.suffix.lower() != SUFFIX), canary)
+    for folder in annotations:
+        found += heard_in_folder(folder) + (heard_in_folder(folder / ATTACKS) if (folder / ATTACKS).is_dir() else [])
+    return found + (heard(_reasons(source), canary) if judged and not own else [])
+
+
+def _replies(path: Path) -> Iterator[tuple[str, str]]:
+    """What was asked for comes from elsewhere: the replies alone."""
+    for number, row in json_rows(path):
+        if isinstance(row, dict):
+            yield f"{path}: line {number}", " ".join(reply_of(row[name]) for name in (REPLY, *SIDES) if name in row)
+
+
+def _reasons(release_dir: Path) -> Iterator[tuple[str, str]]:
+    """The reasons that judges gave, of each config of annotations that the release has."""
+    for config in [one for one in JUDGED if one in read_manifest(release_dir)["counts"]]:
+        for path in files_of(release_dir, config):
+            names = [name for name in schema_of(path).names if name.startswith("reason")]
+            rows = (row for batch in (table_batches(path, names) if names else ()) for row in batch.to_pylist())
+            yield from ((f"{path}: row {number}", " ".join(filter(None, row.values()))) for number, row in enumerate(rows))

@@ -1,0 +1,248 @@
+"""``score`` over texts of one's own, and over whatever people rated: who is asked for scores, and what becomes of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.text import ENGLISH
+from empathy_eval.design.configuration import language_of
+from empathy_eval.design.dataset import SPLITS, column, read_manifest
+from empathy_eval.design.provenance import Provenance, file_of
+from empathy_eval.evaluation.corpus.pairs import PAIR
+from empathy_eval.evaluation.external.custom_means import CHANCE, OwnMeasured, own_measured
+from empathy_eval.evaluation.external.custom_scores import Column, Scores, read_own_scores, scored, write_own_items
+from empathy_eval.evaluation.external.custom_texts import Texts, read_texts, texts_of_release
+from empathy_eval.evaluation.external.items import check_items
+from empathy_eval.evaluation.external.judges import Annotations, judged
+from empathy_eval.evaluation.external.score import given_in, named_apart, splits_measured
+from empathy_eval.evaluation.external.score_file import VARIANTS, Given
+from empathy_eval.evaluation.inversion.inversion import Chance
+from empathy_eval.metrics.length import Echo, Length
+from empathy_eval.metrics.protocol import Metric
+from empathy_eval.metrics.registry import Found, find
+from empathy_eval.metrics.scoring import Scoring
+from empathy_eval.metrics.vader import PositiveShare, Vader
+from empathy_eval.raters.agreement import read_table
+from empathy_eval.raters.agreement.table import Table
+from empathy_eval.raters.people.against import against_people, rated_items
+from empathy_eval.raters.people.ensembles import FITTED_ON, MEASURED_ON, Ensemble, fitted, wanted
+from empathy_eval.raters.people.results import AgainstPeople, on_pairs
+from empathy_eval.raters.review.sheets import text_hash
+
+
+def splits_of(release_dir: Path, keys: Sequence[tuple[str, str]]) -> list[str]:
+    """The split of the pair of each text of a release."""
+    configs = ("pairs", "controls")
+    split_of = {pair: split for split in SPLITS for config in configs for pair in column(release_dir, config, "pair_id", (split,))}
+    return [split_of[pair] for pair, _ in keys]
+
+
+def with_ensembles(scores: Scores, ensembles: Sequence[Ensemble]) -> Scores:
+    """All rows, and after them every ensemble; of several criteria each says which it was fitted on."""
+    several = len({one.criterion for one in ensembles}) > 1
+    more = [one.column(scores, f"{one.name} on {one.criterion}" if several else "") for one in ensembles]
+    return replace(scores, columns=(*scores.columns, *more))
+
+
+def measured_with(ensembles: Sequence[Ensemble], scores: Scores, table: Table, chance: Chance, unit: str = "context") -> AgainstPeople:
+    """Everything against people over the texts of test, each ensemble beside the criterion that it was fitted on.
+
+    Raises:
+        InputError: as :func:`~empathy_eval.raters.people.against.against_people`.
+    """
+    texts = scores.texts
+    split_of = dict(zip(texts.items, texts.splits, strict=True))
+    rows = [row for row, split in enumerate(texts.splits) if split == MEASURED_ON]
+    columns = tuple(Column(one.metric, one.statistics[rows]) for one in scores.columns)
+    tested = Scores(texts.take(rows), columns, scores.faults, scores.outside)
+    ratings = list(table.rows())
+    beside: Mapping[str, list[Column]] = {
+        name: [one.column(tested) for one in ensembles if one.criterion == name] for name in table.criteria
+    }
+    of_test = Table.of([row for row in ratings if split_of[row[0]] == MEASURED_ON])
+    found = against_people(tested, of_test, chance, unit, beside)
+    fitted = sum(split_of[item] == FITTED_ON for item, *_ in ratings)
+    left = len(ratings) - fitted - len(of_test.rating)
+    told = [f"measured over the texts of {MEASURED_ON}; ratings of {FITTED_ON}, which ensembles are fitted on: {fitted}"]
+    told += [f"ratings of train are left out: {left}"] if left else []
+    return replace(found, told=tuple(told), ensembles=tuple(ensembles))
+
+
+def measured_of_release(
+    release_dir: Path,
+    ensembles: Sequence[Ensemble],
+    scores: Scores,
+    table: Table,
+    known: Found,
+    scoring: Scoring,
+    chance: Chance,
+) -> AgainstPeople:
+    """The same for a release, and what ensembles and their rows, which are among those ``known``, reach on the pairs of test.
+
+    Raises:
+        InputError: as :func:`measured_with` and :func:`~empathy_eval.raters.people.results.on_pairs`.
+    """
+    found = measured_with(ensembles, scores, table, chance, unit="dialogue")
+    reached, faults = on_pairs(release_dir, ensembles, known, scoring, chance)
+    return replace(found, on_pairs=reached, faults=tuple(dict.fromkeys((*found.faults, *faults))))
+
+
+ITEM = "pair_id:variant, as in the table of ratings that review import writes"
+REJECTED, GONE, OTHER = "of rejected texts", "of texts that are not in these splits of the release", "of other texts of the same id"
+STRANGE = "of replies of systems, which are no part of the release,"
+
+
+def ratings_of_release(release_dir: Path, path: Path, splits: Sequence[str] = SPLITS) -> tuple[Texts, Table, tuple[str, ...]]:
+    """The rated texts, their ratings in a table, and in words how many ratings are left out and why.
+
+    Ratings of texts that a check had refused, of texts that the release does not have (any more), of another text of the same id, and of
+    replies of systems are left out.
+
+    Raises:
+        InputError: for a faulty table, items that name no text of a pair, and if nothing is left.
+    """
+    table = read_table(path)
+    names = _named(path, table)
+    texts = texts_of_release(release_dir, {":".join(parts[:2]) for parts in names.values()}, splits)
+    reply = dict(zip(texts.items, texts.replies, strict=True))
+    left = Counter[str]()
+
+    def rows() -> Iterator[tuple[str, str, float, str]]:
+        for item, rater, rating, criterion in table.rows():
+            name, end = ":".join(names[item][:2]), "".join(names[item][2:])
+            if not names[item][1]:
+                left[STRANGE] += 1
+            elif end.startswith("rejected-"):
+                left[REJECTED] += 1
+            elif name not in reply:
+                left[GONE] += 1
+            elif end and end != text_hash(reply[name]):
+                left[OTHER] += 1
+            else:
+                yield name, rater, rating, criterion
+
+    some = list(rows())
+    if not some:
+        raise input_error(path, f"rates no text of {release_dir} in {', '.join(splits)}", "name the release that was rated")
+    kept = Table.of(some)
+    there = set(kept.items)
+    rated = texts.take([row for row, item in enumerate(texts.items) if item in there])
+    return rated, kept, tuple(f"ratings {why} are left out: {count}" for why, count in sorted(left.items()))
+
+
+def _named(path: Path, table: Table) -> dict[str, list[str]]:
+    """What each item names: a pair, a variant (or nothing, and then a system), and what tells it from other texts of these."""
+    names = {item: item.split(":", 2) for item in table.items}
+    odd = [item for item, parts in names.items() if len(parts) < 2 or not PAIR.fullmatch(parts[0]) or parts[1] not in (*VARIANTS, "")]
+    if odd:
+        raise InputError([Problem(str(path), f'"{item}" names no text of a release', f"items are {ITEM}") for item in odd[:100]])
+    if not any(parts[1] for parts in names.values()):
+        raise input_error(path, "rates no variant of a text, only replies of systems", f"name a table of ratings of a release: {ITEM}")
+    return names
+
+
+def shortcuts_of(language: str) -> tuple[Metric, ...]:
+    """What knows nothing of empathy, beside every metric on texts of a language; VADER's lexicon is English.
+
+    Words alone would have to learn from other texts.
+    """
+    sentiment: tuple[Metric, ...] = (Vader(), PositiveShare()) if language == ENGLISH else ()
+    return (Length(language), *sentiment, Echo(language))
+
+
+def score_texts(
+    path: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, lower_is_better: bool = False,
+    items: Path | None = None, ratings: Path | None = None, shortcuts: bool = True, ensembles: Sequence[str] = (),
+) -> OwnMeasured | AgainstPeople:  # fmt: skip
+    """Scores the texts of a file; with ``ratings``, puts what they get beside what people rated. ``items`` is a file for every score.
+
+    With ``ensembles`` the texts have splits: ensembles are fitted on validation, and all is measured on test.
+
+    Raises:
+        InputError: for a faulty file of texts, scores or ratings, an unknown metric, or one that needs what the texts do not have, and for
+            ensembles that cannot be fitted.
+    """
+    if items:
+        check_items(items)
+    texts, found = read_texts(path), find(names, {}) if names else Found((), ())
+    table = None if ratings is None else _read(ratings, texts)
+    found = found if table is None else _with_shortcuts(found, shortcuts)
+    named_apart([one.name for one in found.metrics], files)
+    given = [read_own_scores(one, texts.items, higher_is_better=not lower_is_better) for one in files]
+    if table is not None:
+        rated = set(table.items)
+        texts = texts.take([row for row, item in enumerate(texts.items) if item in rated])
+    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
+    scores = scored(texts, found, given, scoring)
+    fits = fitted(asked, scores, table) if table is not None and asked else ()
+    if items:
+        write_own_items(items, with_ensembles(scores, fits))
+    asked_for: dict[str, Any] = {
+        "metrics": [one.name for one in found.metrics],
+        "lower_is_better": lower_is_better,
+        "ensembles": list(ensembles),
+    }
+    made = Provenance.of(files=map(file_of, [path, *files, *([ratings] if ratings else [])]), **asked_for, **asdict(CHANCE))
+    if table is None:
+        return own_measured(scores).of(made)
+    return (measured_with(fits, scores, table, CHANCE) if fits else against_people(scores, table, CHANCE)).of(made)
+
+
+def _read(ratings: Path, texts: Texts) -> Table:
+    table = read_table(ratings)
+    rated_items(table, texts.items, str(ratings))
+    return table
+
+
+def _with_shortcuts(found: Found, wanted: bool) -> Found:
+    """The metrics, and after them those shortcuts that are none of them."""
+    names = {one.name for one in found.metrics}
+    more = [one for one in shortcuts_of(found.language) if one.name not in names] if wanted else []
+    return replace(found, metrics=(*found.metrics, *more))
+
+
+def score_rated(
+    release_dir: Path, names: Sequence[Any], files: Sequence[Path], scoring: Scoring, *, ratings: Path, split: str | None = None,
+    lower_is_better: bool = False, items: Path | None = None, shortcuts: bool = True, judges: Sequence[str] = (),
+    annotations: Annotations | None = None, ensembles: Sequence[str] = (),
+) -> AgainstPeople:  # fmt: skip
+    """Puts metrics, files of scores and judges beside what people rated of a release, as ``review import`` wrote it.
+
+    ``ensembles`` are fitted on its validation split; all is measured on its test split then, its pairs too.
+
+    Raises:
+        InputError: if it is no release, a name is unknown, a file of scores or ratings is faulty, or an ensemble cannot be fitted.
+    """
+    if items:
+        check_items(items)
+    manifest = read_manifest(release_dir)
+    language = language_of(report := manifest["configuration"])
+    found = _with_shortcuts(find(names, report["report"], language=language) if names else Found((), (), language), shortcuts)
+    ruled = judged(release_dir, judges, annotations)
+    named_apart([one.name for one in (*found.metrics, *ruled)], files)
+    given: list[Given] = [*given_in(release_dir, files, higher_is_better=not lower_is_better), *ruled]
+    asked = wanted(ensembles, [one.name for one in (*found.metrics, *given)], found.typed)
+    # What people rated is a sample, which may hold little of one split: without a split it stays whole, with a warning.
+    splits, notes = splits_measured(split, found.metrics, release_dir, manifest["name"], default=SPLITS)
+    texts, table, told = ratings_of_release(release_dir, ratings, splits := (FITTED_ON, MEASURED_ON) if asked else splits)
+    of_splits = splits_of(release_dir, texts.keys) if asked else ()
+    scores = scored(replace(texts, language=language, splits=of_splits), found, given, scoring)
+    fits = fitted(asked, scores, table) if asked else ()
+    if items:
+        write_own_items(items, with_ensembles(scores, fits))
+    chance = Chance(report["report"]["bootstrap"], 0, report["seed"])
+    made = Provenance.of(
+        release_dir, splits, files=map(file_of, [*files, ratings]), metrics=[one.name for one in found.metrics],
+        judges=[one.name for one in ruled], lower_is_better=lower_is_better, ensembles=list(ensembles), **asdict(chance),
+    )  # fmt: skip
+    if fits:
+        everything = Found((*found.metrics, *given), (), language)
+        measured = measured_of_release(release_dir, fits, scores, table, everything, scoring, chance)
+    else:
+        measured = against_people(scores, table, chance, unit="dialogue")
+    return replace(measured, told=(*notes, *told, *measured.told), provenance=made)

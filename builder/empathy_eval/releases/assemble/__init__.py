@@ -1,0 +1,1 @@
+"""A build becomes a data set folder: selected, written, described, signed."""

@@ -1,0 +1,98 @@
+"""The manifest of a release: what it is made of, sealed."""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import re
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.hashing import digest, digest_file
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.version import __version__
+from empathy_eval.design.canary import called
+from empathy_eval.design.carried import DESIGN
+from empathy_eval.design.dataset import FORMAT
+from empathy_eval.releases.assemble.selection import Selection
+
+VERSION = re.compile(r"\d+\.\d+\.\d+")
+
+
+SOFTWARE = (
+    "datasets", "pyarrow", "sacrebleu", "rapidfuzz", "spacy", "alt-profanity-check", "bert-score", "torch", "transformers", "numpy",
+    "matplotlib",
+)  # fmt: skip
+
+
+def sealed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest with the hash of everything else in it, so that a change of the manifest itself is seen."""
+    rest = {name: value for name, value in manifest.items() if name != "seal"}
+    return {**rest, "seal": digest(rest)}
+
+
+def manifest_text(manifest: dict[str, Any]) -> str:
+    """The one text form of a manifest."""
+    return json_text(manifest) + "\n"
+
+
+def manifest_facts(
+    header: dict[str, Any], version: str, date: str | None, selection: Selection, counts: dict[str, dict[str, int]]
+) -> dict[str, Any]:
+    """The manifest without the hashes of files."""
+    return {
+        **called(header["configuration"]),
+        "format": FORMAT,
+        "version": version,
+        "date": date,
+        "counts": counts,
+        "duplicates": selection.duplicates,
+        "withdrawn": header["configuration"].get("withdrawn", []),
+        "spares_left_out": selection.spares,
+        **({"below_quota": selection.below_quota} if selection.below_quota else {}),
+        **{name: value for name, value in header.items() if name not in ("outcomes", DESIGN)},
+        "software": software(),
+    }
+
+
+def software() -> dict[str, str]:
+    """The versions of what numbers may hang on, as far as it is installed."""
+    found = {"python": platform.python_version()}
+    for name in SOFTWARE:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            found[name] = metadata.version(name)
+    return found
+
+
+def file_hashes(folder: Path) -> dict[str, str]:
+    """SHA-256 by relative path of every file of the release but the manifest itself."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    return {path.relative_to(folder).as_posix(): digest_file(path) for path in files}
+
+
+# Before canaries, definitions that travel along, and preferences at equal closeness.
+BEFORE = "0.1.0"
+
+
+def is_ours(manifest: dict[str, Any]) -> bool:
+    """Whether this version made a release: what it writes anew has the very bytes of what was written."""
+    return bool(manifest["builder"] == __version__)
+
+
+def is_before(manifest: dict[str, Any]) -> bool:
+    """Whether the version before made it, which had no canary and no definitions in a release."""
+    return bool(manifest["builder"] == BEFORE)
+
+
+def other_format(manifest: Mapping[str, Any]) -> tuple[str, str] | None:
+    """(what, fix) of a release whose format is not that of this program; None for one that can be verified, as that of version 0.1.0."""
+    told = manifest.get("format", 1)
+    if told == FORMAT or ("format" not in manifest and manifest.get("builder") == BEFORE):
+        return None
+    if isinstance(told, int) and told < FORMAT:
+        has = 'the column "difficulty" in pairs and controls, and no list of its metrics in the manifest'
+        what = f"is a release of an older format ({told}; this program verifies {FORMAT}): it has {has}"
+        return what, "verify it with the program that made it, or release its build again"
+    return f'is a release of format "{str(told)[:20]}", which this program does not know', "install a newer version of this program"

@@ -1,0 +1,1 @@
+"""The Hub: publishing and fetching."""

@@ -1,0 +1,152 @@
+"""The Hub, as publishing and fetching know it: names of repositories, what they hold, and what it means when it answers with an error."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+from huggingface_hub import HfApi, get_token, snapshot_download
+from huggingface_hub.errors import HTTPError, LocalEntryNotFoundError  # type: ignore[attr-defined]
+from huggingface_hub.hf_api import RepoFile
+
+from empathy_eval.base.errors import EmpathyEvalError, InputError, Problem, input_error, job_error
+from empathy_eval.base.files import room_for
+from empathy_eval.base.stages import stage
+from empathy_eval.design.dataset import MANIFEST
+from empathy_eval.metrics.score_cache import user_cache
+
+# HTTPError is the base of all failures of the client beneath, which is another package in each major version of the library.
+
+
+KIND = "dataset"
+# As the Hub has it: an owner and a name of letters, digits and "-_.", neither beginning nor ending with "-" or ".".
+PART = r"\w(?:[\w.-]{0,94}\w)?"
+REPOSITORY = re.compile(rf"(?!.*(?:--|\.\.)){PART}/{PART}(?<!\.git)", re.ASCII)
+VERSION = re.compile(r"\d+\.\d+\.\d+", re.ASCII)
+
+
+def token_faults() -> Iterator[Problem]:
+    """A token that was pasted with something invisible would be an error of the network, with the token in it."""
+    if not re.fullmatch("[!-~]*", get_token() or ""):
+        what = "contains a character that no token contains, such as a curly quote or a space"
+        yield Problem("the token", what, "log in with `hf auth login` again, or set HF_TOKEN again")
+
+
+def hidden(name: str) -> bool:
+    """Whether a file of a repository is none of a release, such as ``.gitattributes``."""
+    return any(part.startswith(".") for part in PurePosixPath(name).parts)
+
+
+def files_at(api: HfApi, repo: str, commit: str) -> dict[str, RepoFile]:
+    """The files of a commit by their path, without hidden ones."""
+    entries = api.list_repo_tree(repo, recursive=True, revision=commit, repo_type=KIND)
+    return {entry.path: entry for entry in entries if isinstance(entry, RepoFile) and not hidden(entry.path)}
+
+
+@contextlib.contextmanager
+def clear_errors(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None]) -> Iterator[None]:
+    """Turns what the library raises for a failed request into an error that says what to do: ``again``, or what a status means here.
+
+    Of a refusal that has a meaning nothing is quoted: request and answer may hold the token.
+    """
+    try:
+        yield
+    except (HTTPError, OSError) as error:
+        raise _clear(repo, again, meaning, error) from error
+
+
+def _clear(repo: str, again: str, meaning: Callable[[int], EmpathyEvalError | None], error: BaseException) -> EmpathyEvalError:
+    if isinstance(error, LocalEntryNotFoundError) and error.__cause__:
+        # It looked for a copy that it keeps, there was none; why it had to look says more.
+        error = error.__cause__
+    response = getattr(error, "response", None)
+    if response is None:
+        return job_error(repo, f"the Hub could not be reached: {short(error)}", f"check the network and HF_ENDPOINT, then {again}")
+    said = getattr(error, "server_message", None) or response.reason_phrase
+    return meaning(response.status_code) or job_error(repo, f"the Hub answered {response.status_code}: {short(said)}", again)
+
+
+def short(said: object) -> str:
+    """A message on one line, cut where it gets long."""
+    line = " ".join(str(said).split()) or type(said).__name__
+    return line if len(line) <= 200 else f"{line[:197]}..."
+
+
+COMMIT = re.compile(r"[0-9a-f]{40}")
+HIDDEN = [".*", "*/.*"]
+NAMES = "name the folder of a release, or a version of one on the Hub, such as my-lab/empathy-eval@v1.0.0"
+AGAIN = "run the same command again: an incomplete download is not kept"
+
+
+def fetched(name: str) -> Path:
+    """The folder of ``owner/name@revision``, fetched if it is not there.
+
+    The revision is a tag as ``publish`` makes them, or a commit by its 40 digits: what they name never changes. A branch is refused,
+    because what it names today is another release tomorrow.
+
+    Raises:
+        InputError: if the name is of another form, the Hub has no such version or does not show it, or it is no release.
+        JobError: if the Hub cannot be reached or fails, or the cache cannot be written.
+    """
+    repo, at, revision = name.rpartition("@")
+    if not at or not REPOSITORY.fullmatch(repo):
+        raise input_error(name, "is neither a folder nor a version of a release on the Hub", NAMES)
+    if not COMMIT.fullmatch(revision) and not VERSION.fullmatch(revision.removeprefix("v")):
+        raise input_error(
+            name, f'"{revision}" is not a version, and what it names may change', f"{NAMES}, or a commit by its 40 hex digits"
+        )
+    place = user_cache().parent / "releases" / repo.replace("/", "--") / revision
+    if not place.is_dir():
+        _fetch(repo, revision, place)
+    return place
+
+
+def _fetch(repo: str, revision: str, place: Path) -> None:
+    """Makes ``place`` the folder of a release: real files, and no hidden ones."""
+    if problems := list(token_faults()):
+        raise InputError(problems)
+    name = f"{repo}@{revision}"
+    with clear_errors(name, AGAIN, partial(_meaning, name)), room_for(place):
+        api = HfApi()
+        commit = revision if COMMIT.fullmatch(revision) else _commit_of(api, repo, revision)
+        # Before anything is fetched: the repository may be of something else, and large.
+        if MANIFEST not in files_at(api, repo, commit):
+            raise input_error(name, f"is not a release (no {MANIFEST} in it)", NAMES)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=place.parent, prefix=".fetching-") as folder:
+            whole = Path(folder, "release")
+            # The Hub's library shows what it fetches.
+            stage("")
+            try:
+                snapshot_download(repo, repo_type=KIND, revision=commit, local_dir=whole, ignore_patterns=HIDDEN)
+            except (RuntimeError, ValueError) as error:
+                # How the library says that a file did not come through, and that a path leads out of the folder.
+                raise job_error(name, f"could not be fetched: {short(error)}", AGAIN) from error
+            shutil.rmtree(whole / ".cache", ignore_errors=True)  # the library's notes
+            try:
+                whole.rename(place)
+            except OSError:
+                # Somebody else has fetched it in the meantime.
+                if not place.is_dir():
+                    raise
+
+
+def _commit_of(api: HfApi, repo: str, tag: str) -> str:
+    tags = {one.name: one.target_commit for one in api.list_repo_refs(repo, repo_type=KIND).tags}
+    if tag not in tags:
+        there = ", ".join(sorted(tags)) or "none"
+        raise input_error(f"{repo}@{tag}", f'there is no version "{tag}"', f"name one of these: {there}")
+    return tags[tag]
+
+
+def _meaning(name: str, status: int) -> EmpathyEvalError | None:
+    if status not in (401, 403, 404):
+        return None
+    token = "the token is not valid or may not read it" if get_token() else "a token is missing"
+    fix = "check the name; for a private repository, log in with `hf auth login`, or set HF_TOKEN"
+    return input_error(name, f"the Hub answered {status}: it does not exist, or {token}", fix)

@@ -1,0 +1,1 @@
+"""Why a text is so: what a folder and a ledger hold of it."""

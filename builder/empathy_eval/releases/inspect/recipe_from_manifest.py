@@ -1,0 +1,253 @@
+"""The recipe of a folder, made again from what is here: what of it is another now, and what of it is never run here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+from empathy_eval.base.errors import EmpathyEvalError, InputError, input_error
+from empathy_eval.base.files import data_folder, entries
+from empathy_eval.base.hashing import digest, digest_bytes
+from empathy_eval.base.schemas import schema
+from empathy_eval.base.text import ENGLISH
+from empathy_eval.base.version import __version__
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.design.carried import DESIGN, MOST_TOGETHER, RULE_FILES, SCENARIOS, TEMPLATES, definitions_of
+from empathy_eval.design.configuration import Configuration, checked, language_of
+from empathy_eval.design.crossed import CROSSED, content
+from empathy_eval.design.dataset import MANIFEST
+from empathy_eval.design.kinds import KINDS
+from empathy_eval.design.language import Language, load_language
+from empathy_eval.design.planning import Plan, plan_of
+from empathy_eval.design.prompts import Prompts, load_prompts
+from empathy_eval.design.quotas import places
+from empathy_eval.design.recipe import Recipe
+from empathy_eval.design.scenarios import Catalogue, load_catalogue
+from empathy_eval.design.word_list import WORD_LIST, WordList, read_word_list
+from empathy_eval.generation.retrace import Retracer
+from empathy_eval.releases.verify.design import bounded
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Folders of one's own in the place of what is carried or packaged, each if it is given."""
+
+    scenarios: Path | None = None
+    templates: Path | None = None
+    rules: Path | None = None
+
+
+class Under:
+    """What the folder of a header was made under; ``notes`` say what of it cannot be used.
+
+    Of a release that may be a stranger's no template is rendered, and no rules are used that a text could be looked at by without end.
+    """
+
+    def __init__(self, header: Mapping[str, Any], given: Folders, folder: Path | None) -> None:
+        self._header, self._given, self.notes = header, given, list[str]()
+        self._code = language_of(header["configuration"])
+        self._own = folder / DESIGN if folder is not None and "seeds" in header and self._bounded(folder / DESIGN) else None
+        self._stranger = folder is not None and (folder / MANIFEST).is_file()
+
+    def _bounded(self, own: Path) -> bool:
+        """Whether a folder is there and holds no more than definitions may."""
+        return own.is_dir() and sum(path.stat().st_size for path, kind in entries(own) if kind == "file") <= MOST_TOGETHER
+
+    def _carried(self, name: str, read: Callable[[Path], T | None], packaged: T) -> T:
+        """What the folder carries in a folder of that name, or what is packaged where that cannot be read."""
+        if self._own is None or not (self._own / name).is_dir():
+            return packaged
+        try:
+            return read(self._own) or packaged
+        except InputError as error:
+            self.notes.append(f"the {name} of its build cannot be read, so the packaged {name} are used: {error.problems[0]}")
+            return packaged
+
+    def catalogue(self) -> Catalogue:
+        """The scenarios. Carried ones have no seed dialogues but where those that are packaged are theirs."""
+        if self._given.scenarios:
+            return load_catalogue(self._given.scenarios, self._code)
+        packaged = load_catalogue()
+        if self._is_packaged(packaged):
+            return packaged
+        return self._carried(SCENARIOS, lambda own: self._seeded(load_catalogue(own, self._code, SCENARIOS), packaged), packaged)
+
+    def _is_packaged(self, packaged: Catalogue) -> bool:
+        header, numbers = self._header, {one.number for one in packaged.scenarios}
+        if header.get("seeds") != packaged.seed_hash or not {int(one) for one in header.get("scenarios", {})} <= numbers:
+            return False
+        others = [name for name, value in header.get("scenario_files", {}).items() if name != CROSSED and packaged.files.get(name) != value]
+        return not others and header.get("definitions") in (None, definitions_of(header, packaged))
+
+    def _seeded(self, own: Catalogue, packaged: Catalogue) -> Catalogue:
+        """Carried scenarios with the packaged seed dialogues of their numbers, if the hash of the header says that these are theirs."""
+        raw = {one.number: packaged.seeds_said.get(one.number) for one in own.scenarios}
+        if digest([[number, raw[number]] for number in sorted(raw)]) != self._header["seeds"]:
+            return own
+        crossed = {number: items for number, items in packaged.crossed.items() if number in raw}
+        return replace(
+            own,
+            scenarios=tuple(replace(one, seed=packaged[one.number].seed) for one in own.scenarios),
+            seed_hash=self._header["seeds"],
+            crossed=crossed,
+            files={**own.files, **({CROSSED: digest(content(crossed))} if crossed else {})},
+        )
+
+    def prompts(self) -> Prompts:
+        """The templates; those that a release carries are left as they are."""
+        packaged = load_prompts(self._given.templates)
+        wanted = self._header.get("templates", {})
+        if self._given.templates or self._stranger or all(packaged.hashes.get(name) == value for name, value in wanted.items()):
+            return packaged
+        return self._carried(TEMPLATES, lambda own: load_prompts(own / TEMPLATES), packaged)
+
+    def language(self) -> Language:
+        """The language with its rules."""
+        packaged = load_language(self._code, self._given.rules)
+        if self._given.rules or packaged.hashes == self._header.get("rules"):
+            return packaged
+
+        def read(own: Path) -> Language | None:
+            found = load_language(self._code, own / RULE_FILES)
+            return found if bounded(found) else None
+
+        return self._carried(RULE_FILES, read, packaged)
+
+
+# A plan of strangers beyond this is not drawn again.
+MOST_DIALOGUES, MOST_TURNS = 5_000_000, 1000
+ROLES = {one.name: one.role for one in KINDS.values()}
+
+
+@dataclass(frozen=True)
+class Again:
+    """A recipe as it is here, if there can be one; ``changed`` says what of it is another, ``notes`` what is not run or not had."""
+
+    recipe: Recipe | None
+    changed: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def unrun(self) -> bool:
+        """Whether checks of one's own looked at answers, which may have refused what passes here."""
+        return self.recipe is not None and bool(self.recipe.config.own_checks)
+
+    @cached_property
+    def _places(self) -> dict[int, list[int]] | None:
+        """The places of all drawn dialogues, which are reckoned together."""
+        drawn = self.recipe is not None and self.recipe.config.plan == "drawn"
+        return places(self.recipe.config, self.recipe.catalogue) if self.recipe and drawn else None
+
+    def plan(self, dialogue_id: str) -> Plan | None:
+        """The plan of a dialogue, if there is one here."""
+        try:
+            return plan_of(self.recipe.config, self.recipe.catalogue, dialogue_id, self._places) if self.recipe else None
+        except EmpathyEvalError:  # no course of turns was found: the plan is none that was built
+            return None
+
+    def retracer(self, ledger: Ledger, weights: str | None, names: Mapping[str, str]) -> Retracer | None:
+        """What goes through items of the recipe; ``names`` are what models of one's own call themselves, where texts tell it."""
+        if self.recipe is None:
+            return None
+        models, query = self.recipe.config.models, "SELECT model FROM sound_completions WHERE kind = ? AND typeof(model) = 'text' LIMIT 1"
+        own = [(kind, role) for kind, role in ROLES.items() if role in models and ":" in models[role].kind]
+        known = {role: model for kind, role in own for (model,) in ledger.query(query, (kind,))}
+        return Retracer(self.recipe, ledger, weights, {**known, **names})
+
+
+def recipe_again(
+    header: Mapping[str, Any], scenarios: Path | None, templates: Path | None, rules: Path | None, folder: Path | None = None
+) -> Again:
+    """The recipe of a manifest, or of what a build wrote. ``scenarios``, ``templates`` and ``rules`` are folders of one's own;
+    ``folder`` is the one with the header, which carries what it was built under, and the word list if the header names one.
+
+    Raises:
+        InputError: if one of the folders of one's own is not valid.
+    """
+    under = Under(header, Folders(scenarios, templates, rules), folder)
+    catalogue, prompts = under.catalogue(), under.prompts()
+    try:
+        config = checked(dict(header["configuration"]), "configuration", _words(header, folder))
+    except EmpathyEvalError as error:
+        return Again(None, notes=(f"this version cannot read the configuration, so nothing is rendered again: {error.problems[0].what}",))
+    if config.dialogues > MOST_DIALOGUES or config.rules.max_turns > MOST_TURNS or config.surplus > 1:
+        return Again(None, notes=("the plan is too large to be drawn again",))
+    try:
+        recipe = Recipe(config, catalogue, prompts, language=under.language())
+    except EmpathyEvalError as error:
+        return Again(None, notes=("nothing is checked or rendered again: " + _without(config, rules, error),))
+    return Again(recipe, tuple(_changed(header, recipe, scenarios)), (*under.notes, *_not_run(config)))
+
+
+def _words(header: Mapping[str, Any], folder: Path | None) -> WordList | None:
+    """The word list of a folder whose configuration names one by its hash.
+
+    Raises:
+        InputError: if it is not there, or not the one.
+    """
+    named = header["configuration"].get("word_list")
+    if named is None or folder is None:
+        return None
+    words = read_word_list(folder / WORD_LIST)
+    if words.digest != named:
+        raise input_error(folder / WORD_LIST, f'is not the word list "{named}" of the build', "restore the word list of the build")
+    return words
+
+
+def _of_bytes(path: Path | None) -> set[str]:
+    """The hashes that a build of before may have of a file: of its bytes, and of those without a first line that names its schema."""
+    if path is None or not path.is_file():
+        return set()
+    said = path.read_bytes()
+    first, _, rest = said.partition(b"\n")
+    return {digest_bytes(said), digest_bytes(rest if first.startswith(b"# yaml-language-server:") else said)}
+
+
+def _changed(header: Mapping[str, Any], recipe: Recipe, scenarios: Path | None) -> Iterator[str]:
+    """What hashes tell to be another here."""
+    schemas = {name: digest(schema(name)) for name in dict.fromkeys(one.answer for one in recipe.kinds)}
+    here = {
+        "templates": recipe.templates,
+        "schemas": schemas,
+        "rules": recipe.language.hashes,
+        "scenario_files": recipe.scenario_files,
+    }
+    files = {("scenario_files", name): (scenarios or data_folder("scenarios")) / name for name in recipe.catalogue.files}
+    files |= {("rules", f"{name}.yaml"): Path(one.where) for name, one in recipe.language.rules.items()}
+    for name, hashes in here.items():
+        there = header.get(name)
+        if there is None:
+            continue
+        others = sorted(one for one in hashes.keys() | there.keys() if hashes.get(one) != there.get(one))
+        if others := [one for one in others if there.get(one) not in _of_bytes(files.get((name, one)))]:
+            yield f"{name.replace('_', ' ')}: {', '.join(others)}"
+    if header.get("seeds", recipe.catalogue.seed_hash) != recipe.catalogue.seed_hash:
+        yield "the seed dialogues of the scenarios"
+    named = {f"{one.number:03d}": one.name for one in recipe.catalogue.scenarios}
+    there = {number: one["name"] for number, one in header.get("scenarios", {}).items()}
+    if others := sorted(number for number, name in there.items() if named.get(number) != name):
+        yield f"scenarios: {', '.join(others[:5])}" + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+    if header.get("builder", __version__) != __version__:
+        yield f"the version: {header['builder']} built it, this is {__version__}"
+
+
+def _without(config: Configuration, rules: Path | None, error: EmpathyEvalError) -> str:
+    """Why there is no recipe, and what would give one."""
+    if rules is None and config.language != ENGLISH:
+        return f'its language is "{config.language}", whose rules are not here: give the folder of these rules with --rules'
+    said = [f"{one.where}: {one.what}; {one.fix}" for one in error.problems[:3]]
+    return "; ".join(said) + (f"; and {len(error.problems) - 3} more" if len(error.problems) > 3 else "")
+
+
+def _not_run(config: Configuration) -> Iterator[str]:
+    """What of a configuration is code, which is never run to show something."""
+    for role, one in config.models.items():
+        if not one.remote and one.kind not in ("seed-bank", "given"):
+            yield f'the model "{one.kind}" ({role}) is code and is not run: its requests are shown only if they consist of messages alone'
+    if config.own_checks:
+        yield f"its own checks are code and are not run: {', '.join(config.own_checks)}; their refusals are shown as recorded"

@@ -1,0 +1,91 @@
+"""Showing: why a text is so, from a release or a build, and from the ledger behind it."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.schemas import read_json
+from empathy_eval.completions.ledger import Ledger
+from empathy_eval.generation.build_folder import BUILD
+from empathy_eval.raters.judges.folder import read_annotations
+from empathy_eval.raters.review.record import read_record
+from empathy_eval.releases.inspect.look import Look
+from empathy_eval.releases.inspect.recipe_from_manifest import recipe_again
+from empathy_eval.releases.inspect.rejected import refused_by, refused_in, show_judged
+from empathy_eval.releases.inspect.shown import Refused, Shown
+from empathy_eval.releases.inspect.sources import source_of
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What is looked into beside the folder: a ledger, a record of reviews, and one's own scenarios, templates and rules."""
+
+    ledger: Path | None = None
+    reviews: Path | None = None
+    scenarios: Path | None = None
+    templates: Path | None = None
+    rules: Path | None = None
+
+
+def show(folder: Path, name: str, beside: Beside | None = None) -> Shown:
+    """All that a release, a build or annotations hold of a dialogue, a pair, a turn, a variant or a request.
+
+    Nothing is asked, nothing is written, and no code is run that the folder names.
+
+    Raises:
+        InputError: if the folder is none of these, or the name is none that is there.
+        JobError: if a row of the ledger that is looked at is damaged.
+    """
+    beside = beside or Beside()
+    if _is_judged(folder):
+        return show_judged(folder, name, beside.ledger)
+    with _looking(folder, beside) as look:
+        return look.shown(look.place(name))
+
+
+def _is_judged(folder: Path) -> bool:
+    """Whether a folder holds annotations."""
+    header = read_json(folder / BUILD, None, "name the folder of a release or a build") if (folder / BUILD).is_file() else None
+    return isinstance(header, dict) and "rubric" in header
+
+
+@contextlib.contextmanager
+def _looking(folder: Path, beside: Beside) -> Iterator[Look]:
+    """A look into a release or a build, with its ledger open, or an empty one in its place."""
+    source = source_of(folder)
+    path = beside.ledger or source.ledger
+    again = recipe_again(source.header, beside.scenarios, beside.templates, beside.rules, folder)
+    record = read_record(beside.reviews) if beside.reviews else None
+    with Ledger(path, create=False, write=False) if path else Ledger(Path(":memory:")) as ledger:
+        yield Look(source, ledger, again, record, answered=path is not None)
+
+
+def rejected(folder: Path, reason: str | None = None, beside: Beside | None = None) -> Iterator[Refused]:
+    """What was refused for a reason, or for any, and what was left out; each as it is come to.
+
+    Raises:
+        InputError: if the folder is no release, no build and no annotations, or, at the end, if nothing was refused for that reason.
+        JobError: if rows of the ledger are damaged.
+    """
+    counts = Counter[str]()
+    for one in _all_rejected(folder, beside or Beside()):
+        counts.update(one.reasons)
+        if reason in (None, *one.reasons):
+            yield one
+    if reason is not None and not counts[reason]:
+        known = ", ".join(f"{name} ({count:,})" for name, count in sorted(counts.items()))
+        fix = f"name one of these: {known}" if known else "nothing was refused: leave --rejected out"
+        raise input_error("--rejected", f'nothing was refused for "{reason}"', fix)
+
+
+def _all_rejected(folder: Path, beside: Beside) -> Iterator[Refused]:
+    if _is_judged(folder):
+        yield from refused_by(read_annotations(folder), beside.ledger)
+        return
+    with _looking(folder, beside) as look:
+        yield from refused_in(look.source, look.ledger, look.again, answered=look.answered)

@@ -1,0 +1,367 @@
+"""Where texts that are shown lie: a release or a build, read as the outcomes that both are made of."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import fields
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from empathy_eval.base.errors import input_error
+from empathy_eval.base.schemas import check, read_json
+from empathy_eval.base.tabular import WHOLE, TableRow, readable, table_batches
+from empathy_eval.base.text import ENGLISH, edit_ratio, overlap
+from empathy_eval.completions.answer_text import LONGEST
+from empathy_eval.design.contrasts import CONTROLS
+from empathy_eval.design.dataset import (
+    CANDIDATES,
+    JUDGED,
+    MANIFEST,
+    PROVENANCE,
+    column,
+    configs_of,
+    file_of,
+    parts_of,
+    read_manifest,
+    split_of,
+)
+from empathy_eval.design.kinds import CROSSED, CROSSED_CHECK, SELF_CHAT
+from empathy_eval.design.personas import VOICES
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.generation.build_folder import BUILD, CONFIGURATION, LEDGER, OUTCOMES, read_build
+from empathy_eval.generation.outcomes import VARIANTS, Candidate, Crossed, Dialogue, Outcome, Pair, Turn, Variant
+from empathy_eval.releases.inspect.texts import KIND_OF, Place
+
+ITEMS = "report/items.parquet"
+# What files beside the data have at least.
+BESIDE = {"provenance.parquet": PROVENANCE, "candidates.parquet": CANDIDATES, ITEMS: pa.schema([("pair_id", pa.string())])}
+
+
+def rows_where(path: Path, columns: pa.Schema, name: str, value: str, *, begins: bool = False) -> list[TableRow]:
+    """The rows of a file with these columns, at least, in which one of them has a value, or ``begins`` with it.
+
+    Raises:
+        InputError: if the file is not there, is damaged, or has not these columns.
+    """
+    found = list[TableRow]()
+    with readable(path):
+        for batch in table_batches(path, None):
+            if lacking := [
+                one.name for one in columns if one.name not in batch.schema.names or batch.schema.field(one.name).type != one.type
+            ]:
+                raise input_error(path, f'has no column "{lacking[0]}" as the data contract defines it', WHOLE)
+            cells = batch.column(name)
+            mask = pc.starts_with(cells, pattern=value) if begins else pc.equal(cells, value)
+            found += batch.filter(mask).to_pylist()
+    return found
+
+
+class Released:
+    """The folder of a release."""
+
+    finished = released = True
+    ledger = None
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.header: Mapping[str, Any] = read_manifest(folder)
+        self.named = f"{self.header['name']} {self.header['version']}"
+
+    def dialogue_ids(self) -> list[str]:
+        """Those that are released."""
+        return column(self._folder, "dialogues", "dialogue_id")
+
+    @cached_property
+    def _abbreviations(self) -> dict[str, str]:
+        return {one.name: one.abbreviation for one in load_taxonomy().strategies}
+
+    def _rows(self, config: str, name: str, value: str) -> list[TableRow]:
+        """The rows of a config about a dialogue or a pair, each valid."""
+        path = file_of(self._folder, config, split_of(value.partition("-t")[0]))
+        rows = rows_where(path, pa.schema([configs_of([config])[config].field(name)]), name, value)
+        for row in rows:
+            check(row, f"{config}_row", f"{path}: {value}")
+        return rows
+
+    def _beside(self, name: str, of: str, value: str, *, begins: bool = False) -> list[TableRow]:
+        """Rows of a file beside the data, which releases of before need not have."""
+        path = self._folder / name
+        return rows_where(path, BESIDE[name], of, value, begins=begins) if path.is_file() else []
+
+    def outcome(self, dialogue_id: str) -> Outcome | None:
+        """A dialogue with its pairs, the keys of its provenance, and its texts that were not released."""
+        rows = self._rows("dialogues", "dialogue_id", dialogue_id)
+        if not rows:
+            return None
+        made = {(one["pair_id"], one["what"]): one for one in self._beside("provenance.parquet", "dialogue_id", dialogue_id)}
+        row = rows[0]
+        turns = tuple(Turn(one["role"], one["text"], self._strategy(one["strategy"])) for one in row["turns"])
+        dialogue = Dialogue(
+            dialogue_id, row["scenario_id"], row["description"], turns, tuple(row["flags"]), row["source"], row["model"],
+            made.get((None, "dialogue"), {}).get("request_key") or "", *map(row.get, VOICES),
+        )  # fmt: skip
+        controls = {one["pair_id"]: one for one in self._rows("controls", "dialogue_id", dialogue_id)}
+        pairs = [self._pair({**one, **controls.get(one["pair_id"], {})}, made) for one in self._rows("pairs", "dialogue_id", dialogue_id)]
+        return Outcome(
+            dialogue_id, row["scenario_id"], "accepted", (), dialogue, tuple(pairs), (), tuple(self._candidates(dialogue_id)),
+            crossed=tuple(self._crossed(dialogue_id)),
+        )  # fmt: skip
+
+    def _crossed(self, dialogue_id: str) -> Iterator[Crossed]:
+        """The crossed items of a dialogue, where the release has some."""
+        for row in self._rows(CROSSED.name, "dialogue_id", dialogue_id) if CROSSED.name in self.header["counts"] else ():
+            told = {one.name: row[one.name] for one in fields(Crossed) if one.name in row}
+            yield Crossed(**{**told, "twin": row["context_2"][-1]["text"], "request_keys": tuple(row["request_keys"])})
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """All dialogues, without their pairs: only texts that were not released are told of them."""
+        by_dialogue: dict[str, list[Candidate]] = {}
+        path = self._folder / "candidates.parquet"
+        for batch in table_batches(path) if path.is_file() else ():
+            for row in batch.to_pylist():
+                by_dialogue.setdefault(_parts(row, path)[0], []).append(_candidate(row, path))
+        for dialogue_id, candidates in by_dialogue.items():
+            yield Outcome(dialogue_id, int(dialogue_id[:3]), "accepted", candidates=tuple(candidates))
+
+    def _candidates(self, dialogue_id: str) -> Iterator[Candidate]:
+        for row in self._beside("candidates.parquet", "pair_id", f"{dialogue_id}-t", begins=True):
+            yield _candidate(row, self._folder / "candidates.parquet")
+
+    def _strategy(self, name: str | None) -> str | None:
+        return None if name is None else self._abbreviations.get(name, name)
+
+    def _pair(self, row: TableRow, made: Mapping[tuple[str | None, str], TableRow]) -> Pair:
+        """A pair, with what the provenance says of its variants."""
+        near, far = (row["near_model"], row["strategy"]), (row["far_model"], row["empathetic_strategy"])
+        planned = {
+            "apathetic": (*near, "apathetic_manner"), "empathetic": (*far, "empathetic_device"),
+            "near_empathetic": (*near, ""), "far_apathetic": (*far, "far_apathetic_manner"),
+        }  # fmt: skip
+        reference, language = row["reference"], self.header["configuration"].get("language", ENGLISH)
+        scores = {**row["toxicity"], **{name: row.get(f"{name}_toxicity") for name in CONTROLS}}
+        variants: dict[str, Any] = {}
+        for name, (model, strategy, way) in planned.items():
+            if text := row.get(name):
+                short = max(len(reference), len(text)) <= LONGEST
+                ratios = (edit_ratio(reference, text, language), overlap(reference, text, language)) if short else (0.0, 0.0)
+                told = made.get((row["pair_id"], name), {"method": "unknown", "model": model, "request_key": None})
+                how = (told["method"], told["model"], *ratios, scores[name], told["request_key"], row.get(way))
+                variants[name] = Variant(text, self._strategy(strategy) or "", *how)
+        return Pair(row["turn"], tuple(row["flags"]), row["toxicity"]["reference"], **variants)
+
+    def left_out(self) -> dict[str, tuple[str, str]]:
+        """Those that were withdrawn, are near-duplicates of others, or were removed by reviewers."""
+        header = self.header
+        found = withdrawn(header["withdrawn"])
+        found |= {goes: ("duplicate", f"a near-duplicate of {stays}, which is kept") for goes, stays in header["duplicates"].items()}
+        for one in (header.get("reviews") or {}).get("removed", []):
+            said = f"removed by review: {one['remove']} of {one['remove'] + one['keep']} raters say so"
+            found[one["dialogue_id"]] = "removed_by_review", ": ".join([said, "; ".join(one["reasons"])]) if one["reasons"] else said
+        return found
+
+    def taken(self) -> set[str]:
+        """The keys of all requests whose answers are released."""
+        path = self._folder / "provenance.parquet"
+        return {key for batch in table_batches(path, ["request_key"]) for key in batch.column(0).to_pylist()}
+
+    def said(self, place: Place) -> dict[str, tuple[Mapping[str, Any], ...]]:
+        """Rows of annotations, comparisons and strategies, and scores by metric with the word margin."""
+        found = dict[str, list[TableRow]]()
+        for config in [one for one in JUDGED if one in self.header["counts"]]:
+            path = file_of(self._folder, config, split_of(place.dialogue_id))
+            if place.turn is not None:
+                found[config] = rows_where(path, JUDGED[config], "pair_id", place.name)
+            elif config == "annotations":
+                found[config] = [one for one in rows_where(path, JUDGED[config], "dialogue_id", place.name) if one["pair_id"] is None]
+        if place.turn is not None:
+            found["scores"] = self._beside(ITEMS, "pair_id", place.name)
+        return {name: tuple(rows) for name, rows in found.items() if rows}
+
+    def keyed(self, prefix: str) -> list[Place]:
+        """Those of the provenance."""
+        found = dict[str, Place]()
+        for row in self._beside("provenance.parquet", "request_key", prefix, begins=True):
+            turn = None if row["pair_id"] is None else _parts(row, self._folder / "provenance.parquet")[1]
+            kind = "self_chat" if row["what"] == "dialogue" else KIND_OF.get(row["what"], row["what"])
+            kind = CROSSED_CHECK.name if row["method"] == "judge" else kind
+            found[row["request_key"]] = Place(row["dialogue_id"], turn, kind, row["request_key"])
+        return list(found.values())[:2]
+
+
+def withdrawn(said: list[dict[str, str]]) -> dict[str, tuple[str, str]]:
+    """By id why and when dialogues and pairs were withdrawn."""
+    kinds = {name: f" ({one['kind']})" if "kind" in one else "" for one in said for name in (one.get("dialogue_id") or one["pair_id"],)}
+    named = ((one.get("dialogue_id") or one["pair_id"], one) for one in said)
+    return {name: ("withdrawn", f"withdrawn on {one['date']}{kinds[name]}: {one['reason']}") for name, one in named}
+
+
+def _candidate(row: TableRow, path: Path) -> Candidate:
+    kind, text, reasons = KIND_OF.get(str(row.get("variant"))), row.get("text"), row.get("reasons")
+    if kind is None or not isinstance(text, str) or not isinstance(reasons, list) or None in reasons:
+        raise input_error(path, "a row does not match the data contract", WHOLE)
+    return Candidate(kind, _parts(row, path)[1], text, tuple(reasons), row.get("attempt"))
+
+
+def _parts(row: TableRow, path: Path) -> tuple[str, int]:
+    """The dialogue and the place of the turn of a row's pair."""
+    try:
+        return parts_of(row["pair_id"])
+    except (KeyError, ValueError, AttributeError) as error:
+        raise input_error(path, f"a row has no valid pair id: {str(row.get('pair_id'))[:80]!r}", WHOLE) from error
+
+
+IDENTITY = re.compile(rb'"dialogue_id":"(\d{3}-(?:seed|\d{5,})(?:-r[1-9]\d{0,3})?)"')
+Rows = tuple[Mapping[str, Any], ...]
+
+
+class Source(Protocol):
+    """A release or a build. ``header`` is its manifest or what its build wrote, ``ledger`` where its answers lie, if it has them itself.
+
+    ``finished`` if its outcomes are all there: a build that is under way is known by its ledger alone.
+    """
+
+    @property
+    def named(self) -> str: ...  # noqa: D102
+    @property
+    def header(self) -> Mapping[str, Any]: ...  # noqa: D102
+    @property
+    def ledger(self) -> Path | None: ...  # noqa: D102
+    @property
+    def finished(self) -> bool: ...  # noqa: D102
+    @property
+    def released(self) -> bool: ...  # noqa: D102
+
+    def dialogue_ids(self) -> list[str]:
+        """Those whose outcome is there."""
+        ...
+
+    def outcome(self, dialogue_id: str) -> Outcome | None:
+        """What became of a dialogue."""
+        ...
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """All of them."""
+        ...
+
+    def left_out(self) -> dict[str, tuple[str, str]]:
+        """By id why a dialogue is not released, as far as that was decided: a reason that is counted, and the words for it."""
+        ...
+
+    def taken(self) -> set[str]:
+        """The keys of all requests whose answers are released; none of a build."""
+        ...
+
+    def said(self, place: Place) -> dict[str, Rows]:
+        """What was said of a pair or a dialogue, by what it is called."""
+        ...
+
+    def keyed(self, prefix: str) -> list[Place]:
+        """The places of requests whose key begins so: two at most."""
+        ...
+
+
+def source_of(folder: Path) -> Source:
+    """The release or the build of a folder.
+
+    Raises:
+        InputError: if it is neither, or what it says of itself is not valid.
+    """
+    if (folder / MANIFEST).is_file():
+        return Released(folder)
+    if (folder / CONFIGURATION).is_file() or (folder / BUILD).is_file():
+        return Built(folder)
+    what = f"is not a release (no {MANIFEST} in it), and neither a build nor annotations (no {BUILD} in it)"
+    raise input_error(folder, what, "name the folder of a release, a build or annotations")
+
+
+class Built:
+    """The folder of a build; it may be under way."""
+
+    released = False
+
+    def __init__(self, folder: Path) -> None:
+        self._folder, self.finished = folder, (folder / BUILD).is_file()
+        if self.finished:
+            self.header: Mapping[str, Any] = read_build(folder)
+        else:
+            fix = "run the same build again"
+            self.header = {"configuration": read_json(folder / CONFIGURATION, "published_configuration", fix)}
+        self.named = f"the build {self.header['configuration']['name']}" + ("" if self.finished else ", which is not finished")
+        self.ledger = folder / LEDGER if (folder / LEDGER).is_file() else None
+
+    def dialogue_ids(self) -> list[str]:
+        """Those that are in the outcomes."""
+        return [found[1].decode() for line in self._lines() if (found := IDENTITY.search(line))]
+
+    def outcome(self, dialogue_id: str) -> Outcome | None:
+        """The line of a dialogue."""
+        wanted = f'"dialogue_id":"{dialogue_id}"'.encode()
+        return next((one for one in self._read(wanted) if one.dialogue_id == dialogue_id), None)
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """All lines."""
+        return self._read(b"")
+
+    def _lines(self) -> Iterator[bytes]:
+        if self.finished:
+            with (self._folder / OUTCOMES).open("rb") as stream:
+                yield from stream
+
+    def _read(self, wanted: bytes) -> Iterator[Outcome]:
+        for number, line in enumerate(self._lines(), 1):
+            if wanted in line:
+                value = json.loads(line)
+                check(value, "outcome", f"{self._folder / OUTCOMES}: line {number}")
+                yield Outcome.from_json(value)
+
+    def left_out(self) -> dict[str, tuple[str, str]]:
+        """Those that the configuration withdraws."""
+        return withdrawn(self.header["configuration"].get("withdrawn", []))
+
+    def taken(self) -> set[str]:
+        """None: what of it is released is not decided."""
+        return set()
+
+    def said(self, place: Place) -> dict[str, Rows]:
+        """Nothing: a build has texts alone."""
+        return {}
+
+    def keyed(self, prefix: str) -> list[Place]:
+        """Those of texts that were taken and of answers that were not."""
+        return [place for one in self._read(f'"{prefix}'.encode()) for place in places(one, prefix)][:2]
+
+
+def places(outcome: Outcome, prefix: str) -> Iterator[Place]:
+    """The places of an outcome's requests whose key begins so."""
+    keys = {(kind, turn): key for (kind, turn), key in keys_of(outcome).items() if key}
+    found = {key: Place(outcome.dialogue_id, turn, kind, key) for (kind, turn), key in keys.items()}
+    failed = [(one, one.request_key) for one in outcome.failures if one.request_key]
+    found |= {key: Place(outcome.dialogue_id, one.turn, one.kind, key) for one, key in failed}
+    found |= {key: Place(outcome.dialogue_id, turn, CROSSED_CHECK.name, key) for key, turn in checks_of(outcome).items()}
+    return (place for key, place in found.items() if key.startswith(prefix))
+
+
+def keys_of(outcome: Outcome) -> dict[tuple[str, int | None], str | None]:
+    """By kind and turn the keys of the requests whose answers are in an outcome; None of what was made by rules."""
+    found: dict[tuple[str, int | None], str | None] = {}
+    if outcome.dialogue:
+        found[SELF_CHAT.name, None] = outcome.dialogue.request_key
+    for pair in outcome.pairs:
+        for variant in VARIANTS:
+            if made := getattr(pair, variant):
+                found[KIND_OF[variant], pair.turn] = made.request_key
+    for item in outcome.crossed:
+        if item.request_keys:
+            found[CROSSED.name, item.turn] = item.request_keys[0]
+    return found
+
+
+def checks_of(outcome: Outcome) -> dict[str, int]:
+    """The keys of the requests in which judges told the replies of crossed items apart, each with the turn of its item."""
+    return {key: item.turn for item in outcome.crossed for key in item.request_keys[1:]}

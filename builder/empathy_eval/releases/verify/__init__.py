@@ -1,0 +1,1 @@
+"""Verifying: a release derived again from itself; every fault with its place."""

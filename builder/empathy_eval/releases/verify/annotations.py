@@ -1,0 +1,216 @@
+"""What judges said, as a release holds it: each row valid, of a text that is there, and following from what it holds itself."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem
+from empathy_eval.base.schemas import violations
+from empathy_eval.base.tabular import Rows, TableRow, table_batches
+from empathy_eval.design.contrasts import CONTROLS
+from empathy_eval.design.dataset import JUDGED, OPTIONAL, PROVENANCE, SPLITS, file_of, parts_of, split_of
+from empathy_eval.design.rubrics import REWARD, REWARDS, Rubric, rubric_of
+from empathy_eval.design.taxonomy import load_taxonomy
+from empathy_eval.raters.judges.folder import teacher_of
+from empathy_eval.releases.assemble.annotations import WHAT, identity_of, keys_of
+from empathy_eval.releases.verify.provenance import place_of
+from empathy_eval.releases.verify.rows import RESTORE, read_rows
+
+# By how much probabilities may miss 1.
+ROUNDED = 1e-6
+# A judge and the name of a rubric.
+Judged = tuple[str, str]
+# What a row of the provenance says of a request.
+Asked = tuple[Any, ...]
+
+
+def annotation_faults(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Rows of what judges said are valid, once there, of texts of the release, by those whom the manifest names, and as many as it says."""
+    judged = dict[Judged, Rubric]()
+    yield from _judges(manifest, judged)
+    yield from _unnamed(folder, manifest)
+    yield from _people(manifest, judged)
+    requests, there, seen = _requests(folder), set[Asked](), set[Any]()
+    entries = {(said["teacher"], said["rubric"]): said for said in manifest.get("annotations", ())}
+    found: dict[Judged, Counter[str]] = defaultdict(Counter)
+    cases: dict[Judged, set[str]] = defaultdict(set)
+    for config, split in [(config, split) for config in JUDGED if config in manifest["counts"] for split in SPLITS]:
+        texts, before = _Texts(folder, split), tuple[Any, ...]()
+        for place, row in read_rows(folder, config, split):
+            if wrong := [Problem(f"{place}: {where}", what, fix) for where, what, fix in violations(row, f"{config}_row")]:
+                yield from wrong
+                continue
+            about, keys = (config, *identity_of(row)), _asked(config, row)
+            whats = [*_placed(row, split, texts), *_judged(config, row, judged), *_follows(config, row)]
+            whats += ["its request is not in the provenance"] if keys - requests else []
+            whats += ["is a second row of the same judgement"] if about in seen else []
+            by, name = (row["teacher"], row["rubric"]), row["pair_id"] or row["dialogue_id"]
+            whats += _asked_for(row, name, entries.get(by))
+            before, last = (by[1], by[0], *place_of(parts_of(name)[0] if row["pair_id"] else name), name), before
+            whats += ["is not in order"] if last > before else []
+            yield from (Problem(place, f'"{name}": {what}', RESTORE) for what in whats)
+            there |= keys
+            seen.add(about)
+            found[by][config] += 1
+            cases[by].add(name)
+    if lost := requests - there:
+        yield Problem(str(folder / "provenance.parquet"), f"names {len(lost)} requests of judges that no row has", RESTORE)
+    for said in manifest.get("annotations", ()):
+        by = (said["teacher"], said["rubric"])
+        yield from (Problem(_entry(said), what, RESTORE) for what in _summed(said, dict(found[by]), len(cases[by])))
+
+
+def _asked_for(row: TableRow, name: str, said: dict[str, Any] | None) -> list[str]:
+    """What a row is of, and its judge was not asked for."""
+    if said is None:
+        return []
+    whats = [] if 0 <= row["sample"] < said["samples"] else [f"is of sample {row['sample']}, but there are only {said['samples']} samples"]
+    variants = [row[column] for column in ("variant", "variant_1", "variant_2") if row.get(column) not in (None, *said["variants"])]
+    whats += [f"is of {', '.join(variants)}, which the manifest does not name"] if variants else []
+    return [*whats, "is in the data, but is listed as left out"] if name in said["left_out"] else whats
+
+
+def _summed(said: dict[str, Any], rows: dict[str, int], there: int) -> Iterator[str]:
+    """What the manifest says of a judge otherwise than the rows do: how many, and of how many turns or dialogues."""
+    if said["counts"] != rows:
+        yield f"says {said['counts']} rows, but the data holds {rows}"
+    # Of one that is not among the rows something must say what came of it.
+    if there > said["cases"] or (there < said["cases"] and not said["unannotated_by_reason"]):
+        yield f"says {said['cases']} turns or dialogues, but the rows cover {there}"
+    if said["turns"] is not None and (turns := said["cases"] + len(said["left_out"])) > said["turns"]:
+        yield f"says {said['turns']} turns or dialogues, but lists {turns}"
+
+
+def _entry(said: dict[str, Any]) -> str:
+    return f"manifest.json: annotations: {said['teacher']}, {said['rubric']}"
+
+
+def _judges(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Problem]:
+    """Gathers the rubrics of the manifest by judge and name; each is there once, and is the one of its hash."""
+    entries = manifest.get("annotations", ())
+    if [*entries] != sorted(entries, key=lambda one: (one["rubric"], one["teacher"])):
+        yield Problem("manifest.json: annotations", "are not in order", RESTORE)
+    for number, said in enumerate(entries):
+        by, place = (said["teacher"], said["rubric"]), f"manifest.json: annotations[{number}]"
+        if by in judged:
+            yield Problem(place, f'the judge "{by[0]}" with the rubric "{by[1]}" is listed twice', RESTORE)
+        if said["teacher"] != (asked := teacher_of(said["judge"])):
+            yield Problem(place, f'names the judge "{said["teacher"]}", but the judge that was asked is "{asked}"', RESTORE)
+        try:
+            judged[by] = rubric_of(said["says"])
+        except InputError as error:
+            yield from error.problems
+            continue
+        if (judged[by].name, judged[by].hash) != (said["rubric"], said["rubric_hash"]):
+            yield Problem(place, f'the content of the rubric "{said["rubric"]}" does not match its hash', RESTORE)
+
+
+def _unnamed(folder: Path, manifest: dict[str, Any]) -> Iterator[Problem]:
+    """Files of configs that the manifest does not count."""
+    for config in OPTIONAL.keys() - manifest["counts"].keys():
+        if any(name.startswith(f"data/{config}/") for name in manifest["files"]):
+            yield Problem(str(folder / "data" / config), "is not counted in the manifest", RESTORE)
+
+
+def _requests(folder: Path) -> set[Asked]:
+    """All requests of judges in the provenance."""
+    path, whats = folder / "provenance.parquet", set(WHAT.values())
+    rows = (row for batch in table_batches(path, PROVENANCE.names) for row in batch.to_pylist())
+    return {tuple(row[name] for name in PROVENANCE.names) for row in rows if row["what"] in whats}
+
+
+def _asked(config: str, row: TableRow) -> set[Asked]:
+    """The requests behind a row, as the provenance has them."""
+    place = {"dialogue_id": row.get("dialogue_id") or parts_of(row["pair_id"])[0], "pair_id": row["pair_id"], "what": WHAT[config]}
+    values = {**place, "method": "judge", "model": row["teacher"]}
+    return {tuple(({**values, "request_key": key})[name] for name in PROVENANCE.names) for key in keys_of(config, row)}
+
+
+def _people(manifest: dict[str, Any], judged: dict[Judged, Rubric]) -> Iterator[Problem]:
+    """Figures on judges and people that no record or no judge of this release is behind."""
+    if (people := manifest.get("judges_and_people")) is None:
+        return
+    place = "manifest.json: judges_and_people"
+    if not manifest.get("reviews") or not judged:
+        yield Problem(place, "needs both reviews and annotations, but one of them is missing", RESTORE)
+    known = {f"{teacher}/{name}": {one.name for one in rubric.criteria} for (teacher, name), rubric in judged.items()}
+    for judge, criteria in people["judges"].items():
+        if strange := sorted(criteria.keys() - known.get(judge, set())):
+            yield Problem(f"{place}: {judge}", f"names {', '.join(strange)}, which no judge of the release has rated", RESTORE)
+    for row in people["tags"]["rows"]:
+        if row["right"] + sum(row["instead"].values()) != row["judged"]:
+            yield Problem(
+                f"{place}: tags: {row['strategy']}", "has counts of right and other tags that do not add up to the judged tags", RESTORE
+            )
+
+
+class _Texts:
+    """The texts of a split."""
+
+    def __init__(self, folder: Path, split: str) -> None:
+        self.dialogues, self.pairs, self.controls = (Rows(file_of(folder, config, split)) for config in ("dialogues", "pairs", "controls"))
+
+
+def _placed(row: TableRow, split: str, texts: _Texts) -> Iterator[str]:
+    """What a row says of a text that is not there, or not in this split."""
+    name = row["pair_id"]
+    dialogue_id, turn = parts_of(name) if name else (row["dialogue_id"], None)
+    if split_of(dialogue_id) != split:
+        yield f"belongs to the split {split_of(dialogue_id)} by its id"
+        return
+    if (row.get("dialogue_id", dialogue_id), row.get("turn", turn)) != (dialogue_id, turn):
+        yield "its dialogue or turn is not that of its id"
+    if name is None:
+        if texts.dialogues.get(dialogue_id) is None:
+            yield "is not a dialogue of the release"
+        if row["variant"] is not None:
+            yield "is a whole dialogue, but has a variant"
+        return
+    if texts.pairs.get(name) is None:
+        yield "is not a pair of the release"
+    for column in ("variant", "variant_1", "variant_2"):
+        if column in row and (row[column] is None or (row[column] in CONTROLS and texts.controls.get(name) is None)):
+            yield f"has no text {row[column]}"
+
+
+def _judged(config: str, row: TableRow, judged: dict[Judged, Rubric]) -> Iterator[str]:
+    """What does not go with the rubric that a row is by."""
+    rubric = judged.get((row["teacher"], row["rubric"]))
+    if rubric is None or rubric.hash != row["rubric_hash"]:
+        yield f'the manifest names no annotations by "{row["teacher"]}" and the rubric "{row["rubric"]}" with that hash'
+    elif config == "annotations":
+        if rubric.kind == "reward":
+            yield from _rewarded(row)
+            return
+        criterion = next((one for one in rubric.criteria if one.name == row["criterion"]), None)
+        if criterion is None or criterion.scale is None:
+            yield f'"{row["criterion"]}" is not a criterion of the rubric'
+        elif fault := criterion.scale.fault(row["value"]):
+            yield f"its {row['criterion']} of {row['value']:g} {fault}"
+
+
+def _rewarded(row: TableRow) -> Iterator[str]:
+    """What is wrong with the number of a reward model."""
+    if row["criterion"] != REWARD:
+        yield f'"{row["criterion"]}" is not a criterion of the rubric'
+    if fault := REWARDS.fault(row["value"]):
+        yield f"its {REWARD} of {row['value']:g} {fault}"
+
+
+def _follows(config: str, row: TableRow) -> Iterator[str]:
+    """What does not follow from the rest of a row."""
+    if config == "comparisons":
+        one, other, there, back = (row[name] for name in ("variant_1", "variant_2", "winner_12", "winner_21"))
+        if one >= other or not {there, back} <= {one, other}:
+            yield f"compares {one} with {other}, but prefers {there} and {back}"
+        if (row["consistent"], row["winner"]) != (there == back, there if there == back else None):
+            yield f"its winner is {row['winner']}, but the two orders prefer {there} and {back}"
+    if config == "strategies":
+        if not abs(math.fsum(row["ideal"]) - 1) <= ROUNDED:  # nor is what is no number
+            yield f"its ideal distribution adds up to {math.fsum(row['ideal']):g}, not to 1"
+        if row["named"] not in {one.name for one in load_taxonomy().strategies}:
+            yield f'"{row["named"]}" is not a strategy'

@@ -1,0 +1,237 @@
+"""The page of a report: one self-contained file without a script, made from the templates in ``release/report/``."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from empathy_eval.base.errors import plain
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.schemas import read_yaml
+from empathy_eval.base.templates import environment
+from empathy_eval.design.contrasts import CLOSENESS, RAW, STANCE
+from empathy_eval.evaluation.inversion.results import Measured, MetricRow
+from empathy_eval.evaluation.wording import counted, listed, percent, sides, whom
+from empathy_eval.reports.charts import Chart, Mark, accuracy_chart, by_scenario
+from empathy_eval.reports.claims import ABOVE, AT, BELOW, PLACES_OF, UNTESTED, claims, line_of, place_beside, ranked
+from empathy_eval.statistics.estimate import Estimate
+
+JUDGE = "judge"
+# Parts of the tables that no figure is called by.
+HIDDEN = ("worth", "criteria")
+
+
+@dataclass(frozen=True)
+class Standing:
+    """One criterion of a judge at equal closeness: its figures, and where it stands beside the shortcut line (None without a line)."""
+
+    judge: str
+    criterion: str
+    of: Mapping[str, Any]
+    place: str | None
+
+    @property
+    def right(self) -> Mapping[str, Any]:
+        """How often the judge is right."""
+        found: Mapping[str, Any] = self.of["stance"][JUDGE]
+        return found
+
+
+@dataclass(frozen=True)
+class Fooled:
+    """Whether a judge is fooled, in a word or two, and what that rests on."""
+
+    judge: str
+    answer: str
+    said: str
+
+
+def judges_line(measured: Measured) -> tuple[float, str] | None:
+    """What the best shortcut reaches at equal closeness, over all pairs with controls, and which it is."""
+    audited = next((one for one in measured.audit.contrasts if one.contrast == STANCE), None) if measured.audit else None
+    best = audited.line if audited else None
+    return (best.accuracy.value, best.name) if best and best.accuracy else None
+
+
+def standings(judges: Mapping[str, Any] | None, measured: Measured) -> list[Standing]:
+    """The criteria of all judges that have judged both texts of a comparison at equal closeness."""
+    return list(_standings(judges or {"worth": {}}, judges_line(measured)))
+
+
+def _standings(judges: Mapping[str, Any], line: tuple[float, str] | None) -> Iterator[Standing]:
+    for judge, worth in judges["worth"].items():
+        for name, one in worth["criteria"].items():
+            right = one["stance"].get(JUDGE)
+            if right and right["value"] is not None:
+                yield Standing(judge, name, one, place_beside(_estimate(right), line[0]) if line else None)
+
+
+def fooled(judges: Mapping[str, Any], measured: Measured) -> list[Fooled]:
+    """The answer of each judge that can be asked this."""
+    line, found = judges_line(measured), dict[str, list[Standing]]()
+    for one in standings(judges, measured):
+        found.setdefault(one.judge, []).append(one)
+    return [_fooled(judge, some, line) for judge, some in found.items()]
+
+
+def _fooled(judge: str, some: list[Standing], line: tuple[float, str] | None) -> Fooled:
+    ends = sorted(one.right["value"] for one in some)
+    shares = " to ".join(dict.fromkeys(percent(one) for one in (ends[0], ends[-1])))
+    count = max(one.of["pairs"] for one in some)
+    said = f"its accuracy over {counted(count, 'pair')} is {shares}"
+    if line is None:
+        return Fooled(judge, "not known", f"{said}; no shortcut was measured to compare it with.")
+    places = Counter(one.place for one in some)
+    parts = [f"{places[one]} {'is' if places[one] == 1 else 'are'} {PLACES_OF[one]}" for one in (ABOVE, AT, BELOW, UNTESTED) if places[one]]
+    of = counted(len(some), "criterion", "criteria")
+    told = f"{said}. Compared with the shortcut line ({line[1]}, {percent(line[0])}), of {of} {listed(parts)}."
+    if places[UNTESTED]:
+        return Fooled(judge, "not known, because there are no intervals", told)
+    if places[ABOVE] == len(some):
+        return Fooled(judge, "no", told)
+    if places[ABOVE]:
+        return Fooled(judge, "by some criteria", told)
+    return Fooled(judge, "yes" if places[BELOW] == len(some) else "not shown either way", told)
+
+
+def judges_charts(judges: Mapping[str, Any] | None, measured: Measured) -> list[Chart]:
+    """How often each criterion of each judge is right at equal closeness; none where none can be."""
+    rows = [(f"{one.judge}: {one.criterion}", [Mark(STANCE, _estimate(one.right))]) for one in standings(judges, measured)]
+    chart = accuracy_chart("judges", rows, judges_line(measured))
+    return [chart] if chart else []
+
+
+def _estimate(measure: Mapping[str, Any]) -> Estimate:
+    return Estimate(measure["value"], measure["low"], measure["high"])
+
+
+def judged(judges: Mapping[str, Any] | None, measured: Measured) -> dict[str, Any]:
+    """All that the page says of judges beside the figures themselves; empty without judges."""
+    if not judges:
+        return {}
+    return {
+        "fooled": fooled(judges, measured), "standings": standings(judges, measured), "line": judges_line(measured),
+        "why": list(dict.fromkeys(_undefined(judges["worth"]))), "signatures": signatures(judges),
+    }  # fmt: skip
+
+
+def _undefined(value: Any) -> Iterator[str]:
+    """Why figures are not defined."""
+    if isinstance(value, Mapping):
+        if "signature" in value:
+            yield from [value["why"]] if value["value"] is None else []
+        else:
+            for one in value.values():
+                yield from _undefined(one)
+
+
+def signatures(judges: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """(what, settings) of all figures on judges, in the order of the tables; those that share their settings are named together."""
+    found: dict[str, list[str]] = {}
+    for where, signature in _signed(judges, ()):
+        found.setdefault(signature, []).append(where)
+    return [(listed(names), signature) for signature, names in found.items()]
+
+
+def _signed(value: Any, path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    if isinstance(value, Mapping):
+        if "signature" in value:
+            yield ": ".join(path), value["signature"]
+        else:
+            for name, one in value.items():
+                yield from _signed(one, path if name in HIDDEN else (*path, name.replace("_", " ")))
+
+
+def terms() -> dict[str, str]:
+    """Terms with their meanings, in the order in which pages list them."""
+    found: dict[str, str] = read_yaml(data_folder("release") / "glossary.yaml", "glossary")
+    return found
+
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def page(measured: Measured, about: dict[str, Any], told: dict[str, Any], charts: Sequence[Chart]) -> str:
+    """The page as HTML; equal reports give equal pages. Texts of the data stay texts: all is escaped but our own style."""
+    folder = data_folder("release") / "report"
+    templates = environment(folder)
+    templates.filters |= FILTERS
+    return templates.get_template("page.html.j2").render(
+        measured=measured, about=about, told=told, charts={one.name: one for one in charts}, claims=claims(measured),
+        line=line_of(measured), ranked=ranked(measured), closeness=closeness(measured), raw=RAW, stance=STANCE,
+        by_scenario=by_scenario(measured), judged=judged(told.get("judges"), measured), terms=terms(),
+        style=(folder / "page.css").read_text(encoding="utf-8"),
+    ) + "\n"  # fmt: skip
+
+
+def closeness(measured: Measured) -> dict[str, Any]:
+    """How closeness and stance compare, for metrics that read the reference.
+
+    ``times`` is how many times as far closeness moves their scores as stance does, at least and at most (None if stance may not move one
+    of them at all); ``uneven`` says whether edit size or length differ between stances, None where no interval can tell.
+    """
+    forced = {row.metric for row in measured.inversion if row.differences[RAW].forced and row.higher_is_better is not None}
+    alone = [row for row in measured.controls if row.metric in forced]
+    times = [abs(row.differences[CLOSENESS].value / value) for row in alone if (value := row.differences[STANCE].value)]
+    # What may be nothing is no measure: then there is no greatest one.
+    unsure = any(one.low is not None and not one.decided for one in (row.differences[STANCE] for row in alone))
+    even = [one for row in measured.balance for name, one in row.differences.items() if name.startswith(STANCE)]
+    return {
+        "of": len(alone),
+        "times": (min(times), None if unsure else max(times)) if times and len(times) == len(alone) else None,
+        "uneven": any(one.decided for one in even) if all(one.low is not None for one in even) else None,
+    }
+
+
+def number(value: float, places: int = 4) -> str:
+    """A number with a true minus sign."""
+    return f"{value:.{places}f}".replace("-", MINUS)
+
+
+def signed(value: float, places: int = 4) -> str:
+    """A number that always has its sign; nothing has a sign if it rounds to zero."""
+    text = f"{value:+.{places}f}"
+    return f"{0:.{places}f}" if not float(text) else text.replace("-", MINUS)
+
+
+def times(value: float) -> str:
+    """How many times: whole from ten on, with one decimal below."""
+    return f"{value:,.0f}" if value >= 9.95 else f"{value:.1f}"
+
+
+def place(value: float, span: tuple[float, float]) -> str:
+    """Where a value lies on a drawing, a little room at both ends left free."""
+    return f"{6.5 + 87 * (value - span[0]) / (span[1] - span[0]):.2f}%"
+
+
+def ends(rows: Sequence[tuple[str, MetricRow]]) -> tuple[tuple[str, float], tuple[str, float]]:
+    """The groups with the smallest and the largest accuracy, the first of equals."""
+    values = [(name, found.value) for name, row in rows if (found := row.only.accuracy)]
+    return min(values, key=lambda one: one[1]), max(values, key=lambda one: one[1])
+
+
+def peak(phase: dict[str, Any], course: dict[str, Any]) -> tuple[int, float]:
+    """The part of a dialogue where a phase has its largest share of the turns, and that share; the first of equals."""
+    totals = [sum(column) for column in zip(*(one["counts"] for one in course["phases"]), strict=True)]
+    shares = [count / total if total else 0.0 for count, total in zip(phase["counts"], totals, strict=True)]
+    return shares.index(max(shares)), max(shares)
+
+
+def without_controls(text: str) -> str:
+    """A text with control signs written out: nobody would see them. What joins signs, or turns the direction, stays."""
+    return "".join(plain(sign) if unicodedata.category(sign) == "Cc" else sign for sign in text)
+
+
+def pretty(value: Any) -> str:
+    """JSON to be read."""
+    return json_text(value)
+
+
+FILTERS: dict[str, Any] = {
+    "number": number, "signed": signed, "percent": percent, "times": times, "counted": counted, "place": place, "pretty": pretty,
+    "listed": listed, "sides": sides, "whom": whom, "ends": ends, "peak": peak, "shift": Chart.shift, "beside": PLACES_OF.get,
+}  # fmt: skip

@@ -1,0 +1,276 @@
+"""The report: how common metrics rate the variants, as tables, figures and one self-contained page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error
+from empathy_eval.base.files import whole_folder, write_whole
+from empathy_eval.base.json_text import json_text
+from empathy_eval.base.printed import Printed
+from empathy_eval.design.canary import in_json
+from empathy_eval.design.configuration import language_of
+from empathy_eval.design.dataset import TABLES, column, read_manifest
+from empathy_eval.design.language import ONLY_SCORED
+from empathy_eval.design.provenance import Provenance
+from empathy_eval.evaluation.attacks.attacked import UnderAttack, few_of
+from empathy_eval.evaluation.attacks.registry import find_attacks
+from empathy_eval.evaluation.corpus.descriptives import course, examples, lengths, making, ways
+from empathy_eval.evaluation.corpus.pairs import LENGTH_WITHIN, refuse_odd_rows
+from empathy_eval.evaluation.crossed.shortcuts import with_crossed
+from empathy_eval.evaluation.fairness.fairness import Fairness
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance
+from empathy_eval.evaluation.inversion.results import Measured
+from empathy_eval.evaluation.inversion.rows import Crossed
+from empathy_eval.evaluation.inversion.stand import Stand
+from empathy_eval.evaluation.inversion.text_scores import ITEMS, TextScores, of_references, text_scores, write_text_scores
+from empathy_eval.evaluation.shortcuts.embedding import Embedding, embedding_of
+from empathy_eval.evaluation.shortcuts.shortcuts import measured_with_audit
+from empathy_eval.metrics.registry import Found, default_names, find, names_of
+from empathy_eval.metrics.scoring import PLAIN, Scoring
+from empathy_eval.metrics.trust import NotRecomputed, chosen
+from empathy_eval.reports.charts import Chart, charts_of, draw_chart, draw_course, draw_lengths
+from empathy_eval.reports.page import judges_charts, page
+from empathy_eval.reports.published import paper_figures, shared_families
+from empathy_eval.statistics.estimate import Estimate
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+# From a release and its manifest the part ``judges`` of its tables, or nothing: whoever rates is no matter of this room.
+Judges = Callable[[Path, dict[str, Any]], dict[str, Any]]
+# What the tables of a report in a folder of its own are of.
+PROVENANCE = "provenance.json"
+
+
+def no_judges(release_dir: Path, facts: dict[str, Any]) -> dict[str, Any]:
+    """Nothing is told of judges."""
+    return {}
+
+
+@dataclass(frozen=True)
+class Measures(Found):
+    """The metrics of a report, and the embedding of its shortcut audit where one is asked for."""
+
+    embedding: Embedding | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class Report(Printed):
+    """The tables of a report, what they are over, and what is told of the texts: ``lengths``, ``course``, ``examples``, ``making``, and of
+    the judges whose annotations the release holds: ``judges``.
+
+    ``scores`` are those of every single text; a report that was made from its tables has none. ``left`` are the metrics of the manifest
+    that were not run.
+    """
+
+    measured: Measured
+    about: dict[str, Any]
+    told: dict[str, Any]
+    scores: TextScores | None = field(default=None, repr=False, compare=False)
+    left: tuple[NotRecomputed, ...] = ()
+
+    @property
+    def provenance(self) -> Provenance | None:
+        """What it is of; of a release that is being written that is not known yet."""
+        return self.measured.provenance
+
+    @property
+    def headline(self) -> dict[str, Estimate]:
+        """By metric the number to report: the accuracy at equal closeness, with its interval."""
+        return self.measured.headline
+
+    def head(self) -> Sequence[str]:
+        """What it is of, and the settings."""
+        return self.measured.head()
+
+    @property
+    def crossed(self) -> Crossed | None:
+        """What metrics and shortcuts make of crossed items; None for a release without them."""
+        return self.measured.crossed
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as JSON values."""
+        return {"about": self.about, **self.measured.to_json(), **self.told}
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The tables in the long form, as :meth:`empathy_eval.evaluation.inversion.results.Measured.to_pandas`."""
+        return self.measured.to_pandas()
+
+
+def report(release_dir: Path, out: Path, *, trusted: Collection[str] = (), scoring: Scoring = PLAIN, judges: Judges = no_judges) -> Report:
+    """Measures a release anew, with the metrics its manifest names, into a folder of its own.
+
+    Of those metrics the built-in and the installed ones are run, and those that are ``trusted`` by name. ``judges`` makes the figures on
+    the judges that a release holds annotations of.
+
+    Raises:
+        InputError: if the folder is no release, no metric is left to run, or ``out`` holds something else.
+    """
+    manifest = read_manifest(release_dir)
+    found, left = metrics_of(manifest, trusted)
+    if not found.metrics and not found.diversities:
+        raise InputError(left)
+    refuse_odd_rows(release_dir)
+    with whole_folder(out, made_by=TABLES) as folder:
+        report = replace(measure_release(release_dir, manifest, found, scoring, judges), left=left)
+        write_report(report, folder, manifest)
+        provenance = Provenance.of(release_dir, metrics=[row.metric for row in report.measured.inversion], **asdict(chance_of(manifest)))
+        # Beside the tables, which are those of the release to the byte.
+        write_whole(folder / PROVENANCE, json_text(provenance.to_json()) + "\n")
+        return replace(report, measured=report.measured.of(provenance))
+
+
+def metrics_of(manifest: dict[str, Any], trusted: Collection[str] = ()) -> tuple[Measures, tuple[NotRecomputed, ...]]:
+    """The metrics that a manifest may have run here, and those that it may not.
+
+    Raises:
+        InputError: if one that it may cannot be made, or what it leaves out is not in it.
+    """
+    configuration, without = manifest["configuration"], manifest.get("without", ())
+    settings, language = configuration["report"], language_of(configuration)
+    taken = chosen(settings, trusted, without, [one["metric"] for one in manifest.get("metrics", ())])
+    return _made(lambda: find(taken.names, settings, own=taken.own, language=language), settings, without), taken.left
+
+
+def own_metrics(configuration: dict[str, Any], without: Collection[str] = ()) -> Measures:
+    """The metrics of a configuration of one's own: whatever its part ``report`` names and is not to be left out.
+
+    Raises:
+        InputError: if one of them is unknown or cannot be made, or what is to be left out is not there.
+    """
+    settings, language = configuration["report"], language_of(configuration)
+    names = names_of(settings, without, "--without")
+    return _made(lambda: find(names, settings, own=names, language=language), settings, without)
+
+
+def _made(metrics: Callable[[], Found], settings: dict[str, Any], without: Collection[str]) -> Measures:
+    """The metrics and the embedding; what keeps any of them from being made is told at once."""
+    problems: list[Problem] = []
+
+    def made(make: Callable[[], Any]) -> Any:
+        try:
+            return make()
+        except InputError as error:
+            problems.extend(error.problems)
+
+    found = made(metrics)
+    embedding = made(lambda: embedding_of(settings, without, found.metrics if found else ()))
+    if problems:
+        raise InputError(problems)
+    return Measures(found.metrics, found.diversities, found.language, found.typed, found.signatures, embedding=embedding)
+
+
+def pinned(found: Found) -> list[dict[str, str]]:
+    """What a manifest says of the metrics of its report: the name by which each was asked for, and the signature of its settings."""
+    return [{"metric": name, "signature": signature} for name, signature in found.signatures.items()]
+
+
+def otherwise(found: Found, manifest: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """(metric, what) of metrics whose settings here are not those that a manifest pins."""
+    for one in manifest.get("metrics", ()):
+        here = found.signatures.get(one["metric"], one["signature"])
+        if here != one["signature"]:
+            yield one["metric"], f'was measured with "{one["signature"]}", but here its signature is "{here}"'
+
+
+def newer(manifest: Mapping[str, Any]) -> list[str]:
+    """The metrics that a report without a list of its own would have here, and that the manifest does not pin."""
+    settings, taken = manifest["configuration"]["report"], {one["metric"] for one in manifest.get("metrics", ())}
+    known = default_names(settings) if taken and not settings.get("metrics") else []
+    return [name for name in known if name not in taken and name not in manifest.get("without", ())]
+
+
+def write_report(report: Report, out: Path, facts: dict[str, Any]) -> None:
+    """Writes ``index.html``, the tables as JSON, ``figures/`` and the score of every text into ``out``.
+
+    ``facts`` is the manifest of the release, or as much of it as is known while the release is written: all but ``files`` and ``seal``.
+    """
+    if report.scores:
+        write_text_scores(out / ITEMS, report.scores, in_json(facts))
+    write_whole(out / TABLES, tables_text(report.to_json()))
+    draw(report, out / "figures")
+    write_whole(out / "index.html", page_text(report))
+
+
+def tables_text(tables: dict[str, Any]) -> str:
+    """The one text form of the tables."""
+    return json_text(tables) + "\n"
+
+
+def page_text(report: Report) -> str:
+    """The page of a report as HTML."""
+    return page(report.measured, report.about, report.told, _charts(report))
+
+
+def draw(report: Report, folder: Path) -> None:
+    """Writes the figures of a report, each as SVG and PNG."""
+    for chart in _charts(report):
+        draw_chart(chart, folder)
+    draw_lengths(report.told["lengths"], folder)
+    draw_course(report.told["course"], folder)
+
+
+def _charts(report: Report) -> list[Chart]:
+    return [*charts_of(report.measured), *judges_charts(report.told.get("judges"), report.measured)]
+
+
+def measure_release(
+    release_dir: Path, facts: dict[str, Any], found: Measures, scoring: Scoring = PLAIN, judges: Judges = no_judges, *,
+    attacked: bool = True, fair: bool = True,
+) -> Report:  # fmt: skip
+    """The tables of a release by these metrics, its shortcut audit, what ``judges`` makes of its annotations, the table of the built-in
+    attacks and those of fairness, which the report of a release of before has not.
+
+    Raises:
+        InputError: if the folder holds no pairs.
+    """
+    configuration = facts["configuration"]
+    stand = Stand(release_dir, found, chance_of(facts), scoring)
+    if not len(stand.pairs):
+        raise input_error(release_dir, "holds no pairs", "release a build with accepted pairs")
+    told = {
+        "lengths": lengths(stand.pairs, stand.controls),
+        **({"ways": counts} if (counts := ways(stand.pairs, stand.controls)) else {}),
+        "course": course(release_dir),
+        "examples": examples(release_dir, found.language),
+        "making": making(facts),
+        **judges(release_dir, facts),
+    }
+    references, scores = of_references(stand), list[TextScores]()
+    attacks = UnderAttack(stand, find_attacks(language=found.language, hint=ONLY_SCORED), few_of(len(stand.pairs))) if attacked else None
+    fairness = Fairness(stand, hint=ONLY_SCORED) if fair else None
+
+    def take(*given: Any) -> None:
+        scores.append(text_scores(references, *given))
+        for one in (attacks, fairness):
+            if one:
+                one(*given)
+
+    measured = with_crossed(measured_with_audit(stand, found.embedding, take), stand, embedding=found.embedding)
+    measured = measured.under(attacks.table if attacks else None, fairness.table if fairness else None)
+    return Report(measured, _about(stand, configuration), told, replace(scores[0], word_margins=measured.word_margins))
+
+
+def chance_of(facts: dict[str, Any]) -> Chance:
+    """How the report of a release reckons with chance."""
+    return Chance(facts["configuration"]["report"]["bootstrap"], EXCHANGES, facts["configuration"]["seed"])
+
+
+def _about(stand: Stand, configuration: dict[str, Any]) -> dict[str, Any]:
+    """What the tables are over, and what stands beside them."""
+    return {
+        "pairs": len(stand.pairs),
+        "dialogues": len(set(stand.pairs.dialogues)),
+        "controls": len(stand.controls),
+        "sources": sorted(set(column(stand.folder, "pairs", "source"))),
+        "edit_ratio_below": configuration["checks"]["edit_ratio_below"],
+        "overlap_at_most": configuration["checks"]["overlap_at_most"],
+        "length_within": LENGTH_WITHIN,
+        "paper": paper_figures(configuration),
+        "families": shared_families(configuration),
+    }

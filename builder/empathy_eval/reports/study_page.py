@@ -1,0 +1,178 @@
+"""The page of a study: one self-contained file without a script, made from the templates in ``release/study/``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any
+
+from empathy_eval.base.files import data_folder
+from empathy_eval.base.templates import environment
+from empathy_eval.evaluation.wording import counted, listed, percent
+from empathy_eval.raters.study.results import Gain, Part, Studied
+from empathy_eval.reports.page import MINUS, number, place, signed, without_controls
+from empathy_eval.statistics.chi_square import Test
+from empathy_eval.statistics.estimate import told_p
+
+STEPS = (1, 2, 2.5, 5, 10)
+MOST_TICKS = 5
+# An interval may reach so many times as far as the largest gain, and as the middle one; beyond both it is cut off, with an arrow.
+BEYOND_LARGEST, BEYOND_MIDDLE = 3, 3.5
+LEAST = 10.0
+
+
+@dataclass(frozen=True)
+class Axis:
+    """From where to where a drawing goes, in percent, with the numbers that are written along it."""
+
+    span: tuple[float, float]
+    ticks: tuple[float, ...]
+
+
+def axis_of(gains: Iterable[Gain], beyond: float = BEYOND_LARGEST, most_ticks: int = MOST_TICKS) -> Axis:
+    """The axis for gains and their intervals, 0 among them; equal gains have equal axes."""
+    known = [one for one in gains if one.gain is not None]
+    sizes = [abs(one.gain) for one in known if one.gain is not None] or [0.0]
+    far = max(beyond * max(sizes), BEYOND_MIDDLE * median(sizes), LEAST)
+    ends = [0.0, -LEAST, LEAST]
+    ends += [end for one in known for end in (one.gain, one.low, one.high) if end is not None]
+    low, high = max(min(ends), -far, -100.0), min(max(ends), far)
+    step = _step((high - low) / most_ticks)
+    ticks = [step * place for place in range(math.ceil(low / step), math.floor(high / step) + 1)]
+    return Axis((low, high), tuple(round(one, 9) + 0.0 for one in ticks))
+
+
+def _step(least: float) -> float:
+    """The smallest round number that is no less."""
+    power = 10.0 ** math.floor(math.log10(least))
+    return next(one * power for one in STEPS if one * power >= least * (1 - 1e-9))
+
+
+def kept(value: float, axis: Axis) -> float:
+    """A value on the axis, or the end of the axis beyond which it lies."""
+    return min(max(value, axis.span[0]), axis.span[1])
+
+
+# A table of more rows is left to the JSON beside the page: a page is to be read.
+MOST_ROWS = 2000
+# An axis that is no wider than a cell: how far it goes beyond the largest gain, and how many numbers are along it.
+IN_A_CELL = 1.25, 3
+
+
+def page(studied: Studied, command: str | None = None) -> str:
+    """The page as HTML; equal figures give equal pages. ``command`` is how it was made, where that is known.
+
+    Names are strangers' texts and stay texts: all is escaped but our own style.
+    """
+    folder = data_folder("release")
+    templates = environment(folder)
+    templates.filters |= FILTERS
+    label, alpha = studied.labels[-1], studied.power.alpha
+    return templates.get_template("study/page.html.j2").render(
+        of=studied, power=studied.power, baseline=studied.groups[0].name, label=label, best=best(studied.whole, label, alpha),
+        command=command, unit="block" if "|unit:block|" in f"|{studied.whole.gains[0].signature}|" else "rater",
+        torn=torn(studied.whole, alpha), torn_parts=_torn_parts(studied), most_rows=MOST_ROWS,
+        axis=axis_of(studied.whole.gains), axes={name: axis_of(_gains(parts, label), *IN_A_CELL) for name, parts in studied.parts.items()},
+        style="\n".join((folder / one / "page.css").read_text(encoding="utf-8") for one in ("report", "study")),
+    ) + "\n"  # fmt: skip
+
+
+def best(part: Part, label: str, alpha: float) -> dict[str, Any]:
+    """The gain in a category that stands out, and how many are above, below, at and without an interval.
+
+    The largest (as a multiple, or as the part of one that is left) of those whose interval does not hold 0, before others those whose p,
+    corrected for the number of groups, is below ``alpha`` ("shown"); else of all with an interval.
+    """
+    gains = _gains((part,), label)
+    sides = {name: [one for one in gains if side(one) == name] for name in ("above", "below", "at", "none")}
+    sure = sides["above"] + sides["below"]
+    shown = [one for one in sure if (p := corrected(one)) is not None and p < alpha]
+    some = shown or sure or sides["at"]
+    return {
+        "gain": max(some, key=lambda one: abs(_logged(one.gain or 0.0)), default=None),
+        "sure": bool(sure),
+        "shown": bool(shown),
+        "of": len(gains),
+        **{name: len(some) for name, some in sides.items()},
+    }
+
+
+def corrected(gain: Gain) -> float | None:
+    """The p of a gain corrected for the number of groups: by rater, and chi-squared's where no raters were exchanged."""
+    return gain.holm if gain.test.permutation is None else gain.holm_by_rater
+
+
+def side(gain: Gain) -> str:
+    """Whether the whole interval of a gain is above 0, below it, or holds it ("at"); "none" without an interval."""
+    if gain.low is None or gain.high is None:
+        return "none"
+    return "above" if gain.low > 0 else "below" if gain.high < 0 else "at"
+
+
+def torn(part: Part, alpha: float) -> list[dict[str, Any]]:
+    """The tests of which chi-squared and exchanged raters say different things at a level; ``names`` are of what, ``of`` its kind."""
+    return [
+        {"of": of, "names": names, "test": test}
+        for of, names, test in _tests(part)
+        if test.p is not None and test.permutation is not None and (test.p < alpha) != (test.permutation < alpha)
+    ]
+
+
+def _tests(part: Part) -> Iterator[tuple[str, tuple[str, ...], Test]]:
+    yield "omnibus", (), part.omnibus
+    labels = tuple(dict.fromkeys(one.category for one in part.gains))
+    yield from (("category", (label,), test) for label, test in zip(labels, part.by_category, strict=True))
+    yield from (("pair", (one.group, one.other), one.test) for one in part.pairwise)
+    yield from (("gain", (one.group, one.category), one.test) for one in part.gains)
+
+
+def _torn_parts(studied: Studied) -> dict[str, dict[str, int]]:
+    """By column of how many tests of its parts the two p say different things, and of how many both say something."""
+    alpha = studied.power.alpha
+    return {
+        name: {
+            "torn": sum(len(torn(one, alpha)) for one in parts),
+            "of": sum(test.p is not None and test.permutation is not None for one in parts for _, _, test in _tests(one)),
+        }
+        for name, parts in studied.parts.items()
+    }
+
+
+def _gains(parts: Sequence[Part], label: str) -> list[Gain]:
+    """The gains in one category."""
+    return [one for part in parts for one in part.gains if one.category == label]
+
+
+def _logged(gain: float) -> float:
+    """A gain as far from none as its inverse is: doubled is as far as halved."""
+    ratio = 1 + gain / 100
+    return ratio if ratio >= 1 else 1 / ratio if ratio else float("inf")
+
+
+def percents(value: float) -> str:
+    """A gain in percent with its sign, to a tenth; whole where it is large."""
+    return f"{value:+,.0f}".replace("-", MINUS) if abs(value) >= 999.95 else signed(value, 1)
+
+
+def p_value(value: float | None, draws: int = 0, of: float | None = None) -> str:
+    """A p-value in a cell (:func:`told_p`)."""
+    return "–" if value is None else "".join(told_p(value, draws, of)).removeprefix("=")
+
+
+def p_said(value: float, draws: int = 0, of: float | None = None) -> str:
+    """A p-value in a sentence, after "p"."""
+    return "\u00a0".join(told_p(value, draws, of))
+
+
+def about(value: float) -> str:
+    """A point of a distribution that is known from draws: whole, to a tenth where it is small."""
+    return number(value, 0 if value >= 10 else 1)
+
+
+FILTERS: dict[str, Any] = {
+    "number": number, "signed": signed, "percent": percent, "counted": counted, "place": place, "listed": listed, "p_value": p_value,
+    "p_said": p_said, "about": about, "corrected": corrected,
+    "plain": without_controls, "side": side, "gain": percents, "kept": kept,
+}  # fmt: skip

@@ -1,0 +1,1 @@
+"""Estimates with intervals: resampling, agreement coefficients, correlations, tests, ranking, corrections."""

@@ -1,0 +1,147 @@
+"""Krippendorff's alpha and Fleiss' kappa, from how often each item got each value."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+
+import numpy as np
+
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.statistics.estimate import CONFIDENCE, PLACES, Codes, Floats, Measure
+from empathy_eval.statistics.resampling import ItemBootstrap, ratio
+
+WEIGHTS = ("plain", "linear", "quadratic")
+
+
+def distances(scale: Floats) -> Floats:
+    """How far two values are apart by weight, shape (3, steps, steps): different or not, the difference, its square."""
+    gap = np.abs(scale[:, None] - scale)
+    return np.stack([gap > 0, gap, gap**2])
+
+
+def kappa_sums(items: Codes, one: Codes, other: Codes, scale: Floats, sample: ItemBootstrap, shares: Floats | None = None) -> Floats:
+    """By unit: the disagreement by weight, then how often each of the two gave each value; shape (units, 3 + 2 steps)."""
+    apart = distances(scale)[:, one, other]
+    seen = sample.total(items, apart if shares is None else apart * shares)
+    return np.hstack([seen, *(sample.tally(items, column, len(scale), shares) for column in (one, other))])
+
+
+def kappas(sums: Floats, scale: Floats) -> Floats:
+    """Kappa by weight of each row of sums, from shape (m, 3 + 2 steps or more) to shape (3, m).
+
+    Cohen 1968: 1 - observed / expected disagreement, the latter as if the two rated independently, each with their own
+    frequencies. The weights are distances of values, not of places, so a value that nobody gave still counts as a step of the scale.
+    NaN where the expected disagreement is 0.
+    """
+    steps = len(scale)
+    one, other = sums[:, 3 : 3 + steps], sums[:, 3 + steps : 3 + 2 * steps]
+    expected = np.sum(one @ distances(scale) * other, axis=2)
+    return 1 - ratio(one.sum(axis=1) * sums[:, :3].T, expected)
+
+
+def kappa_measures(values: Floats, items: int, settings: str) -> dict[str, Measure]:
+    """A measure for each weight, from shape (3, 1 + resamples)."""
+    reason = "both give one and the same rating to all items in common"
+    return {
+        weight: Measure.of(row, items, "in common", reason, signature_line(kappa="cohen", weights=weight) + f"|{settings}")
+        for weight, row in zip(WEIGHTS, values, strict=True)
+    }
+
+
+LEVELS = ("nominal", "ordinal", "interval")
+
+
+def alpha(counts: Codes, scale: Floats, sample: ItemBootstrap) -> dict[str, Measure]:
+    """Krippendorff's alpha by level, over all items with two ratings or more; raters need not have rated the same items.
+
+    ``counts`` has shape (items, steps). Krippendorff 2011, "Computing Krippendorff's alpha-reliability". The intervals come from
+    drawing items (Zapf et al. 2016).
+    """
+    items = np.flatnonzero(counts.sum(axis=1) >= 2)
+    kept = counts[items]
+    share = 1 / (kept.sum(axis=1) - 1)
+    one, other = np.triu_indices(len(scale))
+    columns = (kept[:, c] * (kept[:, d] - (c == d)) * share for c, d in zip(one, other, strict=True))
+    sums = sample.resampled(np.hstack([sample.total(items, column[None]) for column in columns]))
+    pairs = np.zeros((len(sums), len(scale), len(scale)))
+    pairs[:, one, other] = pairs[:, other, one] = sums
+    reason = "all raters give one and the same rating to all items"
+    return {
+        level: Measure.of(
+            values, len(items), "with two ratings", reason, signature_line(alpha="krippendorff", level=level) + f"|{sample.signature}"
+        )
+        for level, values in zip(LEVELS, alphas(pairs, scale), strict=True)
+    }
+
+
+def interval_alpha(item: Codes, values: Codes, sample: ItemBootstrap) -> Measure:
+    """The same at the interval level alone, from sums over ratings: the work does not grow with the values that occur.
+
+    ``item`` and ``values`` have one entry a rating; values are whole, so that a spread of 0 is found as 0.
+    """
+    columns = np.stack([np.ones(len(item)), values, values**2]).astype(np.float64)
+    number, total, squares = (np.bincount(item, one) for one in columns)
+    items = np.flatnonzero(number >= 2)
+    number, total, squares = number[items], total[items], squares[items]
+    apart = (number * squares - total**2) / (number - 1)
+    sums = sample.resampled(sample.total(items, np.stack([apart, number, total, squares])))
+    apart, number, total, squares = sums.T
+    line = signature_line(alpha="krippendorff", level="interval") + f"|{sample.signature}"
+    reason = "all raters give one and the same rating to all items"
+    return Measure.of(1 - ratio((number - 1) * apart, number * squares - total**2), len(items), "with two ratings", reason, line)
+
+
+def alphas(pairs: Floats, scale: Floats) -> Floats:
+    """Alpha by level of each table of coincidences, from shape (m, steps, steps) to shape (3, m); NaN where only one value occurs.
+
+    The ordinal distance of two values is the difference of their middle ranks, squared.
+    """
+    each = pairs.sum(axis=2)
+    total = each.sum(axis=1)
+    ranks = np.cumsum(each, axis=1) - each / 2
+    nominal, _, interval = distances(scale)
+    found = [
+        ratio((total - 1) * np.sum(pairs * apart, axis=(1, 2)), np.sum(each[:, :, None] * each[:, None] * apart, axis=(1, 2)))
+        for apart in (nominal, (ranks[:, :, None] - ranks[:, None]) ** 2, interval)
+    ]
+    return 1 - np.stack(found)
+
+
+def fleiss(counts: Codes, sample: ItemBootstrap) -> Measure:
+    """Fleiss' kappa (1971) over the items with the most frequent number of ratings.
+
+    It is defined for one number of ratings an item. So that a few missing ratings do not undo it, it is taken over the items with the
+    most frequent number (two at least; of equally frequent ones the larger), and the measure says over how many; alpha uses all.
+    """
+    numbers = counts.sum(axis=1)
+    frequent = np.bincount(numbers, minlength=3)[2:]
+    raters = int(len(frequent) + 1 - np.argmax(frequent[::-1]))
+    items = np.flatnonzero(numbers == raters)
+    kept = counts[items]
+    agreeing = np.sum(kept * (kept - 1), axis=1) / (raters * (raters - 1))
+    sums = sample.resampled(sample.total(items, np.vstack([agreeing, kept.T])))
+    ratings = sums[:, 1:].sum(axis=1)
+    observed = ratio(sums[:, 0] * raters, ratings)
+    expected = np.sum(ratio(sums[:, 1:], ratings[:, None]) ** 2, axis=1)
+    line = signature_line(kappa="fleiss", ratings_an_item=raters) + f"|{sample.signature}"
+    reason = "all raters give one and the same rating to all items"
+    return Measure.of(1 - ratio(1 - observed, 1 - expected), len(items), "with two ratings", reason, line)
+
+
+Z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+
+
+def share(count: int, of: int, none: str, **settings: object) -> Measure:
+    """``count`` of ``of`` items with Wilson's interval (1927); ``none`` says what no item is like, where there is none.
+
+    Drawing items again would say that what was never seen can never be: its interval of 0 in 12 is from 0 to 0.
+    """
+    line = signature_line(**settings, interval="Wilson", level=CONFIDENCE, unit="item")
+    if not of:
+        return Measure.undefined(none, line)
+    found, spread = count / of, Z * Z / of
+    middle = (found + spread / 2) / (1 + spread)
+    half = math.sqrt(found * (1 - found) * spread + spread * spread / 4) / (1 + spread)
+    low, high = (min(max(round(one, PLACES), 0.0), 1.0) + 0.0 for one in (middle - half, middle + half))
+    return Measure(round(found, PLACES), low, high, of, None, line)

@@ -1,0 +1,270 @@
+"""Pearson's r, Spearman's rho and Kendall's tau-b of ratings that count by weights, within groups, for many weightings at once.
+
+Rows lie group by group. A weighting has two tables of shape (weightings, rows): ``whole``, how often a row is drawn, and ``inside``, the
+same without how often its group is, so that rows of two draws of one group are not compared with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.statistics.estimate import Floats
+from empathy_eval.statistics.resampling import Pigeonhole, Places
+
+# A smaller part of all squares is the rounding of values that are all alike.
+LEAST = 1e-10
+NAMES = ("r", "rho", "tau_b")
+
+
+@dataclass(frozen=True)
+class Weighting:
+    """How often each row is drawn, shape (weightings, rows) each; see the module."""
+
+    whole: Floats
+    inside: Floats
+
+
+@dataclass(frozen=True)
+class Spans:
+    """Of each row, in sums over ``order``, where the rows begin and end that are tied with it, and those of its group."""
+
+    order: Places
+    tie: Places
+    tie_end: Places
+    group: Places
+    group_end: Places
+
+    @classmethod
+    def of(cls, values: Floats, groups: Places) -> Spans:
+        """Rows in the order of their values within their group."""
+        order = np.lexsort((values, groups))
+        ordered, group = values[order], groups[order]
+        new_group = np.diff(group, prepend=-1) != 0
+        new_tie = new_group | (np.diff(ordered, prepend=np.nan) != 0)
+        ends = (_ends(new_tie), _ends(new_group))
+        spans = np.empty((4, len(order)), dtype=np.int64)
+        spans[:, order] = np.stack([one for pair in ends for one in pair])
+        return cls(order, *spans)
+
+
+def _ends(new: NDArray[np.bool_]) -> tuple[Places, Places]:
+    """Where the run of each row begins and ends; ``new`` says which rows begin one."""
+    starts, run = np.flatnonzero(new), np.cumsum(new) - 1
+    return starts[run], np.append(starts[1:], len(new))[run]
+
+
+def _sums(weights: Floats, order: Places) -> Floats:
+    """Sums of weights in an order, from 0 on, shape (weightings, 1 + rows)."""
+    sums = np.zeros((len(weights), len(order) + 1))
+    np.cumsum(weights[:, order], axis=1, out=sums[:, 1:])
+    return sums
+
+
+class Variable:
+    """A value a row, such as a score or a rating, ready to be correlated within groups."""
+
+    def __init__(self, values: Floats, groups: Places) -> None:
+        # In units of their spread, so that rounding errors are of one size.
+        spread = float(values.std())
+        self.values: Floats = (values - values.mean()) / (spread if spread > 0 else 1.0)
+        self.classes: Places = np.unique(values, return_inverse=True)[1].astype(np.int64)
+        self.spans = Spans.of(values, groups)
+
+    def seen(self, weighting: Weighting, starts: Places) -> Seen:
+        """What each coefficient needs of it; ``starts`` is where groups begin."""
+        whole, sums, spans = weighting.whole, _sums(weighting.inside, self.spans.order), self.spans
+        below, upto = sums[:, spans.tie], sums[:, spans.tie_end]
+        start, all_ = sums[:, spans.group], sums[:, spans.group_end]
+        all_ -= start
+        untied = np.einsum("ij,ij->i", whole, all_ - (upto - below))
+        # The share of its group below it, ties half, around one half: Spearman's ranks where there is one group.
+        ranks = ((below + upto) / 2 - start) / np.where(all_ > 0, all_, 1.0) - 0.5
+        centred = self.values - _means(whole, self.values, starts)
+        return Seen(centred, whole * centred, ranks, whole * ranks, untied)
+
+
+def _means(whole: Floats, values: Floats, starts: Places) -> Floats:
+    """The mean of each row's group, shape (weightings, rows)."""
+    sums, counts = np.add.reduceat(whole * values, starts, axis=1), np.add.reduceat(whole, starts, axis=1)
+    means = sums / np.where(counts > 0, counts, 1.0)
+    return means if len(starts) == 1 else np.repeat(means, np.diff(np.append(starts, whole.shape[1])), axis=1)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A variable by weightings: values and ranks around those of their groups, both times the weights too, and its untied pairs."""
+
+    centred: Floats
+    weighted: Floats
+    ranks: Floats
+    weighted_ranks: Floats
+    untied: Floats
+
+
+class Concordance:
+    """How many more pairs of rows of a group two variables order alike than otherwise.
+
+    Rows are parted by the binary digits of the second variable's class: of two rows the one whose first differing digit is 1 is the
+    higher one, so that a pair counts at one digit, among rows that are alike before it. The work grows with the number of digits.
+    """
+
+    def __init__(self, one: Variable, other: Variable, groups: Places) -> None:
+        digits = int(other.classes.max(initial=0)).bit_length()
+        self._digits = [self._digit(one, other.classes >> digit, groups) for digit in range(digits)]
+
+    @staticmethod
+    def _digit(one: Variable, classes: Places, groups: Places) -> tuple[Places, Places, Places]:
+        alike = groups * (int(classes.max()) // 2 + 1) + classes // 2
+        spans = Spans.of(one.values, alike)
+        lower = classes[spans.order] % 2 == 0
+        before = np.append(0, np.cumsum(lower))
+        higher = np.flatnonzero(classes % 2)
+        ends = np.stack([before[end[higher]] for end in (spans.tie, spans.tie_end, spans.group, spans.group_end)])
+        # A row with nothing lower beside it adds nothing.
+        met = ends[2] < ends[3]
+        return spans.order[lower], higher[met], ends[:, met]
+
+    def of(self, weighting: Weighting) -> Floats:
+        """The surplus, shape (weightings,)."""
+        surplus = np.zeros(len(weighting.whole))
+        for lower, higher, (tie, tie_end, group, group_end) in self._digits:
+            sums = _sums(weighting.inside, lower)
+            # Those below less those above: (tie - group) - (group_end - tie_end).
+            beaten = sums[:, tie] + sums[:, tie_end] - sums[:, group] - sums[:, group_end]
+            surplus += np.einsum("ij,ij->i", weighting.whole[:, higher], beaten)
+        return surplus
+
+
+def coefficients(one: Seen, other: Seen, surplus: Floats) -> Floats:
+    """r, rho and tau-b, shape (weightings, 3); nan where one of the two does not vary within groups."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        r = _quotient(one.weighted, one.centred, other.weighted, other.centred)
+        rho = _quotient(one.weighted_ranks, one.ranks, other.weighted_ranks, other.ranks)
+        tau = 2 * surplus / np.sqrt(one.untied * other.untied)
+    found: Floats = np.column_stack([r, rho, np.where((one.untied > 0) & (other.untied > 0), tau, np.nan)])
+    return found.clip(-1.0, 1.0)
+
+
+def _quotient(weighted: Floats, values: Floats, others_weighted: Floats, others: Floats) -> Floats:
+    of_one, of_other = np.einsum("ij,ij->i", weighted, values), np.einsum("ij,ij->i", others_weighted, others)
+    common = np.einsum("ij,ij->i", weighted, others)
+    # Values are in units of their spread, and ranks are parts of one: so many squares are rounding.
+    least = LEAST * np.maximum(values.shape[1], 1)
+    found: Floats = np.where((of_one > least) & (of_other > least), common / np.sqrt(of_one * of_other), np.nan)
+    return found
+
+
+def partial(one_other: Floats, one_third: Floats, other_third: Floats) -> Floats:
+    """A coefficient of two variables given a third, by the three coefficients; nan where the third is one of them all over again."""
+    free_one, free_other = 1 - one_third**2, 1 - other_third**2
+    defined = (free_one > LEAST) & (free_other > LEAST)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        found = (one_other - one_third * other_third) / np.sqrt(free_one * free_other)
+    given: Floats = np.where(defined, np.clip(found, -1.0, 1.0), np.nan)
+    return given
+
+
+# Length, its pairs with every row of scores, and with the ratings.
+Third = tuple[Variable, list[Concordance], Concordance]
+
+
+RAW, BY_RATER, IN_CONTEXT, GIVEN_LENGTH = FORMS = ("raw", "centred by rater", "within context", "given length")
+
+
+@dataclass(frozen=True)
+class Rated:
+    """Ratings that have a score by every row of the table: by rating its text, rater, unit, context and value.
+
+    Texts, raters, units and contexts are numbers; raters and units from 0 on.
+    """
+
+    text: Places
+    rater: Places
+    unit: Places
+    context: Places
+    rating: Floats
+
+    def __len__(self) -> int:
+        return len(self.rating)
+
+    def take(self, rows: Places) -> Rated:
+        """The ratings of those rows."""
+        return Rated(self.text[rows], self.rater[rows], self.unit[rows], self.context[rows], self.rating[rows])
+
+    def groups(self, form: str) -> Places:
+        """The group of each rating: only ratings of one group are compared."""
+        return {BY_RATER: self.rater, IN_CONTEXT: self.context}.get(form, np.zeros(len(self), dtype=np.int64))
+
+
+class Form:
+    """Ratings and the scores of their texts, within the groups of a form; ``lengths`` where all is given them."""
+
+    def __init__(self, name: str, rated: Rated, scores: Sequence[Floats], lengths: Floats | None = None) -> None:
+        rows = np.argsort(rated.groups(name), kind="stable")
+        self._name, self._rated = name, rated.take(rows)
+        groups = np.unique(self._rated.groups(name), return_inverse=True)[1].astype(np.int64)
+        self._starts = np.flatnonzero(np.diff(groups, prepend=-1))
+        self._ratings = Variable(self._rated.rating, groups)
+        self._scores = [Variable(one[self._rated.text], groups) for one in scores]
+        self._beside = [Concordance(one, self._ratings, groups) for one in self._scores]
+        self._third: Third | None = None
+        if lengths is not None:
+            length = Variable(lengths[self._rated.text], groups)
+            self._third = length, [Concordance(one, length, groups) for one in self._scores], Concordance(length, self._ratings, groups)
+
+    def coefficients(self, weights: tuple[Floats, Floats]) -> list[Floats]:
+        """By form (its own, then given length) the coefficients of every row of scores, shape (rows, weightings, 3)."""
+        weighting = self._weighting(*weights)
+        ratings = self._ratings.seen(weighting, self._starts)
+        seen = [one.seen(weighting, self._starts) for one in self._scores]
+        plain = [coefficients(one, ratings, beside.of(weighting)) for one, beside in zip(seen, self._beside, strict=True)]
+        given = [] if self._third is None else [np.stack(_given(self._third, self._starts, weighting, seen, ratings, plain))]
+        return [np.stack(plain), *given]
+
+    def _weighting(self, of_raters: Floats, of_units: Floats) -> Weighting:
+        raters, units = of_raters[:, self._rated.rater], of_units[:, self._rated.unit]
+        whole = raters * units
+        return Weighting(whole, {BY_RATER: units, IN_CONTEXT: raters}.get(self._name, whole))
+
+
+def _given(
+    third: Third, starts: Places, weighting: Weighting, seen: Sequence[Seen], ratings: Seen, plain: Sequence[Floats]
+) -> list[Floats]:
+    """The coefficients of every row given a third variable."""
+    variable, beside, with_ratings = third
+    length = variable.seen(weighting, starts)
+    of_ratings = coefficients(length, ratings, with_ratings.of(weighting))
+    of_scores = [coefficients(one, length, pairs.of(weighting)) for one, pairs in zip(seen, beside, strict=True)]
+    return [partial(one, of_score, of_ratings) for one, of_score in zip(plain, of_scores, strict=True)]
+
+
+def resampled(rated: Rated, scores: Sequence[Floats], lengths: Floats, draws: Pigeonhole) -> dict[str, Floats]:
+    """By form the coefficients of every row of scores (by text), shape (rows, 1 + resamples, 3): of all ratings, then of each resample."""
+    forms = [Form(RAW, rated, scores, lengths), Form(BY_RATER, rated, scores), Form(IN_CONTEXT, rated, scores)]
+    parts: list[list[Floats]] = [[] for _ in range(len(FORMS))]
+    for weights in draws.weights():
+        (raw, given), (by_rater,), (in_context,) = (one.coefficients(weights) for one in forms)
+        for part, found in zip(parts, (raw, by_rater, in_context, given), strict=True):
+            part.append(found)
+    return {name: np.concatenate(part, axis=1) for name, part in zip(FORMS, parts, strict=True)}
+
+
+def of_means(ratings: Floats, scores: Sequence[Floats]) -> Floats:
+    """The coefficients of few values that count once each, such as the means of systems; shape (rows, 3)."""
+    groups, once = np.zeros(len(ratings), dtype=np.int64), np.ones((1, len(ratings)))
+    weighting, starts = Weighting(once, once), np.zeros(1, dtype=np.int64)
+    people = Variable(ratings, groups)
+    seen = people.seen(weighting, starts)
+    found = [Variable(one, groups) for one in scores]
+    rows = [coefficients(one.seen(weighting, starts), seen, Concordance(one, people, groups).of(weighting))[0] for one in found]
+    return np.stack(rows) if rows else np.zeros((0, len(NAMES)))
+
+
+def varies(values: Floats | Places, groups: Places) -> bool:
+    """Whether some group has two different values."""
+    pairs: NDArray[np.float64] = np.unique(np.column_stack([groups, values]), axis=0)
+    return len(pairs) > len(np.unique(groups))

@@ -1,0 +1,125 @@
+"""How a metric ranks variants: pairwise accuracy, standardised effect, and the area under the curve."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.statistics.estimate import Floats
+
+# A smaller spread is the rounding of scores that are all alike.
+LEAST_SPREAD = 1e-9
+
+
+def wins(one: Floats, other: Floats) -> Floats:
+    """1 where the first score is higher, 0 where the second is, one half for a tie; shape (pairs,)."""
+    result: Floats = (np.sign(one - other) + 1) / 2
+    return result
+
+
+@dataclass(frozen=True)
+class Duels:
+    """The scores (kind, cold) of each duel of a contrast, higher is better; shape (pairs,) each."""
+
+    sides: Sequence[tuple[Floats, Floats]]
+
+    def won(self, missing: float = math.nan) -> Floats:
+        """By pair the share of its duels that the kind text won, ties half; ``missing`` is what a duel without scores counts."""
+        result: Floats = np.mean([np.nan_to_num(wins(*one), nan=missing) for one in self.sides], axis=0)
+        return result
+
+    @property
+    def ties(self) -> float:
+        """The share of duels whose two scores are equal."""
+        return float(np.mean([one == other for one, other in self.sides]))
+
+    @property
+    def pull(self) -> Floats:
+        """By pair the mean of kind minus cold score over its duels."""
+        result: Floats = np.mean([one - other for one, other in self.sides], axis=0)
+        return result
+
+    def sums(self) -> Floats:
+        """By pair what :func:`shares_won` and :func:`effects` are made of, so that sums of rows are enough for them.
+
+        Columns: won, 1, then score and squared score of each side; scores lie around their mean, which changes no effect.
+        """
+        flat = [side for duel in self.sides for side in duel]
+        middle = float(np.mean(flat)) if len(flat[0]) else 0.0
+        columns = [column for side in flat for column in (side - middle, (side - middle) ** 2)]
+        return np.column_stack([self.won(), np.ones(len(flat[0])), *columns])
+
+
+def shares_won(sums: Floats) -> Floats:
+    """Accuracies of rows of summed :meth:`Duels.sums`, shape (m,)."""
+    result: Floats = sums[:, 0] / sums[:, 1]
+    return result
+
+
+def effects(sums: Floats) -> Floats:
+    """Standardised effects of rows of summed :meth:`Duels.sums`, shape (m,); nan where scores have no spread.
+
+    The mean over duels of kind minus cold, over :func:`spreads`.
+    """
+    means = sums[:, 2::2] / sums[:, 1:2]
+    result: Floats = (means[:, 0::2] - means[:, 1::2]).mean(axis=1) / spreads(sums)
+    return result
+
+
+def spreads(sums: Floats) -> Floats:
+    """The standard deviation of scores within a cell, its square the mean over cells, shape (m,); nan where there is none."""
+    means, squares = sums[:, 2::2] / sums[:, 1:2], sums[:, 3::2] / sums[:, 1:2]
+    spread = np.sqrt(np.maximum(squares - means**2, 0.0).mean(axis=1))
+    result: Floats = np.where(spread > LEAST_SPREAD, spread, np.nan)
+    return result
+
+
+def area(one: Floats, other: Floats, members: NDArray[np.int64]) -> tuple[float, float | None]:
+    """The area under the ROC curve and its standard error.
+
+    The area is the chance that a text of the first variant scores higher than one of the second, drawn anywhere, ties half. The error
+    is that of Obuchowski (1997) for clustered data: pairs of one dialogue (``members``) are not independent. None for one cluster.
+    """
+    here, there = _placements(one, other), 1 - _placements(other, one)
+    value, count = float(here.mean()), len(one)
+    clusters = int(members.max()) + 1
+    if clusters < 2:
+        return value, None
+    sizes = np.bincount(members, minlength=clusters)
+    first = np.bincount(members, here, clusters) - sizes * value
+    second = np.bincount(members, there, clusters) - sizes * value
+    factor = clusters / (clusters - 1) / count**2
+    variance = factor * float(first @ first + second @ second + 2 * first @ second)
+    return value, math.sqrt(max(variance, 0.0))
+
+
+def _placements(one: Floats, other: Floats) -> Floats:
+    """For each first score the share of second scores below it, ties half."""
+    ordered = np.sort(other)
+    below, upto = np.searchsorted(ordered, one, "left"), np.searchsorted(ordered, one, "right")
+    result: Floats = (below + upto) / 2 / len(other)
+    return result
+
+
+def holm(values: list[float]) -> list[float]:
+    """p-values corrected for standing together (Holm 1979), in their order."""
+    corrected = [1.0] * len(values)
+    least = 0.0
+    for rank, place in enumerate(sorted(range(len(values)), key=lambda one: values[one])):
+        least = max(least, min(1.0, (len(values) - rank) * values[place]))
+        corrected[place] = least
+    return corrected
+
+
+def benjamini_hochberg(values: list[float]) -> list[float]:
+    """p-values corrected so that no more than that share of what is found is false (Benjamini and Hochberg 1995), in their order."""
+    corrected = [1.0] * len(values)
+    least = 1.0
+    for rank, place in reversed(list(enumerate(sorted(range(len(values)), key=lambda one: values[one]), start=1))):
+        least = min(least, values[place] * len(values) / rank)
+        corrected[place] = least
+    return corrected

@@ -1,0 +1,271 @@
+"""Dialogues as the unit of chance: the bootstrap over them within scenario, and the exchange of variants within them."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import NormalDist
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.base.hashing import derived_random, signature_line
+from empathy_eval.statistics.estimate import CONFIDENCE, Codes, Floats
+
+# Resamples drawn at once: memory does not grow with their number.
+AT_ONCE = 50
+TAILS = ((1 - CONFIDENCE) / 2, (1 + CONFIDENCE) / 2)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Which dialogue each segment belongs to (``members``), and which scenario each dialogue."""
+
+    members: NDArray[np.int64]
+    scenarios: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, dialogues: Sequence[str], scenarios: Sequence[int]) -> Clusters:
+        """From the dialogue and the scenario of each segment."""
+        place: dict[str, int] = {}
+        scenario_of: list[int] = []
+        for dialogue, scenario in zip(dialogues, scenarios, strict=True):
+            if dialogue not in place:
+                place[dialogue] = len(place)
+                scenario_of.append(scenario)
+        return cls(np.array([place[one] for one in dialogues], dtype=np.int64), np.array(scenario_of, dtype=np.int64))
+
+    def __len__(self) -> int:
+        return len(self.scenarios)
+
+    def take(self, rows: NDArray[np.bool_]) -> Clusters:
+        """The clusters of some of the segments; dialogues without a segment are gone."""
+        kept, members = np.unique(self.members[rows], return_inverse=True)
+        return Clusters(members, self.scenarios[kept])
+
+    def totals(self, statistics: Floats) -> Floats:
+        """Sums of segment statistics by dialogue, shape (dialogues, k)."""
+        columns = [np.bincount(self.members, column, len(self)) for column in statistics.T]
+        return np.column_stack(columns) if columns else np.zeros((len(self), 0))
+
+    def bootstrapped(self, totals: Floats, resamples: int, seed: int) -> Floats:
+        """Sums over resampled dialogues, shape (resamples, k).
+
+        Dialogues are drawn with replacement within their scenario, one fewer than there are, and weighted up (Rao & Wu 1988):
+        without that, scenarios of few dialogues would make the intervals too narrow. Scenarios of one dialogue have no spread of
+        their own and are one stratum together; a single such dialogue is always in.
+        """
+        parts = [weights @ totals for weights in self._weights(resamples, seed)]
+        return np.vstack(parts)
+
+    def _strata(self) -> list[NDArray[np.intp]]:
+        sizes = Counter(self.scenarios.tolist())
+        stratum = np.array([0 if sizes[scenario] == 1 else scenario for scenario in self.scenarios.tolist()])
+        return [np.flatnonzero(stratum == one) for one in np.unique(stratum)]
+
+    @property
+    def freedom(self) -> int:
+        """The degrees of freedom of resamples: one fewer than dialogues in each stratum."""
+        return sum(len(columns) - 1 for columns in self._strata())
+
+    def _weights(self, resamples: int, seed: int) -> Iterator[Floats]:
+        strata = self._strata()
+        for start in range(0, resamples, AT_ONCE):
+            rng = np.random.default_rng(derived_random(seed, "bootstrap", start).getrandbits(64))
+            weights = np.ones((min(AT_ONCE, resamples - start), len(self)))
+            for columns in strata:
+                if (size := len(columns)) > 1:
+                    drawn = rng.multinomial(size - 1, np.full(size, 1 / size), size=len(weights))
+                    weights[:, columns] = drawn * (size / (size - 1))
+            yield weights
+
+    def exchanged(self, change: Floats, flips: int, seed: int) -> Floats:
+        """Sums of ``change`` over randomly chosen dialogues, each in with probability one half, shape (flips, k)."""
+        parts = []
+        for start in range(0, flips, AT_ONCE):
+            rng = np.random.default_rng(derived_random(seed, "exchange", start).getrandbits(64))
+            parts.append(rng.integers(0, 2, (min(AT_ONCE, flips - start), len(self))).astype(np.float64) @ change)
+        return np.vstack(parts)
+
+
+def interval(values: Floats, places: int) -> tuple[float, float]:
+    """The percentile interval of resampled values."""
+    low, high = np.quantile(values, TAILS)
+    return round(float(low), places), round(float(high), places)
+
+
+def studentised(value: float, values: Floats, freedom: int, places: int) -> tuple[float, float]:
+    """The interval of a value from the standard deviation of its resampled values and Student's distribution.
+
+    Wider than that of percentiles where dialogues are few, and right there; for figures that may lie anywhere.
+    """
+    half = student(freedom) * float(values.std(ddof=1))
+    return round(value - half, places), round(value + half, places)
+
+
+def student(freedom: int) -> float:
+    """The quantile of Student's distribution that belongs to CONFIDENCE, within a part in 500.
+
+    Exact for 1 and 2 degrees of freedom; else the expansion 26.7.5 of Abramowitz and Stegun, *Handbook of Mathematical Functions*.
+    """
+    tail = TAILS[1]
+    if freedom < 3:
+        return math.tan(math.pi * (tail - 0.5)) if freedom == 1 else (2 * tail - 1) * math.sqrt(2 / (4 * tail * (1 - tail)))
+    z = NormalDist().inv_cdf(tail)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return z + math.fsum(term / freedom**power for power, term in enumerate(terms, 1))
+
+
+# With more degrees of freedom Student's distribution is the normal one, within a part in a hundred where p is 0.001.
+MOST_FREEDOM = 1000
+
+
+def student_p(ratio: float, freedom: int) -> float:
+    """The two-sided p-value of a ratio that has Student's distribution with so many degrees of freedom.
+
+    The sums 26.7.3 and 26.7.4 of Abramowitz and Stegun, *Handbook of Mathematical Functions*.
+    """
+    if freedom > MOST_FREEDOM:
+        return math.erfc(abs(ratio) / math.sqrt(2))
+    angle = math.atan(abs(ratio) / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = freedom % 2
+    term = total = (cosine if odd else 1.0) if freedom > 1 else 0.0
+    for power in range(2 + odd, freedom, 2):
+        term *= cosine**2 * (power - 1) / power
+        total += term
+    inside = 2 / math.pi * (angle + sine * total) if odd else sine * total
+    return min(max(1 - inside, 0.0), 1.0)
+
+
+def jackknifed(values: Floats) -> float:
+    """The standard error from a value and the values without each dialogue."""
+    without = values[1:]
+    count = len(without)
+    return math.sqrt((count - 1) / count * float(((without - without.mean()) ** 2).sum()))
+
+
+# Where there are more items, random groups of equal size are drawn instead: the work no longer grows with the items, and that many
+# groups know the spread of a sum within one part in sixty, which is closer than a thousand resamples know a percentile.
+UNITS = 2000
+
+
+@dataclass(frozen=True)
+class ItemBootstrap:
+    """Items drawn with replacement, the same ones for every figure, so that figures can be compared resample by resample.
+
+    ``unit`` is the unit of each item: the item itself, or its group. ``weights`` has shape (1 + resamples, units): how often each unit
+    is drawn, and first the table itself, where each counts once.
+    """
+
+    unit: Codes
+    weights: Floats
+    signature: str
+
+    @classmethod
+    def of(cls, items: int, resamples: int, seed: int) -> ItemBootstrap:
+        """Draws for items in the order of their names; the same for the same numbers."""
+        rng = np.random.default_rng(derived_random(seed, "agreement").getrandbits(64))
+        units = min(items, UNITS)
+        unit = np.arange(items) if units == items else rng.permutation(items) * units // items
+        weights = np.ones((1 + resamples, units))
+        for row in weights[1:]:
+            row[:] = np.bincount(rng.integers(units, size=units), minlength=units)
+        line = signature_line(
+            interval="percentile", level=CONFIDENCE, resamples=resamples, seed=seed,
+            unit="item" if units == items else "group-of-items", units=units, numpy=np.__version__,
+        )  # fmt: skip
+        return cls(unit, weights, line)
+
+    def tally(self, items: Codes, classes: Codes, number: int, shares: Floats | None = None) -> Floats:
+        """How often each class occurs in each unit, shape (units, number); entries may count by shares."""
+        units = self.weights.shape[1]
+        flat = np.bincount(self.unit[items] * number + classes, weights=shares, minlength=units * number)
+        return flat.reshape(units, number).astype(np.float64)
+
+    def total(self, items: Codes, values: Floats) -> Floats:
+        """Sums by unit of values that belong to items, from shape (k, n) to shape (units, k)."""
+        units = self.weights.shape[1]
+        return np.stack([np.bincount(self.unit[items], weights=row, minlength=units) for row in values], axis=1)
+
+    def resampled(self, sums: Floats) -> Floats:
+        """Sums over the table and over each resample, from shape (units, k) to shape (1 + resamples, k)."""
+        drawn: Floats = self.weights @ sums
+        return drawn
+
+
+def ratio(above: Floats, below: Floats) -> Floats:
+    """A quotient that is NaN where it is not defined."""
+    result: NDArray[np.float64] = np.divide(above, below, out=np.full(np.broadcast(above, below).shape, np.nan), where=below > 0)
+    return result
+
+
+Places = NDArray[np.int64]
+# Resamples drawn at once: memory does not grow with their number.
+PIGEONHOLES_AT_ONCE = 20
+
+
+@dataclass(frozen=True)
+class Pigeonhole:
+    """The pigeonhole bootstrap (Owen 2007, "The pigeonhole bootstrap"): a rating counts as often as its rater is drawn, times its unit.
+
+    A unit is what texts belong to, a context or a dialogue. Both are drawn with replacement, each by itself. What is true of the ratings at
+    hand alone is not drawn: where every unit has one rater, raters are drawn with all that they rated; where every rater has one unit,
+    units are; a rater or a unit that stands alone always counts once.
+    """
+
+    raters: int
+    units: int
+    draws_raters: bool
+    draws_units: bool
+    resamples: int
+    seed: int
+
+    @classmethod
+    def of(cls, rater: Places, unit: Places, resamples: int, seed: int) -> Pigeonhole:
+        """For ratings of so many raters and units, numbered from 0 on."""
+        raters, units = int(rater.max()) + 1, int(unit.max()) + 1
+        met = len(np.unique(rater * units + unit))
+        units_nested, raters_nested = 1 < raters < units == met, raters == met and units > 1
+        return cls(raters, units, raters > 1 and not raters_nested, units > 1 and not units_nested, resamples, seed)
+
+    @property
+    def drawn(self) -> list[int]:
+        """How many there are of each kind that is drawn."""
+        return [count for count, is_drawn in ((self.raters, self.draws_raters), (self.units, self.draws_units)) if is_drawn]
+
+    @property
+    def freedom(self) -> int:
+        """The degrees of freedom of resamples: one fewer than there are of the rarer kind; 0 where nothing is drawn."""
+        return min(self.drawn, default=1) - 1
+
+    def signature(self, unit: str) -> str:
+        """The settings of intervals."""
+        kinds = [(self.raters, "rater", self.draws_raters), (self.units, unit, self.draws_units)]
+        drawn = ",".join(f"{name}={count}" for count, name, is_drawn in kinds if is_drawn) or "nothing"
+        return signature_line(
+            interval="pigeonhole-bootstrap,percentile", level=CONFIDENCE, resamples=self.resamples, drawn=drawn, seed=self.seed,
+            numpy=np.__version__,
+        )  # fmt: skip
+
+    def weights(self) -> Iterator[tuple[Floats, Floats]]:
+        """How often raters and units count, shape (weightings, raters) and (weightings, units): once each, then as they are drawn."""
+        yield np.ones((1, self.raters)), np.ones((1, self.units))
+        for start in range(0, self.resamples if self.drawn else 0, PIGEONHOLES_AT_ONCE):
+            rng = np.random.default_rng(derived_random(self.seed, "people", start).getrandbits(64))
+            many = min(PIGEONHOLES_AT_ONCE, self.resamples - start)
+            yield _drawn(rng, many, self.raters, self.draws_raters), _drawn(rng, many, self.units, self.draws_units)
+
+
+def _drawn(rng: np.random.Generator, many: int, count: int, is_drawn: bool) -> Floats:
+    if not is_drawn:
+        return np.ones((many, count))
+    places = rng.integers(count, size=(many, count)) + np.arange(many)[:, None] * count
+    return np.bincount(places.ravel(), minlength=many * count).reshape(many, count).astype(np.float64)

@@ -1,0 +1,239 @@
+"""The pairs that students learn from: of each contrast the text that should score higher, the other one, and the turns before them."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest
+from empathy_eval.base.hashing import canonical_json, derived_random, digest_bytes, digest_file
+from empathy_eval.base.tabular import WHOLE, table_batches
+from empathy_eval.design.contrasts import APATHETIC, EMPATHETIC, FAR, NEAR
+from empathy_eval.design.dataset import COLUMNS, OPTIONAL, SPLITS, file_of
+from empathy_eval.metrics.protocol import Segments
+from empathy_eval.metrics.weights import PACKAGED
+
+BOTH, REGRESSION, RANKING = OBJECTIVES = ("both", "regression", "ranking")
+Step = tuple[list[int], list[int]]
+
+
+@dataclass(frozen=True)
+class Course:
+    """The settings. A step has so many single texts and so many pairs; their losses are added, that of pairs with its weight.
+
+    A course ends early after ``patience`` epochs without one that is better, and the best one counts.
+
+    ``save_seconds`` is the time between checkpoints; it changes no number.
+    """
+
+    objective: str = BOTH
+    shared: bool = False
+    max_tokens: int = 512
+    rate: float = 2e-5
+    decay: float = 0.01
+    warm_up: float = 0.1
+    clip: float = 1.0
+    patience: int = 2
+    seed: int = 42
+    epochs: int = 5
+    singles: int = 32
+    pairs: int = 16
+    margin: float = 0.1
+    rank_weight: float = 0.5
+    save_seconds: float = field(default=60.0, compare=False)
+
+    def settings(self) -> dict[str, Any]:
+        """All that could change a number."""
+        return {name: value for name, value in asdict(self).items() if name != "save_seconds"}
+
+    def rate_at(self, step: int, steps: int) -> float:
+        """The rate of a step, from 0, of so many: it rises over the first of them, then falls in a line to 0."""
+        rising = int(steps * self.warm_up)
+        if step < rising:
+            return self.rate * (step + 1) / rising
+        return self.rate * (steps - step) / (steps - rising)
+
+    def steps_of(self, epoch: int, singles: int, pairs: int) -> list[Step]:
+        """The steps of an epoch, each the places of its singles and of its pairs: all singles once, and pairs again and again.
+
+        Without singles it is all pairs once. Which come when hangs on the seed and the epoch alone.
+        """
+        own = self._shuffled("singles", epoch, singles)
+        many = -(-singles // self.singles) if singles else -(-pairs // self.pairs)
+        cycled, drawn = self._cycled(epoch, pairs), list[Step]()
+        for step in range(many):
+            least = self.pairs if singles else min(self.pairs, pairs - step * self.pairs)
+            drawn.append((own[step * self.singles : (step + 1) * self.singles], [next(cycled) for _ in range(least)] if pairs else []))
+        return drawn
+
+    def _cycled(self, epoch: int, pairs: int) -> Iterator[int]:
+        round_ = 0
+        while pairs:
+            yield from self._shuffled(f"pairs {round_}", epoch, pairs)
+            round_ += 1
+
+    def _shuffled(self, what: str, epoch: int, many: int) -> list[int]:
+        places = list(range(many))
+        derived_random(self.seed, what, epoch).shuffle(places)
+        return places
+
+
+REFERENCE = "reference"
+# Contrast: the config that has it, and its winner and loser.
+CONTRASTS = {
+    "reference>apathetic": ("pairs", REFERENCE, APATHETIC),
+    "near_empathetic>apathetic": ("controls", *NEAR),
+    "empathetic>far_apathetic": ("controls", *FAR),
+    "empathetic>apathetic": ("pairs", EMPATHETIC, APATHETIC),
+    "fitting>other": ("crossed", "fitting", "other"),
+}
+# Of a crossed item each reply fits one context: its two pairs, as the columns of context, winner and loser.
+FITTING = (("context_1", "reply_1", "reply_2"), ("context_2", "reply_2", "reply_1"))
+DEFAULT = ("reference>apathetic",)
+# A name for both contrasts at equal closeness.
+EQUAL_CLOSENESS = {"equal-closeness": ("near_empathetic>apathetic", "empathetic>far_apathetic")}
+DEFAULT_SPLITS = ("train",)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a student is trained from: a release and what of its data, each in one order whatever the order it was asked in.
+
+    Only some kinds take a teacher (whose annotations a release has), an encoder, more labelled data, a course and a folder for checkpoints.
+    """
+
+    release: Path
+    contrasts: tuple[str, ...] = DEFAULT
+    splits: tuple[str, ...] = DEFAULT_SPLITS
+    progress: Callable[[int], None] = field(default=lambda pairs: None, compare=False)
+    teacher: str | None = None
+    encoder: str = PACKAGED
+    also: tuple[Path, ...] = ()
+    course: Course = Course()
+    checkpoint: Path | None = field(default=None, compare=False)
+
+
+def task_of(release: Path, contrasts: Sequence[str], splits: Sequence[str], progress: Callable[[int], None]) -> Task:
+    """The task, its contrasts and splits each once and in their usual order.
+
+    Raises:
+        InputError: for those that there are not, all at once.
+    """
+    asked = [one for name in contrasts for one in EQUAL_CLOSENESS.get(name, (name,))]
+    problems = [
+        Problem(where, f'there is no "{one}"', f"name one of these: {', '.join(known)}{nearest(one, known)}")
+        for where, some, known in (("--contrasts", asked, (*CONTRASTS, *EQUAL_CLOSENESS)), ("--split", splits, SPLITS))
+        for one in some
+        if one not in known
+    ]
+    for where, some in (("--contrasts", asked), ("--split", splits)):
+        problems += [] if some else [Problem(where, "names nothing", "name at least one, or leave it out")]
+    if problems:
+        raise InputError(problems)
+    return Task(release, tuple(one for one in CONTRASTS if one in asked), tuple(one for one in SPLITS if one in splits), progress)
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Some pairs of a contrast: winners and losers as rows to score, each with the turns before it."""
+
+    contrast: str
+    ids: Sequence[str]
+    winners: Segments
+    losers: Segments
+
+
+@dataclass(frozen=True)
+class Data:
+    """What was read of a release: its files by name, each with its SHA-256, and the SHA-256 of the rows, whatever files they lie in.
+
+    That of the rows is over their sorted hashes: the same in any order, and whoever wrote the files.
+    """
+
+    files: Mapping[str, str]
+    rows: str
+
+    @property
+    def sha256(self) -> str:
+        """The hash of the files: what ``sha256sum data/… | sha256sum`` prints in the folder of the release, their names in order."""
+        return digest_bytes("".join(f"{self.files[name]}  {name}\n" for name in sorted(self.files)).encode())
+
+
+class Seen:
+    """What is read of a release, noted part by part."""
+
+    def __init__(self, release: Path) -> None:
+        self._release = release
+        self._files: dict[str, str] = {}
+        self._rows: list[bytes] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
+    def take(self, what: str, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Takes note of rows."""
+        self._rows += [hashlib.sha256(canonical_json([what, row])).digest() for row in rows]
+
+    def rows_of(self, config: str, split: str, names: Sequence[str], empty: str = "") -> Iterator[list[dict[str, Any]]]:
+        """The rows of a file, these columns of them, a part at a time; only the column ``empty`` may be without a value.
+
+        Raises:
+            InputError: if the file is missing, or does not hold what the data contract says.
+        """
+        path, kinds = file_of(self._release, config, split), (COLUMNS | OPTIONAL)[config]
+        for batch in table_batches(path, list(names)):
+            odd = [name for name in names if not batch.schema.field(name).type.equals(kinds.field(name).type)]
+            odd += [name for name in names if name != empty and batch.column(name).null_count]
+            if odd:
+                raise input_error(path, f'the column "{odd[0]}" does not hold what the data contract says', WHOLE)
+            rows = batch.to_pylist()
+            contexts = [(row[name], name) for row in rows for name in names if name.startswith("context")]
+            for name in (name for turns, name in contexts for turn in turns if turn is None or None in (turn["role"], turn["text"])):
+                raise input_error(path, f'a turn of the column "{name}" of {config} is empty', WHOLE)
+            if rows:
+                yield rows
+        self._files |= hashes(self._release, [path])
+
+    @property
+    def data(self) -> Data:
+        """All that was read."""
+        return Data(self._files, digest_bytes(b"".join(sorted(self._rows))))
+
+
+class Reader:
+    """Reads the pairs of a task a batch at a time, and knows the hashes of all that it has read."""
+
+    def __init__(self, task: Task) -> None:
+        self._task = task
+        self.seen = Seen(task.release)
+
+    def batches(self) -> Iterator[Batch]:
+        """All pairs, contrast by contrast; the progress of the task is told of each.
+
+        Raises:
+            InputError: if a file is missing or damaged, or there are no pairs.
+        """
+        for contrast in self._task.contrasts:
+            config, winner, loser = CONTRASTS[contrast]
+            crossed = config == "crossed"
+            key, sides = ("crossed_id", FITTING) if crossed else ("pair_id", (("context", winner, loser),))
+            names = [key, *dict.fromkeys(name for side in sides for name in side)]
+            for split in self._task.splits:
+                for rows in self.seen.rows_of(config, split, names):
+                    self.seen.take(contrast, rows)
+                    ids = [row[key] for row in rows]
+                    for side in sides:
+                        contexts, winners, losers = ([row[name] for row in rows] for name in side)
+                        yield Batch(contrast, ids, Segments(winners, (), contexts), Segments(losers, (), contexts))
+                        self._task.progress(len(rows))
+        if not self.seen:
+            what = f"holds no pairs of {', '.join(self._task.contrasts)} in {', '.join(self._task.splits)}"
+            raise input_error(self._task.release, what, "name other contrasts or splits, or a release with controls")
+
+
+def hashes(release: Path, paths: Iterable[Path]) -> dict[str, str]:
+    """The SHA-256 of files of a release by their name in it."""
+    return {path.relative_to(release).as_posix(): digest_file(path) for path in paths}

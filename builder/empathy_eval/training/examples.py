@@ -1,0 +1,289 @@
+"""Lessons of students: single texts with what a teacher says of them, and two replies to the same turn of which one is better."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from empathy_eval.base.errors import InputError, Problem, input_error, nearest_column
+from empathy_eval.base.parsing import Refused, json_value
+from empathy_eval.base.schemas import violations
+from empathy_eval.base.tabular import WHOLE, csv_rows
+from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS
+from empathy_eval.design.dataset import file_of
+from empathy_eval.metrics.conversation import ROLES, context_of
+from empathy_eval.metrics.empathy_score.inputs import told
+from empathy_eval.metrics.protocol import Context
+from empathy_eval.training.contrasts import BOTH, RANKING, REFERENCE, REGRESSION, Data, Reader, Seen, Task
+
+COLUMNS = ("context", "reply", "label", "source", "licence")
+SPEAKER = re.compile(rf"^({'|'.join(ROLES)}):\s*", re.IGNORECASE)
+NUMBER = re.compile(r"-?[0-9]*\.?[0-9]+(e-?[0-9]{1,3})?", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """A reply in its conversation with a label from 0 to 1, more being better, its source and the licence of that."""
+
+    context: Context
+    reply: str
+    label: float
+    source: str
+    licence: str
+
+
+def read_labelled(paths: Sequence[Path]) -> list[Labelled]:
+    """The rows of such files.
+
+    Raises:
+        InputError: if a file cannot be read, lacks a column, or holds a row that breaks the schema; all problems at once.
+    """
+    found = [one for path in paths for one in _of_file(path)]
+    if problems := [one for one in found if isinstance(one, Problem)]:
+        raise InputError(problems)
+    return [one for one in found if isinstance(one, Labelled)]
+
+
+def _of_file(path: Path) -> Iterator[Labelled | Problem]:
+    lines, any_row = csv_rows(path), False
+    _, head = next(lines, (0, []))
+    if sorted(head) != sorted(COLUMNS):
+        near = nearest_column(head, [name for name in COLUMNS if name not in head])
+        yield Problem(str(path), f"has {'the columns ' + ', '.join(head) if head else 'no columns'}", f"write {', '.join(COLUMNS)}{near}")
+        return
+    for number, cells in lines:
+        any_row, where = True, f"{path}: line {number}"
+        if len(cells) != len(head):
+            yield Problem(where, f"has {len(cells)} cells", f"write one for each of {', '.join(head)}")
+            continue
+        texts = dict(zip(head, cells, strict=True))
+        said, label = _messages(texts["context"]), label_of(texts["label"])
+        row = {**texts, "context": said, "label": label}
+        wrong = [Problem(f"{where}: {place}", what, fix) for place, what, fix in violations(row, "labelled", by_hand=True)]
+        yield from wrong
+        if not wrong:
+            context = turns_of(said) if isinstance(said, str) else context_of(said)
+            yield Labelled(context, texts["reply"], float(label), texts["source"], texts["licence"])
+    if not any_row:
+        yield Problem(str(path), "holds no row", "leave it out, or write rows below its columns")
+
+
+def _messages(cell: str) -> str | list[Any]:
+    """The list that a cell holds as JSON, or the cell itself."""
+    if not cell.lstrip().startswith("[{"):
+        return cell
+    try:
+        value = json_value(cell)
+    except Refused:
+        return cell
+    return value if isinstance(value, list) else cell
+
+
+def turns_of(text: str) -> Context:
+    """The turns of a context: a line that begins with ``seeker:`` or ``helper:`` begins a turn; what stands before is the seeker's.
+
+    ``user:`` and ``assistant:`` stand for the two as well.
+    """
+    turns = list[dict[str, str]]()
+    for line in text.strip().splitlines():
+        if found := SPEAKER.match(line):
+            turns.append({"role": ROLES[found[1].lower()], "text": line[found.end() :]})
+        elif turns:
+            turns[-1]["text"] += f"\n{line}"
+        else:
+            turns.append({"role": "seeker", "text": line})
+    return turns
+
+
+def label_of(text: str) -> str | float:
+    """The number that a cell holds, or what it holds instead."""
+    return float(text) if NUMBER.fullmatch(text.strip()) else text
+
+
+def sources_of(rows: Sequence[Labelled]) -> tuple[dict[str, str], ...]:
+    """The sources of rows with their licences, each once.
+
+    Raises:
+        InputError: if a source is under two licences.
+    """
+    found = sorted({(row.source, row.licence) for row in rows})
+    for (one, licence), (other, another) in zip(found, found[1:], strict=False):
+        if one == other:
+            raise input_error("--also", f'"{one}" is under "{licence}" and "{another}"', "name a source apart for each licence")
+    return tuple({"name": source, "licence": licence} for source, licence in found)
+
+
+RUBRIC = "teacher"
+CONTENT, FLOW = PARTS = ("content", "flow")
+Text = tuple[str, str]
+TEXTS = {"pairs": (REFERENCE, *PAIR_VARIANTS), "controls": CONTROLS}
+
+
+@dataclass(frozen=True, order=True)
+class Single:
+    """A reply in its context, and by part what it should be rated, None where nobody said."""
+
+    context: str
+    reply: str
+    targets: tuple[float | None, ...]
+
+
+@dataclass(frozen=True, order=True)
+class Pair:
+    """Two replies to the same context, the better one first, and by part whether that is known of it."""
+
+    context: str
+    winner: str
+    loser: str
+    parts: tuple[bool, ...]
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """All lessons, each kind in one order whatever the order of rows, the parts that they teach, and what they are made of."""
+
+    singles: Sequence[Single]
+    pairs: Sequence[Pair]
+    parts: tuple[str, ...]
+    data: Data
+    sources: tuple[Mapping[str, str], ...] = ()
+    made_of: Mapping[str, Any] = field(default_factory=dict)
+
+    def texts(self) -> Iterator[str]:
+        """All replies, some more than once."""
+        yield from (one.reply for one in self.singles)
+        for pair in self.pairs:
+            yield from (pair.winner, pair.loser)
+
+
+def lessons_of(task: Task) -> Lessons:
+    """The lessons of a task.
+
+    Raises:
+        InputError: if the release has nothing of the teacher or no such pairs, a file is damaged, or nothing is left to teach.
+    """
+    if task.also and task.course.objective == RANKING:
+        raise input_error("--also", "does not apply to the objective ranking", "leave it out, or use another --objective")
+    singles, pairs, seen = _of_teacher(task) if task.teacher is not None else _of_contrasts(task)
+    also = read_labelled(task.also)
+    parts = PARTS if task.teacher is not None else (CONTENT,)
+    nothing = (None,) * (len(parts) - 1)
+    singles += [Single(told(row.context), row.reply, (row.label, *nothing)) for row in also]
+    singles = [] if task.course.objective == RANKING else singles
+    pairs = [] if task.course.objective == REGRESSION else pairs
+    if not singles and not pairs:
+        lacks = {RANKING: "pairs to rank", REGRESSION: "values to fit", BOTH: "lessons"}[task.course.objective]
+        fix = "name a teacher with --teacher, labelled data with --also, or another --objective"
+        raise input_error(task.release, f"has no {lacks} in {', '.join(task.splits)}", fix)
+    read = Seen(task.release)
+    read.take("also", [vars(row) | {"context": list(row.context)} for row in also])
+    made_of = {"singles": len(singles), "pairs": len(pairs), **({"also": {"rows": len(also), "sha256": read.data.rows}} if also else {})}
+    return Lessons(sorted(singles, key=_order), sorted(pairs), parts, seen.data, sources_of(also), made_of)
+
+
+def _order(one: Single) -> Any:
+    return one.context, one.reply, [-1.0 if target is None else target for target in one.targets]
+
+
+def _of_contrasts(task: Task) -> tuple[list[Single], list[Pair], Seen]:
+    """Without a teacher a near-copy keeps what the turn is for, so contrasts teach content alone."""
+    reader, pairs = Reader(task), list[Pair]()
+    for batch in reader.batches():
+        contexts = map(told, batch.winners.contexts)
+        pairs += [Pair(*row, (True,)) for row in zip(contexts, batch.winners.texts, batch.losers.texts, strict=True)]
+    return [], pairs, reader.seen
+
+
+def _of_teacher(task: Task) -> tuple[list[Single], list[Pair], Seen]:
+    """What the teacher said of single texts, and which of two it preferred, whatever the order they were shown in."""
+    seen = Seen(task.release)
+    rated = _rated(task, seen)
+    preferred = list(_preferred(task, seen))
+    contexts, texts = _texts(task, {name for name, _ in rated} | {name for name, _, _ in preferred}, seen)
+    missing = [one for one in [*rated, *((name, variant) for name, *both in preferred for variant in both)] if one not in texts]
+    if missing:
+        raise input_error(task.release, f'has annotations of "{missing[0][1]}" of {missing[0][0]}, but no such text', WHOLE)
+    singles = [Single(contexts[one[0]], texts[one], values) for one, values in rated.items()]
+    pairs = [
+        Pair(contexts[name], texts[name, winner], texts[name, loser], agreed)
+        for name, winner, loser in preferred
+        if any(agreed := _agreed(rated.get((name, winner)), rated.get((name, loser))))
+    ]
+    return singles, pairs, seen
+
+
+def _agreed(winner: tuple[float | None, ...] | None, loser: tuple[float | None, ...] | None) -> tuple[bool, ...]:
+    """By part whether the teacher's own values do not speak against what it preferred."""
+    if winner is None or loser is None:
+        return (False,) * len(PARTS)
+    return tuple(one is not None and other is not None and one >= other for one, other in zip(winner, loser, strict=True))
+
+
+def _rated(task: Task, seen: Seen) -> dict[Text, tuple[float | None, ...]]:
+    """By text the mean over samples of what the teacher said, part by part.
+
+    Raises:
+        InputError: if it said nothing.
+    """
+    values: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    teachers = set[str]()
+    names = ("pair_id", "variant", "teacher", "rubric", "criterion", "sample", "value")
+    for rows in _annotated(task, seen, "annotations", names):
+        teachers |= {row["teacher"] for row in rows if row["rubric"] == RUBRIC}
+        own = [row for row in rows if (row["teacher"], row["rubric"]) == (task.teacher, RUBRIC) and row["criterion"] in PARTS]
+        seen.take("annotations", own)
+        for row in own:
+            if not 0 <= row["value"] <= 1:
+                raise input_error(task.release, f"has the value {row['value']} of {row['criterion']}, which is not from 0 to 1", WHOLE)
+            values[row["pair_id"], row["variant"], row["criterion"]].append(row["value"])
+    if not values:
+        known = ", ".join(sorted(teachers)) or f"none: annotate it with --rubric {RUBRIC}, and release it with --annotations"
+        what = f'has no annotations of "{task.teacher}" by the rubric "{RUBRIC}" in {", ".join(task.splits)}'
+        raise input_error(task.release, what, f"name one who rated it: {known}")
+    rated = sorted({(name, variant) for name, variant, _ in values})
+    # A sum of sorted values is the same in any order of rows.
+    return {one: tuple(fmean(sorted(values[(*one, part)])) if (*one, part) in values else None for part in PARTS) for one in rated}
+
+
+def _preferred(task: Task, seen: Seen) -> Iterator[tuple[str, str, str]]:
+    """(pair, winner, loser) of each comparison whose winner was the same in both orders."""
+    names = ("pair_id", "variant_1", "variant_2", "teacher", "rubric", "sample", "consistent", "winner")
+    rubrics = set[str]()
+    for rows in _annotated(task, seen, "comparisons", names, "winner"):
+        own = [row for row in rows if row["teacher"] == task.teacher and row["consistent"] and row["winner"] is not None]
+        rubrics |= {row["rubric"] for row in own}
+        if len(rubrics) > 1:
+            what = f'has comparisons of "{task.teacher}" by several rubrics: {", ".join(sorted(rubrics))}'
+            raise input_error(task.release, what, "release it with the comparisons of one rubric")
+        seen.take("comparisons", own)
+        for row in own:
+            both = {row["variant_1"], row["variant_2"]}
+            if row["winner"] not in both or len(both) != 2:
+                raise input_error(task.release, f'has a comparison of {row["pair_id"]} with the unknown winner "{row["winner"]}"', WHOLE)
+            yield row["pair_id"], row["winner"], (both - {row["winner"]}).pop()
+
+
+def _annotated(task: Task, seen: Seen, config: str, names: Sequence[str], empty: str = "") -> Iterator[list[dict[str, Any]]]:
+    for split in task.splits:
+        if file_of(task.release, config, split).is_file():
+            yield from seen.rows_of(config, split, names, empty)
+
+
+def _texts(task: Task, wanted: set[str], seen: Seen) -> tuple[dict[str, str], dict[Text, str]]:
+    """By pair its context, and by pair and variant the text."""
+    contexts, texts = dict[str, str](), dict[Text, str]()
+    for config, variants in TEXTS.items():
+        for split in task.splits:
+            for rows in seen.rows_of(config, split, ("pair_id", "context", *variants)):
+                own = [row for row in rows if row["pair_id"] in wanted]
+                seen.take(config, own)
+                task.progress(len(own))
+                for row in own:
+                    contexts[row["pair_id"]] = told(row["context"])
+                    texts.update({(row["pair_id"], variant): row[variant] for variant in variants})
+    return contexts, texts

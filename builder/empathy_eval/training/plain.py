@@ -1,0 +1,129 @@
+"""The plain trainer: by feature the mean difference of pairs over the spread, shrunk where chance could have made it.
+
+For feature j, over all n pairs of the contrasts, with x the features of winners and losers:
+
+    d_j = mean(winner - loser) / pooled spread of winners and losers
+    t_j = mean(winner - loser) / (spread of winner - loser / sqrt(n))
+    weight_j = d_j * t_j^2 / (t_j^2 + 4)
+
+so that a difference of two standard errors keeps half of its weight, and one of six keeps nine tenths. Nothing is fitted by steps, and all
+sums are of whole numbers or exactly rounded: the same bytes on any machine, from rows in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from empathy_eval.metrics.empathy_score.features import UNIT, Features, sentences
+from empathy_eval.metrics.empathy_score.plain import Direction
+from empathy_eval.metrics.empathy_score.word_lists import word_lists
+from empathy_eval.metrics.protocol import Segments
+from empathy_eval.training.contrasts import Data, Reader, Task
+from empathy_eval.training.kinds import Trained
+
+SHRINKAGE, CLIP, PLACES = 4, 3, 6
+Kept = NDArray[np.int32]
+Whole = NDArray[np.signedinteger[Any]]
+
+
+@dataclass(frozen=True)
+class Direct:
+    """What a direction is made of: the features of winners and of losers in millionths, row by row."""
+
+    winners: Whole
+    losers: Whole
+
+
+class Range:
+    """The fewest and the most words of the texts that were seen."""
+
+    def __init__(self) -> None:
+        self.bounds: list[int] = []
+
+    def take(self, side: Segments) -> None:
+        """Takes note of texts."""
+        lengths = [sum(len(words) for words, _ in sentences(text)) for text in side.texts]
+        self.bounds = [min([*self.bounds[:1], *lengths]), max([*self.bounds[1:], *lengths])]
+
+
+def train(task: Task) -> Trained:
+    """Trains a plain model.
+
+    Raises:
+        InputError: if there are no pairs, or a file of the release is damaged.
+    """
+    reader = Reader(task)
+    features, winners, losers, words = Features(word_lists()), list[Kept](), list[Kept](), Range()
+    for batch in reader.batches():
+        for rows, side in ((winners, batch.winners), (losers, batch.losers)):
+            # Half the memory: a million fits.
+            rows.append(features.of(side).astype(np.int32))
+            words.take(side)
+    return trained(Direct(np.concatenate(winners), np.concatenate(losers)), reader.seen.data, words)
+
+
+def trained(direct: Direct, data: Data, words: Range) -> Trained:
+    """The model of these features, of which the first are those of the word lists."""
+    lists, learned = word_lists(), direction(direct)
+    settings = {
+        "form": "mean-difference-over-pooled-spread", "shrinkage": SHRINKAGE, "clip": CLIP, "places": PLACES, "score": "logistic",
+        "context": "the seeker's last turn", "scored": "shares of words and sentences",
+    }  # fmt: skip
+    told = {"names": lists.names, "sha256": lists.sha256, "vader": lists.vader}
+    low, high = (
+        [getattr(np, end)([side[:, place] for side in (direct.winners, direct.losers)]) / UNIT for place in range(len(lists.names))]
+        for end in ("min", "max")
+    )
+    ranges = {name: [float(one), float(other)] for name, one, other in zip(lists.names, low, high, strict=True)}
+    arrays = {"means": learned.means, "spreads": learned.spreads, "weights": learned.weights, "scale": np.array([learned.scale])}
+    return Trained(
+        arrays, settings, len(direct.winners), data, {"languages": ["en"], "words": words.bounds, "features": ranges}, told,
+        sources=({"name": "vaderSentiment, its lexicon (the signs of its words)", "licence": "MIT"},),
+    )  # fmt: skip
+
+
+def direction(direct: Direct) -> Direction:
+    """What these pairs teach."""
+    both = (direct.winners, direct.losers)
+    means, spreads = _moments(*both)
+    _, of_winners = _moments(direct.winners)
+    _, of_losers = _moments(direct.losers)
+    gained, of_gained = _moments(direct.winners - direct.losers)
+    weights = [
+        _weight(gain, math.sqrt((one**2 + other**2) / 2), spread, len(direct.winners))
+        for gain, one, other, spread in zip(gained, of_winners, of_losers, of_gained, strict=True)
+    ]
+    cut = [np.array([round(one, PLACES) for one in some], dtype=np.float64) for some in (means, spreads, weights)]
+    learned = Direction(cut[0], cut[1], cut[2], 1.0, CLIP)
+    sums = [one for side in both for one in learned.sums(side).tolist()]
+    middle = math.fsum(sums) / len(sums)
+    scale = math.sqrt(math.fsum((one - middle) ** 2 for one in sums) / len(sums))
+    return replace(learned, scale=round(scale, PLACES))
+
+
+def _weight(gain: float, pooled: float, spread: float, pairs: int) -> float:
+    """The shrunk weight of a feature; 0 where nothing differs. Where every pair differs by the same there is no chance to shrink for."""
+    if not gain or not pooled:
+        return 0.0
+    if not spread:
+        return gain / pooled
+    t = gain / (spread / math.sqrt(pairs))
+    return gain / pooled * t * t / (t * t + SHRINKAGE)
+
+
+def _moments(*sides: Whole) -> tuple[list[float], list[float]]:
+    """The mean and the standard deviation of each column of all sides together in units of one, from whole sums."""
+    many, means, spreads = sum(map(len, sides)), list[float](), list[float]()
+    for place in range(sides[0].shape[1]):
+        columns = [side[:, place].astype(np.int64) for side in sides]
+        total = sum(int(one.sum()) for one in columns)
+        # A square is up to 10^12, so millions of them stay below 2^63.
+        square = sum(int((one * one).sum()) for one in columns)
+        means.append(total / (many * UNIT))
+        spreads.append(math.sqrt((many * square - total * total) / (many * many)) / UNIT)
+    return means, spreads

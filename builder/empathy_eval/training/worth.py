@@ -1,0 +1,162 @@
+"""What a student is worth on texts that it has not seen: its accuracy beside what understands nothing, with intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from empathy_eval.base.hashing import signature_line
+from empathy_eval.base.text import words
+from empathy_eval.design.contrasts import PAIR_VARIANTS, RAW, STANCE, STANCE_FAR, STANCE_NEAR
+from empathy_eval.design.dataset import column, files_of
+from empathy_eval.evaluation.corpus.pairs import Corpus, read_corpus
+from empathy_eval.evaluation.crossed.crossed import CONFIG as CROSSED
+from empathy_eval.evaluation.crossed.crossed import asked_of, read_items, rows_of
+from empathy_eval.evaluation.inversion.inversion import EXCHANGES, Chance, accuracies
+from empathy_eval.evaluation.inversion.results import Comparison, MetricRow
+from empathy_eval.evaluation.inversion.stand import Stand
+from empathy_eval.evaluation.shortcuts.linear_classifiers import ALPHA, UNIT, Sums, log_odds
+from empathy_eval.metrics.length import Length
+from empathy_eval.metrics.protocol import MeanMetric, Segments
+from empathy_eval.metrics.registry import Found
+from empathy_eval.metrics.vader import PositiveShare
+from empathy_eval.statistics.estimate import Estimate
+from empathy_eval.statistics.ranking import wins
+from empathy_eval.training.contrasts import CONTRASTS, EQUAL_CLOSENESS, REFERENCE, Batch, Reader, Task, hashes
+
+
+class Longer(MeanMetric):
+    """The number of words, of which more is held to be kind."""
+
+    name, reads = "length", ()
+    signature = f"{Length.signature}|right:more-is-kind"
+
+    def score(self, text: str) -> float:
+        """The number of words."""
+        return float(len(words(text)))
+
+
+class WordsAlone(MeanMetric):
+    """The sum of what each word weighs: the log odds of its counts in winners over those in losers, as the shortcut audit has them."""
+
+    reads = ()
+
+    def __init__(self, name: str, weights: Mapping[str, int], settings: Mapping[str, Any]) -> None:
+        self.name, self._weights = name, weights
+        self.signature = signature_line(counts="words,empathy-eval,casefolded", form=f"log-odds,alpha={ALPHA}", **settings)
+
+    @classmethod
+    def of(cls, name: str, batches: Iterable[Batch], **settings: object) -> WordsAlone:
+        """Learned from these pairs."""
+        kind, cold, pairs = Counter[str](), Counter[str](), 0
+        for batch in batches:
+            pairs += len(batch.ids)
+            for counts, side in ((kind, batch.winners), (cold, batch.losers)):
+                for text in side.texts:
+                    counts.update(words(text))
+        known = sorted({*kind, *cold})
+        one, other = (np.array([counts[word] for word in known], dtype=np.int64) for counts in (kind, cold))
+        weights = log_odds(Sums(one, other, np.zeros(0, dtype=np.int64), pairs))
+        return cls(name, dict(zip(known, weights.tolist(), strict=True)), settings)
+
+    def score(self, text: str) -> float:
+        """The sum over its words; one that was not seen weighs nothing."""
+        return sum(self._weights.get(word, 0) for word in words(text)) / UNIT
+
+
+# Of its own, so that nothing but the data of a release decides what is written.
+CHANCE = Chance(1000, EXCHANGES, 2026)
+HELD_OUT = ("validation", "test")
+AT_EQUAL_CLOSENESS = EQUAL_CLOSENESS["equal-closeness"]
+Figures = dict[str, Any]
+
+
+def worth_of(metric: MeanMetric, task: Task, pairs: int) -> Figures:
+    """What ``metrics.json`` says of a student that so many pairs taught: by split that it was not trained on its accuracies."""
+    rows = [metric, *_baselines(task, pairs)]
+    held = [split for split in HELD_OUT if split not in task.splits and column(task.release, "pairs", "pair_id", [split])]
+    configs = sorted({"pairs", "controls", *(CONTRASTS[name][0] for name in task.contrasts)})
+    read = [path for config in configs for path in files_of(task.release, config, [*task.splits, *held])]
+    contrasts = list(task.contrasts) if pairs and not task.teacher else []
+    return {
+        "data": hashes(task.release, read),
+        "trained_on": {
+            "pairs": pairs,
+            "contrasts": contrasts,
+            "splits": list(task.splits),
+        },
+        "signatures": {one.name: one.signature for one in rows},
+        "splits": {split: _on_stand(rows, task, split) for split in held},
+    }
+
+
+def _baselines(task: Task, pairs: int) -> list[MeanMetric]:
+    """Words alone as the student's own pairs teach it and as those at equal closeness do, length and positive words."""
+    quiet, found = replace(task, progress=lambda pairs: None), list[MeanMetric]()
+    told = {"learned": ",".join(task.contrasts), "of": "+".join(task.splits)}
+    # What a teacher taught has no pairs of its own.
+    name = "words alone, same pairs" if pairs and task.teacher is None else f"words alone, {told['learned']}"
+    found.append(WordsAlone.of(name, Reader(quiet).batches(), **told))
+    if task.contrasts != AT_EQUAL_CLOSENESS and column(task.release, "controls", "pair_id", task.splits):
+        told = {**told, "learned": ",".join(AT_EQUAL_CLOSENESS)}
+        equal = replace(quiet, contrasts=AT_EQUAL_CLOSENESS)
+        found.append(WordsAlone.of("words alone, equal closeness", Reader(equal).batches(), **told))
+    return [*found, Longer(), PositiveShare()]
+
+
+def _on_stand(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
+    stand = Stand(task.release, Found(tuple(rows), ()), CHANCE, splits=(split,))
+    measured = stand.measured()
+    beside = [one for one in measured.comparisons if one.one == rows[0].name]
+    first = STANCE if measured.controls else RAW
+    found = {name: _accuracies(measured.controls, name) for name in (STANCE, STANCE_NEAR, STANCE_FAR) if measured.controls}
+    return {
+        **found,
+        RAW: _accuracies(measured.inversion, RAW),
+        **_own(rows, task, split),
+        **{
+            name: {group: _accuracies(some, next(iter(some[0].differences))) for group, some in groups.items() if some}
+            for name, groups in measured.groups.items()
+            if name in ("manner", "manner, as released")
+        },
+        "minus": {"contrast": first, **{one.other: _minus(one) for one in beside if one.contrast == first}},
+        "interval": CHANCE.signature(stand.pairs.clusters),
+    }  # fmt: skip
+
+
+def _accuracies(rows: Sequence[MetricRow], contrast: str) -> Figures:
+    return {row.metric: _told(row.differences[contrast].accuracy, row.pairs) for row in rows}
+
+
+def _told(one: Estimate | None, pairs: int) -> Figures:
+    return {"accuracy": one and one.value, "low": one and one.low, "high": one and one.high, "pairs": pairs}
+
+
+def _minus(one: Comparison) -> Figures:
+    """By how much the student is more often right than another."""
+    gap = one.accuracy
+    return {"accuracy": gap.value, "low": gap.low, "high": gap.high, "p": gap.p, "holm": gap.holm}
+
+
+def _own(rows: Sequence[MeanMetric], task: Task, split: str) -> Figures:
+    """The accuracies over the student's own contrasts that are not among those of the stand."""
+    found: Figures = {}
+    for contrast in task.contrasts:
+        config, winner, loser = CONTRASTS[contrast]
+        if winner == REFERENCE:
+            corpus = read_corpus(task.release, "pairs", PAIR_VARIANTS, contexts=True, splits=[split])
+            won = [wins(_scores(one, corpus, corpus.references), _scores(one, corpus, corpus.variants[loser])) for one in rows]
+            right = accuracies(won, corpus.clusters, CHANCE)
+            found[contrast] = {row.name: _told(one, len(corpus)) for row, one in zip(rows, right, strict=True)}
+        elif config == CROSSED and (items := read_items(task.release, [split])):
+            crossed = rows_of(asked_of(rows, items)[0], items, CHANCE)
+            found[contrast] = {row.metric: _told(row.fitting, row.items) for row in crossed}
+    return found
+
+
+def _scores(metric: MeanMetric, corpus: Corpus, texts: Sequence[str]) -> Any:
+    return np.round(np.asarray(metric.score_all(Segments(texts, corpus.references, corpus.contexts)), dtype=np.float64), metric.places)
