@@ -27,15 +27,15 @@ NO_OUTPUT = {
     "base.json_text": "the writer itself",
     "base.parsing": QUOTED, "base.schemas": QUOTED, "completions.batch_files": QUOTED, "completions.ledger_file": QUOTED,
     "completions.ledger_rows": QUOTED, "design.word_list": QUOTED, "raters.agreement.read": QUOTED, "raters.study.columns": QUOTED,
-    "raters.study.raters_table": QUOTED, "releases.publish": QUOTED,
+    "raters.study.raters_table": QUOTED, "releases.hub.publish": QUOTED,
     "design.judge_prompts": REQUESTED, "generation.self_chat": REQUESTED,
     "completions.models.reward_forms": ANSWERED, "completions.models.seed_bank": ANSWERED, "completions.models.toxicity_scorer": ANSWERED,
-    "evaluation.retold": ALIKE, "raters.judges.told": ALIKE, "releases.verify_papers": ALIKE,
+    "reports.report_from_json": ALIKE, "raters.judges.judge_section": ALIKE, "releases.verify.documents": ALIKE,
     "completions.models.transport": "a form of a secret that is looked for",
     "generation.asked_before": "a parameter of a query",
     "commands.printing": "how a sign that nobody sees is written out", "design.commented": "a default in a comment of YAML",
     "metrics.empathy_score.tensors": "the header of a file of tensors, whose form is not ours",
-    "raters.students.checkpoint": "the state of a training that was stopped, which only it reads",
+    "training.checkpoint": "the state of a training that was stopped, which only it reads",
 }  # fmt: skip
 
 

@@ -27,7 +27,7 @@ LANGUAGES = st.sampled_from(["en", "de", "zh"])
 TEXTS = st.one_of(st.text(), st.text("ab é我好。, \n-'", max_size=40))
 
 TEN_LINES = '''\
-from empathy_eval.evaluation.attacks import Reply
+from empathy_eval.evaluation.attacks.attacks import Reply
 
 
 class Shouted:

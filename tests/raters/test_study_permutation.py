@@ -111,7 +111,7 @@ def test_the_same_is_drawn_whichever_tables_are_asked_for_however_many_are_held_
     found = permuted(study, tables, 700, 5)
     assert found == permuted(study, tables, 700, 5) != permuted(study, tables, 700, 6)
     assert found == [permuted(study, [one], 700, 5)[0] for one in tables]
-    monkeypatch.setattr(permutation, "HELD", 1)
+    monkeypatch.setattr(permutation, "NUMBERS_HELD", 1)
     assert found == permuted(study, tables, 700, 5)
     order = np.random.default_rng(0).permutation(len(study.rater))
     mixed = Study(
