@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.errors import NOT_INSTALLED, input_error, plain
+from empathy_eval.base.table_text import Text, latex, markdown
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,12 +32,26 @@ class Printed:
         """The lines above the table: what the result is of."""
         return ()
 
-    def __str__(self) -> str:
-        if type(self).__name__ not in _TABLES:
-            return repr(self)
+    def _table(self) -> Text:
+        """The table that its command prints."""
         module, name = _TABLES[type(self).__name__]
-        table: str = getattr(import_module(module), name)(self)
-        return plain("\n".join([*self.head(), "", table] if self.head() else [table]))
+        table: Text = getattr(import_module(module), name)(self)
+        return table
+
+    def __str__(self) -> str:
+        if type(self)._table is Printed._table and type(self).__name__ not in _TABLES:
+            return repr(self)
+        return plain("\n".join([*self.head(), "", self._table()] if self.head() else [self._table()]))
+
+    def to_markdown(self) -> str:
+        """What its command prints, as Markdown."""
+        table = self._table()
+        return plain(markdown([*self.head(), "", *table.lines, "", *table.settings]))
+
+    def to_latex(self) -> str:
+        """The tables that its command prints, as LaTeX with booktabs; captions say what they are of."""
+        table = self._table()
+        return plain(latex(table.lines, self.head(), table.settings))
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__}{''.join(f': {plain(line)}' for line in self.head()[:1])}; print() shows its table>"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.commands.options import A_RELEASE, scoring_with, told_of
 from empathy_eval.commands.progress import staged
 from empathy_eval.design.contrasts import RAW, STANCE
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from empathy_eval.statistics.estimate import Estimate
 
 
-def inversion_table(report: Report) -> str:
+def inversion_table(report: Report) -> Text:
     """The claims of a report and the figures of each metric behind them, as lines of text for a terminal."""
     from empathy_eval.reports.claims import claims, line_of, ranked
 
@@ -34,14 +34,14 @@ def inversion_table(report: Report) -> str:
         beside = line.beside.get(row.metric, "") if line else ""
         released = f"{_interval(row.differences[RAW])}{', forced' * row.differences[RAW].forced}"
         rows.append((row.metric, _share(accuracy), beside, _interval(alone.get(row.metric)), released))
-    lines = lined(rows, len(rows[0]))
+    lines: list[str] = [*lined(rows, len(rows[0]))]
     lines.append(f"over {about['pairs']} pairs of {about['dialogues']} dialogues, {about['controls']} of them with controls")
     if line:
         lines.append(
             f"shortcut line {of}: {_share(line.accuracy)}, by {line.shortcut}; above and below mean the whole interval of a metric"
         )
     told = [f"{one.name}: {one.said}".replace("\N{NO-BREAK SPACE}", " ") for one in claims(measured)]
-    return "\n".join([*lines, "", *told])
+    return text_of([*lines, "", *told])
 
 
 def _share(one: Estimate | None) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import csv
 import io
-import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.design.contrasts import STANCE, STANCE_FAR, STANCE_NEAR
 
 if TYPE_CHECKING:
@@ -103,7 +102,7 @@ def score_csv(measured: Measured | OwnMeasured | AgainstPeople | Studied) -> str
     return text.getvalue()
 
 
-def score_table(measured: Measured) -> str:
+def score_table(measured: Measured) -> Text:
     """What was measured as lines of text, groups left out; for a terminal. What a file leaves out comes first."""
     lines = [*measured.notes, *(f"{row.metric}: {row.coverage}" for row in measured.inversion if row.left_out)]
     lines += ["", *_headline(measured), "", *_crossed(measured.crossed), "", *_comparisons(measured)]
@@ -117,7 +116,8 @@ def score_table(measured: Measured) -> str:
         lines += ["", f"{row.metric}, {table}, {row.coverage}: {told}", *lined([head, *cells], right=(1, 3, 4, 5))]
     lines += ["", *attack_lines(measured.attacks)] if measured.attacks else []
     lines += ["", *fairness_lines(measured.fairness)] if measured.fairness else []
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    rows = measured.inversion
+    return text_of(lines, [*(f"{row.metric}: {row.signature}" for row in rows), *(row.interval_signature or "" for row in rows[:1])])
 
 
 def _headline(measured: Measured) -> Iterator[str]:
@@ -179,7 +179,7 @@ def _numbers(one: Difference) -> tuple[str, ...]:
     return f"{one.value:+.4f}", bounds, p, _estimate(one.accuracy)[0], _estimate(one.auc)[0], "forced by the checks" if one.forced else ""
 
 
-def own_table(measured: OwnMeasured) -> str:
+def own_table(measured: OwnMeasured) -> Text:
     """Texts of one's own: means, comparisons of systems, and of what texts a metric warns."""
     systems = any(one.system for one in measured.means)
     rows = [
@@ -187,14 +187,14 @@ def own_table(measured: OwnMeasured) -> str:
          f"{one.left_out} texts left out" if one.left_out else "")
         for one in measured.means
     ]  # fmt: skip
-    lines = lined([("mean", "texts", "contexts", "score", INTERVAL, ""), *rows], right=(1, 2, 3))
+    lines: list[str] = [*lined([("mean", "texts", "contexts", "score", INTERVAL, ""), *rows], right=(1, 2, 3))]
     if measured.comparisons:
         gaps = [
             (f"{one.metric}, {one.system} - {one.other}", str(one.contexts), str(one.left_out), *_gap(one.difference))
             for one in measured.comparisons
         ]
         lines += ["", *lined([("first minus second", "contexts", "left out", "score", INTERVAL, "p (Holm)"), *gaps], right=(1, 2, 3, 5))]
-    return "\n".join([*lines, *(["", *(f"warning: {one}" for one in measured.outside)] if measured.outside else [])])
+    return text_of([*lines, "", *(f"warning: {one}" for one in measured.outside)])
 
 
 # So many lines are a screen: what is beyond is in JSON and CSV.
@@ -204,7 +204,7 @@ TITLES = {"r": "Pearson's r", "rho": "Spearman's rho", "tau_b": "Kendall's tau-b
 MORE = ("other forms", "differences", "means of systems")
 
 
-def people_table(found: AgainstPeople) -> str:
+def people_table(found: AgainstPeople) -> Text:
     """The first form of every criterion; the other forms, differences from the first row and means of systems where they fit."""
     before = [f"{name} has no score for the texts of {count} ratings" for name, count in found.lacking.items()]
     if found.left_out:
@@ -223,7 +223,7 @@ def people_table(found: AgainstPeople) -> str:
         blocks.append([*_first(one), *(line for name in shown for line in _more(one, name))])
     left = [name for name in MORE if name not in shown]
     after.append([f"--json and --csv also have: {', '.join([*left, 'differences of every two rows', 'all settings'])}"])
-    return "\n\n".join("\n".join(one) for one in (*blocks, *after) if one)
+    return text_of(line for one in (*blocks, *after) for line in (*one, ""))
 
 
 def _first(one: Criterion) -> list[str]:

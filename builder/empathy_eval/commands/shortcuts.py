@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.files import write_whole
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.commands.options import A_RELEASE, scoring_with
 from empathy_eval.commands.progress import staged
 
@@ -105,22 +105,22 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def direction_table(audit: Audit) -> str:
+def direction_table(audit: Audit) -> Text:
     """The direction of each plain feature as lines of text for a terminal, a column a contrast."""
     audited = [one for one in audit.contrasts if one.directions]
     if not audited:
-        return "no plain features: their word lists are English, and there must be pairs"
+        return text_of(["no plain features: their word lists are English, and there must be pairs"])
     features = [
         [f"  {rows[0].feature}", *(_difference(row.difference) for row in rows)]
         for rows in zip(*(one.directions for one in audited), strict=True)
     ]
-    lines = ["standardised difference (Cohen's d), empathetic minus apathetic, with 95 % intervals:"]
+    lines: list[str] = ["standardised difference (Cohen's d), empathetic minus apathetic, with 95 % intervals:"]
     lines += lined([("  feature", *(one.contrast for one in audited)), *map(tuple, features)], right=tuple(range(1, len(audited) + 1)))
     leaning = [one.contrast for one in audited if one.leans_to_apathy]
     told = (
         f"Positive words stand more often in apathetic texts ({'; '.join(leaning)}): trained on these, a metric learns that they are cold."
     )
-    return "\n".join([*lines, *([told] if leaning else []), f"settings: {audited[0].directions[0].signature}"])
+    return text_of([*lines, *([told] if leaning else []), f"settings: {audited[0].directions[0].signature}"])
 
 
 def _difference(one: Estimate | None) -> str:
@@ -129,14 +129,11 @@ def _difference(one: Estimate | None) -> str:
     return f"{one.value:+.2f}" if one.low is None else f"{one.value:+.2f} [{one.low:+.2f}, {one.high:+.2f}]"
 
 
-def shortcut_table(audit: Audit) -> str:
+def shortcut_table(audit: Audit) -> Text:
     """The audit as lines of text for a terminal, a block a contrast."""
-    blocks = ["\n".join(_contrast(one, audit.by)) for one in audit.contrasts]
-    if audit.first:
-        blocks.append("\n".join(_first(audit)))
-    return "\n\n".join(
-        [*blocks, "VADER, echo and length learn nothing: they choose the text with the higher value. --json has all settings."]
-    )
+    blocks = [_contrast(one, audit.by) for one in audit.contrasts] + ([_first(audit)] if audit.first else [])
+    lines = [line for block in blocks for line in (*block, "")]
+    return text_of([*lines, "VADER, echo and length learn nothing: they choose the text with the higher value. --json has all settings."])
 
 
 def _contrast(one: ContrastAudit, by: str) -> Iterator[str]:

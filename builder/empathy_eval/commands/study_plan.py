@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from empathy_eval.base.errors import InputError, Problem
 from empathy_eval.base.json_text import json_text
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.commands.options import whole
 
 if TYPE_CHECKING:
@@ -91,9 +91,9 @@ def _option(name: str) -> str:
     return "RATINGS" if name == "ratings" else f"--{name.replace('_', '-')}"
 
 
-def plan_table(plan: Plan) -> str:
+def plan_table(plan: Plan) -> Text:
     """A plan for a terminal."""
-    return "\n".join(_lines(plan))
+    return text_of(_lines(plan))
 
 
 def _lines(plan: Plan) -> Iterator[str]:

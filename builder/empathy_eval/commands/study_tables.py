@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import Text, lined, text_of
 
 if TYPE_CHECKING:
     from empathy_eval.raters.study.balance import Attention, Balance, Balanced, Compared
@@ -17,9 +17,9 @@ HEAD = ("test", "statistic", "df", "V", "p")
 NAMES = {"kruskal-wallis": "Kruskal-Wallis"}
 
 
-def raters_blocks(studied: Studied) -> list[list[str]]:
+def raters_blocks(studied: Studied) -> list[Sequence[str]]:
     """How alike the groups are in their raters, and how these did on checks of attention; nothing without a table of raters."""
-    blocks = list[list[str]]()
+    blocks = list[Sequence[str]]()
     if studied.balance is not None:
         blocks += _balance(studied.balance, studied.settings["permutations"])
     if studied.attention is not None:
@@ -27,7 +27,7 @@ def raters_blocks(studied: Studied) -> list[list[str]]:
     return blocks
 
 
-def _balance(balance: Balance, draws: int) -> Iterator[list[str]]:
+def _balance(balance: Balance, draws: int) -> Iterator[Sequence[str]]:
     rows = [(one.column, *_rater_test(one.test, one.holm, draws)) for one in balance.columns if one.test is not None]
     whys = [f"  {one.column}: {why}" for one in balance.columns if (why := one.why or (one.test and one.test.why))]
     tests = lined([("raters of the groups by", *HEAD, "p drawn", "Holm"), *rows], 2) if rows else []
@@ -42,7 +42,7 @@ def _balance(balance: Balance, draws: int) -> Iterator[list[str]]:
             yield _column(one, balance.groups)
 
 
-def _column(one: Balanced, groups: Sequence[tuple[str, int]]) -> list[str]:
+def _column(one: Balanced, groups: Sequence[tuple[str, int]]) -> Sequence[str]:
     if one.cells:
         head = (f"raters by {one.column}", *one.values)
         rows = [(name, *(f"{count:,}" for count in cells)) for (name, _), cells in zip(groups, one.cells, strict=True)]
@@ -100,10 +100,15 @@ Holm, BH (Benjamini-Hochberg): the p to their left, corrected over all pairs, al
 *: an expected count is below 5, so use the p by rater; the first Holm and BH correct it"""
 
 
-def study_table(studied: Studied) -> str:
+def study_table(studied: Studied) -> Text:
     """Everything that fits on a terminal."""
     draws = studied.settings["permutations"]
-    blocks = [_groups(studied), _tests(studied, studied.whole, "all ratings"), _pairs(studied.whole, draws), _gains(studied, studied.whole)]
+    blocks: list[Sequence[str]] = [
+        _groups(studied),
+        _tests(studied, studied.whole, "all ratings"),
+        _pairs(studied.whole, draws),
+        _gains(studied, studied.whole),
+    ]
     for column, parts in studied.parts.items():
         blocks.append(_parts(column, parts, draws))
         if len(parts) <= PARTS_SHOWN:
@@ -111,10 +116,10 @@ def study_table(studied: Studied) -> str:
         else:
             blocks.append([f"--json and --csv have the pairs and gains of each {column}"])
     blocks += [_spreads(studied), list(_power(studied)), *raters_blocks(studied), list(_notes(studied))]
-    return "\n\n".join("\n".join(one) for one in blocks if one)
+    return text_of(line for one in blocks for line in (*one, ""))
 
 
-def _groups(studied: Studied) -> list[str]:
+def _groups(studied: Studied) -> Sequence[str]:
     head = ("group", "raters", "ratings", "items", *studied.labels)
     rows = []
     for place, (one, counts, shares) in enumerate(zip(studied.groups, studied.whole.counts, studied.whole.shares, strict=True)):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from empathy_eval.base.json_text import json_text
 from empathy_eval.base.paths import takes_paths
 from empathy_eval.base.stages import advance
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.commands.options import A_RELEASE, whole
 from empathy_eval.commands.progress import staged
 
@@ -139,9 +139,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def model_table(model: Model) -> str:
+def model_table(model: Model) -> Text:
     """What was trained and how often it is right, for a terminal."""
-    return "\n".join(_lines(model))
+    return text_of(_lines(model))
 
 
 def _lines(model: Model) -> Iterator[str]:

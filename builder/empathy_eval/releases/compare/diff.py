@@ -8,10 +8,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from empathy_eval.base.errors import plain
 from empathy_eval.base.hashing import digest
 from empathy_eval.base.json_text import json_text
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import Text, lined, text_of
 from empathy_eval.base.tabular import TableRow, schema_of, table_batches
 from empathy_eval.design.contrasts import CONTROLS, PAIR_VARIANTS, RAW, STANCE
 from empathy_eval.design.dataset import COLUMNS, JUDGED, SPLITS, column, file_of, files_of, read_manifest, read_tables
@@ -147,8 +146,8 @@ class Diff(Result):
         """The differences as JSON values."""
         return self._with_provenance(asdict(self))
 
-    def __str__(self) -> str:
-        lines = [*self.head(), f"{self.versions[0]} -> {self.versions[1]}"]
+    def _table(self) -> Text:
+        lines = [f"{self.versions[0]} -> {self.versions[1]}"]
         if self.moved:
             lines.append(f"ERROR: moved to another split: {_some(self.moved)}")
         lines += [f"ERROR: {one}" for one in self.unexplained[:MOST_TOLD]]
@@ -166,7 +165,7 @@ class Diff(Result):
             lines.append(f"rows of {config}: {', '.join(f'{count:,} {what}' for what, count in counts.items())}")
         lines += [line for name in (ACCURACY, RAW) for line in _table(name, [one for one in self.figures if one.figure == name])]
         lines += [f"{name}: {_short(before)} -> {_short(after)}" for name, (before, after) in self.made_by.items()]
-        return plain("\n".join(lines))
+        return text_of(lines)
 
 
 def diff(before: Path, after: Path) -> Diff:
