@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from empathy_eval.base.table_text import lined
+from empathy_eval.base.table_text import latex, lined, markdown, text_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -35,3 +35,19 @@ def test_the_columns_that_are_named_are_flush_right() -> None:
 
 def test_no_other_module_lays_out_a_table_by_widths_that_are_written_down() -> None:
     assert {name for name, path in MODULES.items() if FIXED.search(path.read_text(encoding="utf-8"))} <= OTHERS
+
+
+def test_a_printed_text_is_markdown_with_its_tables_as_tables() -> None:
+    table = lined([("metric", "value"), ("  a|b", "-0.5")])
+    text = text_of(["", "title", *table, "", "", "a *note*"], ["bleu: case:mixed|eff:no"])
+    assert text == "title\nmetric  value\n  a|b    -0.5\n\na *note*"
+    assert markdown(text.lines) == "title\n\n| metric | value |\n| :--- | ---: |\n| a\\|b | -0.5 |\n\na \\*note\\*\n"
+
+
+def test_the_tables_of_a_printed_text_are_latex_with_caption_notes_and_settings() -> None:
+    first, second = lined([("metric", "p"), ("a_b", "-0.5")]), lined([("x", "y"), ("50 %", "A - B, -2")], right=())
+    made = latex(text_of(["title", *first, "a note & more", "", *second]).lines, ["release 1.0.0"], ["bleu: case:mixed|eff:no"])
+    one, other = made.split(r"\begin{table}")[1:]
+    assert r"\caption{title. release 1.0.0.}" in one and r"a\_b & $-$0.5 \\" in one and r"a note \& more\par" in one
+    assert r"\caption{release 1.0.0.}" in other and r"50 \% & A - B, $-$2 \\" in other and r"\begin{tabular}{@{}ll@{}}" in other
+    assert r"bleu: case:mixed\textbar{}\allowbreak{}eff:no\par" in other and "bleu" not in one

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import groupby
 
 GAP = "  "
@@ -70,52 +70,50 @@ def lined(rows: Sequence[Sequence[str]], left: int = 1, *, right: Sequence[int] 
     return [Row.of(GAP.join(put(place, cell) for place, cell in enumerate(row)).rstrip(), row, flush, table) for row in rows]
 
 
-def _parts(lines: Iterable[str]) -> Iterator[tuple[list[Row], list[str]]]:
-    """In turn the rows of a table and no text, or no rows and the lines of a paragraph."""
-    for key, some in groupby(lines, key=lambda line: line.table if isinstance(line, Row) else bool(line)):
-        found = list(some)
-        rows = [line for line in found if isinstance(line, Row)]
-        if key:
-            yield rows, [] if rows else found
+def _blocks(lines: Iterable[str]) -> list[list[str]]:
+    """The rows of a table, the lines of a paragraph, or nothing between two of them."""
+    return [list(some) if key else [] for key, some in groupby(lines, key=lambda line: line.table if isinstance(line, Row) else bool(line))]
+
+
+def _rows(block: Sequence[str]) -> list[Row]:
+    return [line for line in block if isinstance(line, Row)]
 
 
 def markdown(lines: Iterable[str]) -> str:
     """The same lines as Markdown: tables with a head, and a paragraph a block of other lines."""
     blocks = []
-    for rows, paragraph in _parts(lines):
-        cells = [[MARKDOWN.sub(r"\\\1", cell.strip()) for cell in row.cells] for row in rows]
-        if rows:
+    for block in filter(None, _blocks(lines)):
+        if rows := _rows(block):
+            cells = [[MARKDOWN.sub(r"\\\1", cell.strip()) for cell in row.cells] for row in rows]
             bars = ["---:" if place in rows[0].right else ":---" for place in range(len(cells[0]))]
             blocks.append("\n".join(f"| {' | '.join(row)} |" for row in (cells[0], bars, *cells[1:])))
         else:
-            blocks.append("  \n".join(MARKDOWN.sub(r"\\\1", line.strip()) for line in paragraph))
+            blocks.append("  \n".join(MARKDOWN.sub(r"\\\1", line.strip()) for line in block))
     return "\n\n".join(blocks) + "\n"
 
 
 def latex(lines: Iterable[str], of: Sequence[str] = (), settings: Sequence[str] = ()) -> str:
     """The tables among the lines as LaTeX with booktabs, each with a caption and notes.
 
-    The lines straight before a table and what it is ``of`` (release, version, settings) are its caption. What follows it, up to the next
-    table, are its notes; those of the last end with the ``settings`` of all figures.
+    What stands straight before a table, and what it is ``of`` (release, version, settings), is its caption. Other lines are notes of the
+    table before them; those of the last end with the ``settings`` of all figures.
     """
     tables = list[tuple[list[str], list[Row], list[str]]]()
-    before = list[str]()
-    for rows, paragraph in _parts(lines):
-        if rows:
-            tables.append((before, rows, []))
-            before = []
-        elif tables and not before and not _leads(paragraph):
-            tables[-1][2].extend(paragraph)
+    blocks, caption = _blocks(lines), list[str]()
+    for before, block, after in zip([[], *blocks], blocks, [*blocks[1:], []], strict=False):
+        if rows := _rows(block):
+            tables.append((caption, rows, []))
+            caption = []
+        elif tables:
+            # Between two tables, the last line is the title of the second.
+            cut = len(block) if not _rows(after) else len(block) - 1 if _rows(before) else 0
+            tables[-1][2].extend(block[:cut])
+            caption = block[cut:]
         else:
-            before = paragraph
+            caption = [*caption, *block]
     if tables:
-        tables[-1][2].extend([*before, *settings])
+        tables[-1][2].extend(settings)
     return "% \\usepackage{booktabs}\n" + "\n".join(_table(*table, of) for table in tables)
-
-
-def _leads(paragraph: Sequence[str]) -> bool:
-    """Whether a paragraph is the title of what follows it: one line, flush left, that is no sentence."""
-    return len(paragraph) == 1 and not paragraph[0].startswith(" ") and not paragraph[0].endswith(".")
 
 
 def _table(before: Sequence[str], rows: Sequence[Row], notes: Sequence[str], of: Sequence[str]) -> str:
