@@ -122,7 +122,7 @@ def _table(before: Sequence[str], rows: Sequence[Row], notes: Sequence[str], of:
     below = [r"\par\smallskip\begin{minipage}{\linewidth}\scriptsize\raggedright", *(_latex(line.strip()) + r"\par" for line in notes),
              r"\end{minipage}"] if notes else []  # fmt: skip
     return "\n".join([
-        r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{3pt}",
+        r"\begin{table}[htbp]", r"\centering\footnotesize\setlength{\tabcolsep}{3pt}\setlength{\belowcaptionskip}{4pt}",
         rf"\caption{{{' '.join(_latex(line.strip().rstrip('.') + '.') for line in (*before, *of))}}}",
         rf"\begin{{tabular}}{{@{{}}{form}@{{}}}}", r"\toprule", head, r"\midrule", *body, r"\bottomrule", r"\end{tabular}", *below,
         r"\end{table}", "",
